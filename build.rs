@@ -1,5 +1,4 @@
-//! Finds what the program is built from: the recipes in `images/`, and the commit for `--version`. For
-//! Windows it gives the executable its version and its manifest.
+//! Finds the commit for `--version`. For Windows it gives the executable its version and its manifest.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -8,9 +7,7 @@ use std::process::Command;
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("recipes.rs"), recipes(&root.join("images"))?)?;
     println!("cargo:rustc-env=WINCIMG_VERSION={}", version());
     let of_target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}"));
     if of_target("OS")? == "windows" && of_target("ENV")? == "gnu" {
@@ -64,35 +61,6 @@ fn resources(out: &Path) -> Result<(), Box<dyn Error>> {
         println!("cargo:warning=no windres: wincimg.exe will have no manifest");
     }
     Ok(())
-}
-
-/// The recipes as an expression: every `.toml` file of the folder, by name. Its text is the same wherever
-/// the source lies: the compiler notes lengths of it, and the program would differ from folder to folder.
-fn recipes(folder: &Path) -> Result<String, Box<dyn Error>> {
-    println!("cargo:rerun-if-changed={}", folder.display());
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
-            println!("cargo:rerun-if-changed={}", path.display());
-            files.push(path);
-        }
-    }
-    files.sort();
-    let mut list = String::from("&[\n");
-    for path in files {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = format!("/images/{name}.toml");
-        writeln!(
-            list,
-            "    ShippedRecipe {{ name: {name:?}, text: include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {file:?})) }},"
-        )?;
-    }
-    list.push_str("]\n");
-    Ok(list)
 }
 
 fn version() -> String {

@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use wincimg::windows::hive::{FileTime, Hive, merged, write_deltas};
-use wincimg::windows::registry::{RegistryData, RegistryEdit};
+use wincimg_registry::hive::{FileTime, Hive, merged, write_deltas};
+use wincimg_registry::{RegistryData, RegistryEdit};
 
 fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
     RegistryEdit::SetValue {

@@ -22,12 +22,12 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
-use wincimg::inspect::base::{BaseFacts, Extent, LayerPlace, assemble, collect_layer};
-use wincimg::oci::document::sha256;
-use wincimg::windows::hive::{FileTime, empty_hive, write_deltas};
-use wincimg::windows::inside::Inside;
-use wincimg::windows::registry::{KeyPath, RegistryData, RegistryEdit};
-use wincimg::windows::security::{directory_descriptor, file_descriptor};
+use wincimg_inspect::base::{BaseFacts, Extent, LayerPlace, assemble, collect_layer};
+use wincimg_oci::document::sha256;
+use wincimg_registry::hive::{FileTime, empty_hive, write_deltas};
+use wincimg_registry::security::{directory_descriptor, file_descriptor};
+use wincimg_registry::{BaseKeys, KeyPath, RegistryData, RegistryEdit};
+use wincimg_windows::inside::Inside;
 
 /// What the layer should have, compressed.
 const SIZE: u64 = 300_000_000;

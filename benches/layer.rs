@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wincimg::layer::{Compression, Layer, LayerPath, PathError, WriteOptions};
+use wincimg_layer::{Compression, Layer, LayerPath, PathError, WriteOptions};
 
 fn path(text: &str) -> LayerPath {
     text.parse()

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use wincimg::layer::{Compression, Layer, WriteOptions};
+use wincimg_layer::{Compression, Layer, WriteOptions};
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

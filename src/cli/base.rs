@@ -9,22 +9,21 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
+use wincimg_common::foreign::Foreign;
+use wincimg_engine::order::tell_what_was_looked_at;
+use wincimg_inspect::bases::{
+    BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
+    ResolveError, resolve,
+};
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
-use crate::engine::order::tell_what_was_looked_at;
-use crate::foreign::Foreign;
-use crate::oci::base::{
-    BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
-    ResolveError, resolve,
-};
-use crate::windows::compat::HostBuild;
-use crate::windows::version::WindowsVersion;
+use super::{Answer, complete};
 
 /// List base images, find the one that fits a host, or look inside one
 #[derive(Debug, Args)]

@@ -13,35 +13,36 @@ use clap::{Args, ValueEnum};
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use serde_json::json;
+use wincimg_common::progress::Progress;
+use wincimg_dockerfile::stages::Stages;
+use wincimg_engine::choice::{Engine, Wish};
+use wincimg_engine::delivery::{Delivered, Delivery, Destination, Existing, Review, foresee};
+use wincimg_engine::downloads::Manner;
+use wincimg_engine::inside::Purpose;
+use wincimg_engine::listing::{Listed, listing};
+use wincimg_engine::order::{Reuse, deliver_directly};
+use wincimg_engine::plans::{PlannedImage, TargetHost};
+use wincimg_engine::publication::{Naming, Publication};
+use wincimg_engine::served::review;
+use wincimg_inspect::bases::parse_location;
+use wincimg_layer::{Compression, Remembered};
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::{is_repository, is_tag};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Location, LocationError};
+use wincimg_recipe::Plan;
 
 use self::daemon::DaemonArgs;
 use self::engine::EngineArg;
 use self::tags::TagArgs;
 use self::text::{write_content, write_text};
-use super::Answer;
-use super::complete;
 use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value, noting};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
-use crate::dockerfile::stages::Stages;
-use crate::engine::choice::{Engine, Wish};
-use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review, foresee};
-use crate::engine::downloads::Manner;
-use crate::engine::inside::Purpose;
-use crate::engine::order::{Reuse, deliver_directly};
-use crate::engine::plans::{PlannedImage, TargetHost};
-use crate::engine::publication::{Naming, Publication};
-use crate::layer::{Compression, Listed, Remembered, listing};
-use crate::oci::prefix::RegistryPrefix;
-use crate::oci::reference::{is_repository, is_tag};
-use crate::oci::remote::Registry;
-use crate::oci::store::{Location, LocationError};
-use crate::progress::Progress;
-use crate::recipe::Plan;
-use crate::rollout::review;
+use super::{Answer, complete};
 
 /// Build an image from a recipe or a Dockerfile, on the base that fits each host
 ///
@@ -93,7 +94,7 @@ pub(super) struct Build {
     compression: CompressionArg,
     /// Take unchanged layers from an image too, beside what the tag has: a reference, oci:DIR[:TAG]
     /// or docker-archive:FILE (repeatable)
-    #[arg(long, value_name = "IMAGE", conflicts_with = "no_cache", add = complete::images())]
+    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images())]
     cache_from: Vec<Location>,
     /// The format of manifests in a registry [default: the base's]
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -169,7 +170,7 @@ pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
 
 /// A text that is not even a reference was meant as a path, whose form is all that helps.
 pub(super) fn output_place(text: &str) -> Result<Location, String> {
-    text.parse().map_err(|error| match error {
+    parse_location(text).map_err(|error| match error {
         LocationError::Reference(_) => {
             format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
         }

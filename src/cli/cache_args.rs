@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-
-use crate::files::Kept;
-use crate::inspect::library::{FactsCache, Library};
-use crate::layer::Remembered;
-use crate::net::Downloads;
-use crate::oci::remote::Registry;
-use crate::progress::Progress;
+use wincimg_common::files::Kept;
+use wincimg_common::progress::Progress;
+use wincimg_http::Downloads;
+use wincimg_inspect::library::{FactsCache, Library};
+use wincimg_layer::Remembered;
+use wincimg_oci::remote::Registry;
 
 /// The most that is kept of documents, which have a few thousand bytes each.
 const MOST_DOCUMENTS: u64 = 8 << 20;

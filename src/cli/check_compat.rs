@@ -14,31 +14,31 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
 use jiff::civil::Date;
+use kube::KubeArgs;
+use wincimg_cluster::live::NodeSnapshot;
+use wincimg_cluster::nodes::{Node, NodeList};
+use wincimg_cluster::rollout::{
+    Details, Flags, Image, Named, Request, Rollout, Simulation, apply_hotfix,
+};
+use wincimg_cluster::workloads::Workload;
+use wincimg_common::diagnose::nearest;
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::store::{Location, LocationError};
+use wincimg_windows::compat::Isolation;
+use wincimg_windows::release;
+use wincimg_windows::update::{Kb, Updates};
+use wincimg_windows::version::WindowsVersion;
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::input::is_stdin;
 use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::session::{self, Session};
-use super::updates;
-use crate::cluster::live::NodeSnapshot;
-use crate::cluster::nodes::{Node, NodeList};
-use crate::cluster::workloads::Workload;
-use crate::diagnose::nearest;
-use crate::oci::store::{Location, LocationError};
+use super::{Answer, complete, updates};
 use crate::report::{
     Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
 };
-use crate::rollout::{Details, Flags, Image, Named, Request, Rollout, Simulation, apply_hotfix};
-use crate::windows::compat::Isolation;
-use crate::windows::release;
-use crate::windows::update::{Kb, Updates};
-use crate::windows::version::WindowsVersion;
-
-use kube::KubeArgs;
 
 /// Say which Windows images start on which hosts, and what to do about those that do not
 #[derive(Debug, Args)]
@@ -201,7 +201,7 @@ impl CheckCompat {
                 .hint("write all but one of the inputs to files"));
         }
         for reference in &self.references {
-            reference.parse::<Location>().map_err(|error| {
+            parse_location(reference).map_err(|error| {
                 let says_it = matches!(error, LocationError::Meant { .. });
                 let failure = Failure::from(error);
                 if says_it {

@@ -13,10 +13,9 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory};
 use clap_complete::engine::{CompletionCandidate, complete};
+pub(super) use known::*;
 
 use super::Cli;
-
-pub(super) use known::*;
 
 /// Which word is asked about.
 const VARIABLE: &str = "WINCIMG_COMPLETE";

@@ -25,11 +25,12 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use wincimg_common::diagnose::{Excerpt, line_and_column};
+use wincimg_common::files;
+use wincimg_common::files::LARGEST_TEXT;
 
 use super::called;
 use super::failure::Failure;
-use crate::diagnose::{Excerpt, line_and_column};
-use crate::files::{self, LARGEST_TEXT};
 
 const FILE_NAME: &str = "wincimg.toml";
 /// Names the file where no flag does.

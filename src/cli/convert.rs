@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_common::foreign::Foreign;
+use wincimg_dockerfile::convert::{Conversion, Obstacle, obstacles};
+use wincimg_engine::downloads::Manner;
+use wincimg_engine::inside::Purpose;
+use wincimg_engine::order::LookingError;
+use wincimg_engine::plans::{PlanError, PlannedImage};
 
-use super::Answer;
 use super::build::image_name;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments, noting};
-use super::registry_args;
 use super::session::Session;
-use crate::dockerfile::convert::{Conversion, Obstacle, obstacles};
-use crate::engine::downloads::Manner;
-use crate::engine::inside::Purpose;
-use crate::engine::order::LookingError;
-use crate::engine::plans::{PlanError, PlannedImage};
-use crate::foreign::Foreign;
+use super::{Answer, registry_args};
 
 /// Write the recipe that a Dockerfile comes to, or say line by line what needs Windows
 ///

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
+use wincimg_demo::{DemoRegistry, add_base_images};
+use wincimg_windows::version::WindowsVersion;
 
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use crate::demo::{DemoRegistry, add_base_images};
-use crate::windows::version::WindowsVersion;
+use crate::cli::failure::Context;
 
 /// Show build, push, inspect and check-compat on a registry inside this process
 #[derive(Debug, Args)]
@@ -202,7 +203,7 @@ impl Stage<'_> {
         if output.status.code() == Some(expected) {
             return Ok(output);
         }
-        Err(Failure::from(anyhow!(
+        Err(Failure::failed(anyhow!(
             "wincimg {} ended with {}: expected exit code {expected}",
             step.command,
             output.status

@@ -1,8 +1,7 @@
 //! Which Docker daemon a command means.
 
 use clap::Args;
-
-use crate::engine::docker::{Endpoint, EndpointError, Environment};
+use wincimg_engine::docker::{Endpoint, EndpointError, Environment};
 
 /// The daemon of the docker engine.
 #[derive(Debug, Clone, Args)]

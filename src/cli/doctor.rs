@@ -11,24 +11,23 @@ use std::time::Instant;
 use clap::Args;
 use futures_util::future::join_all;
 use serde::Serialize;
+use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::foreign::Foreign;
+use wincimg_common::progress::Silent;
+use wincimg_http::CertificateFiles;
+use wincimg_inspect::bases::{BaseRegistry, BaseRepository, ResolveError};
+use wincimg_oci::mirror::MirrorTarget;
+use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::{Connection, Login, Ping, Registry, RegistryError};
 
 use self::catalog::CatalogArg;
 use super::Answer;
 use super::docker_args::DockerArgs;
-use super::failure::Failure;
-use super::failure::label;
+use super::failure::{Failure, label};
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::colour_on;
 use super::typed::hide;
-use crate::diagnose::{Diagnose, in_one_line};
-use crate::foreign::Foreign;
-use crate::net::CertificateFiles;
-use crate::oci::base::{BaseRegistry, BaseRepository, ResolveError};
-use crate::oci::mirror::MirrorTarget;
-use crate::oci::reference::Reference;
-use crate::oci::remote::{Connection, Login, Ping, Registry, RegistryError};
-use crate::progress::Silent;
 
 /// Check what the other commands need: registries, credentials, base images, Docker, the catalog
 #[derive(Debug, Args)]

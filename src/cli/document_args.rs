@@ -2,9 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-
-use crate::engine::delivery::{Documents, Run};
-use crate::provenance::{Form, SourceFile};
+use wincimg_engine::delivery::{Documents, Run};
+use wincimg_inspect::provenance::{Form, SourceFile};
 
 /// What is attached to images.
 #[derive(Debug, Default, Args)]

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, is_layer};
+use wincimg_common::foreign::{Foreign, HIDDEN};
+
 use super::{called, typed};
-use crate::diagnose::{Blame, Diagnose, Excerpt, is_layer};
-use crate::foreign::{Foreign, HIDDEN};
 
 /// Why a command could not be carried out.
 #[derive(Debug)]
@@ -45,6 +46,16 @@ impl Failure {
     pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::No,
+            error: error.into(),
+            excerpt: None,
+            hint: None,
+        }
+    }
+
+    /// What was asked could not be done, as the edge itself found.
+    pub(super) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: Exit::Failed,
             error: error.into(),
             excerpt: None,
             hint: None,
@@ -121,15 +132,22 @@ impl<E: Diagnose + Send + Sync + 'static> From<E> for Failure {
     }
 }
 
-/// What the edge itself found, in its own words.
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self {
-            exit: Exit::Failed,
-            error,
-            excerpt: None,
-            hint: None,
-        }
+/// Says what was being done when an error came up that has nothing to add.
+pub(super) trait Context<T> {
+    /// In fixed words.
+    fn context(self, what: &'static str) -> Result<T, Failure>;
+
+    /// In words that are made where there is an error.
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for Result<T, E> {
+    fn context(self, what: &'static str) -> Result<T, Failure> {
+        self.map_err(|error| Failure::failed(error).context(what))
+    }
+
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure::failed(error).context(what()))
     }
 }
 

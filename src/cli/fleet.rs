@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Zoned;
+use wincimg_cluster::live::Cluster;
+use wincimg_cluster::nodes::{Node, NodeList};
+use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Mode, Report, Run, Shard, bring, schema};
 
-use super::Answer;
 use super::build::source_date_epoch;
 use super::check_compat::{Format, more_report};
-use super::complete;
 use super::document_args::DocumentArgs;
 use super::failure::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
@@ -20,9 +21,7 @@ use super::online::Online;
 use super::output::{write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
-use crate::cluster::live::Cluster;
-use crate::cluster::nodes::{Node, NodeList};
-use crate::fleet::{Fleet, INDEX_VARIABLE, Mode, Report, Run, Shard, bring, schema};
+use super::{Answer, complete};
 use crate::report::{
     write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
     write_fleet_text,

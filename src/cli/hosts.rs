@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
+use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
+use wincimg_engine::plans::TargetHost;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
 
-use super::complete;
 use super::failure::Failure;
-use super::input;
 use super::session::Session;
-use crate::cluster::nodes::{Node, NodeList, read_nodes};
-use crate::engine::plans::TargetHost;
-use crate::windows::compat::HostBuild;
-use crate::windows::version::WindowsVersion;
+use super::{complete, input};
 
 /// Which hosts.
 #[derive(Debug, Clone, Args)]

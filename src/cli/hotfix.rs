@@ -7,12 +7,12 @@ mod search;
 mod update_args;
 
 use clap::{Args, Subcommand};
+use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
+use wincimg_http::Http;
 
 use super::Answer;
 use super::failure::Failure;
 use super::session::Session;
-use crate::catalog::{Catalog, DEFAULT_CATALOG};
-use crate::net::Http;
 
 /// Find, download and install the update that brings a node to a build
 #[derive(Debug, Args)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use wincimg_common::progress::Progress;
+use wincimg_http::{Http, RetryPolicy};
 
 use super::failure::Failure;
 use super::registry_args::{CertificateArgs, read_time};
-use crate::net::{Http, RetryPolicy};
-use crate::progress::Progress;
 
 /// How hosts are reached.
 #[derive(Debug, Clone, Args)]

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde_json::{Value, json};
+use wincimg_images::recipes;
+use wincimg_recipe::{Recipe, schema};
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use crate::recipe::{Recipe, schema, shipped};
+use super::{Answer, complete};
 
 /// List the recipes that ship, with their variables
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ impl Images {
             })?;
             return Ok(Answer::Yes);
         }
-        let recipes = shipped()
+        let recipes = recipes()
             .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;

@@ -3,9 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_images::recipes;
+use wincimg_oci::reference::is_repository;
+use wincimg_recipe::start::{Project, Start, plain};
 
 use super::Answer;
 use super::convert::{Convert, refuse_overwriting};
@@ -15,10 +19,7 @@ use super::output::{Format, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
-use crate::files::{LARGEST_TEXT, read_text};
-use crate::oci::reference::is_repository;
-use crate::recipe::shipped;
-use crate::recipe::start::{Project, Start, plain};
+use crate::cli::failure::Context;
 
 /// The recipe of a folder.
 const FILE: &str = "recipe.toml";
@@ -83,7 +84,7 @@ impl Init {
                 (PathBuf::from("."), name_of(here.file_name().map(Path::new)))
             }
         };
-        if shipped().iter().any(|recipe| recipe.name == name) && self.name.is_some() {
+        if recipes().iter().any(|recipe| recipe.name == name) && self.name.is_some() {
             let problem =
                 anyhow!("a recipe named {name:?} ships, and `wincimg build {name}` takes that one");
             return Err(

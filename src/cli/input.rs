@@ -3,11 +3,13 @@
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
+use wincimg_common::files;
+use wincimg_common::files::{Bounded, LARGEST_TEXT};
+use wincimg_registry::text::{CutUtf16, from_utf16};
 
 use super::failure::Failure;
-use crate::files::{self, Bounded, LARGEST_TEXT};
-use crate::windows::text::{CutUtf16, from_utf16};
+use crate::cli::failure::Context;
 
 /// More than any list of a cluster's has.
 const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
@@ -45,7 +47,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Why a file could not be read, with the one that was probably meant.
 fn unreadable(what: &str, path: &Path, error: io::Error) -> Failure {
-    let failure = Failure::from(anyhow::Error::new(error));
+    let failure = Failure::failed(anyhow::Error::new(error));
     let failure = failure.context(format!("cannot {what} {}", name(path)));
     match files::like(path).filter(|_| !is_stdin(path)) {
         Some(meant) => failure.hint(format!("did you mean {}?", meant.display())),

@@ -8,20 +8,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use wincimg_dockerfile::has_from;
+use wincimg_dockerfile::lint::{BaseShell, Offer, Options, Severity, base_images, lint, offers};
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::store::Location;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
-use super::input;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::session::{Session, colour_on};
-use crate::dockerfile::has_from;
-use crate::lint::{BaseShell, Offer, Options, Severity, base_images, lint, offers};
-use crate::oci::store::Location;
+use super::{Answer, complete, input};
 use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
-use crate::windows::compat::HostBuild;
-use crate::windows::version::WindowsVersion;
 
 /// Find what goes wrong on Windows in Dockerfiles, and what to write instead
 #[derive(Debug, Args)]
@@ -36,7 +35,7 @@ pub(super) struct Lint {
     #[arg(value_name = "DOCKERFILE", required = true, add = complete::dockerfiles())]
     dockerfiles: Vec<PathBuf>,
     /// The base image, for its shell and version: a reference, oci:DIR or docker-archive:FILE
-    #[arg(long, value_name = "IMAGE", conflicts_with = "shell", add = complete::images())]
+    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "shell", add = complete::images())]
     base: Option<Location>,
     /// The shell that the base images set [default: known for Microsoft's and Docker's own images]
     #[arg(long, value_enum)]
@@ -180,7 +179,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     let bytes = input::read_bytes(path)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::from(anyhow!(
+        Failure::failed(anyhow!(
             "{} is not a Dockerfile: byte {at} is not UTF-8",
             path.display()
         ))
@@ -192,7 +191,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         || toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty());
     if is_toml {
         let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
-        return Err(Failure::from(problem).hint(format!(
+        return Err(Failure::failed(problem).hint(format!(
             "check a recipe with: wincimg build {} --dry-run",
             path.display()
         )));
@@ -200,7 +199,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     if !has_from(&text) {
         // No findings would read as if all were well.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
-        return Err(Failure::from(problem).hint("check the file's name and the spelling of FROM"));
+        return Err(Failure::failed(problem).hint("check the file's name and the spelling of FROM"));
     }
     Ok(text)
 }

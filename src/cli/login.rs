@@ -3,20 +3,20 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_common::foreign::Foreign;
+use wincimg_common::progress::Silent;
+use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
+use wincimg_oci::remote::{Kept, Login as HowTo, Password, forget, keep};
 
-use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::prompt;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use crate::foreign::Foreign;
-use crate::oci::prefix::{PrefixError, RegistryPrefix};
-use crate::oci::remote::{Kept, Login as HowTo, Password, forget, keep};
-use crate::progress::Silent;
+use super::{Answer, prompt};
+use crate::cli::failure::Context;
 
 /// No password is longer.
 const MOST_INPUT: u64 = 64 * 1024;

@@ -6,28 +6,27 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
+use wincimg_common::foreign::Foreign;
+use wincimg_engine::order::tell_what_was_looked_at;
+use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, parse_location};
+use wincimg_inspect::library::FactsMaker;
+use wincimg_oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
+use wincimg_oci::mirror::{
+    Carried, Companion, Fate, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome,
+    mirror,
+};
+use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Location, LocationError};
 
-use super::Answer;
 use super::base::MatchArg;
-use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
-use crate::engine::order::tell_what_was_looked_at;
-use crate::foreign::Foreign;
-use crate::inspect::library::FactsMaker;
-use crate::oci::base::{BaseName, BaseRepository, NAMES};
-use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
-use crate::oci::mirror::{
-    Carried, Companion, Fate, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome,
-    mirror,
-};
-use crate::oci::reference::Reference;
-use crate::oci::remote::Registry;
-use crate::oci::store::{Location, LocationError};
+use super::{Answer, complete};
 
 /// Copy images with every layer to a registry of your own, so that nodes need no internet
 #[derive(Debug, Args)]
@@ -107,7 +106,7 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
             "`wincimg build` pushes what it builds with --registry … --push; skopeo copies what is on a disk already",
         )
     };
-    match image.parse() {
+    match parse_location(image) {
         Ok(Location::Registry(reference)) => Ok(reference),
         Ok(place) => Err(not_there(&place.to_string())),
         Err(error @ LocationError::Meant { .. }) => {
@@ -288,7 +287,7 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
             let problem = anyhow!(
                 "all images are in the mirror, but {failed} {what} beside them could not be copied"
             );
-            Err(Failure::from(problem).hint(
+            Err(Failure::failed(problem).hint(
                 "run the same command again, or leave out what lies beside images with --no-referrers",
             ))
         }
@@ -300,7 +299,7 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
             }
             last.report(session.colour);
             let problem = anyhow!("{} of {count} images could not be mirrored", others + 1);
-            Err(Failure::from(problem).hint("run the same command again for those alone"))
+            Err(Failure::failed(problem).hint("run the same command again for those alone"))
         }
     }
 }

@@ -45,7 +45,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
-
 use config::{Arguments, Refusal};
 use failure::Failure;
 use session::Session;

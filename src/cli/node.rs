@@ -9,18 +9,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
+use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeScript, Runtime};
+use wincimg_http::read_certificates;
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_windows::compat::HostBuild;
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::session::Session;
-use crate::cluster::node_script::{NodeImages, NodeRegistry, NodeScript, Runtime};
-use crate::net::read_certificates;
-use crate::oci::prefix::RegistryPrefix;
-use crate::windows::compat::HostBuild;
+use super::{Answer, complete};
 
 /// Make nodes use your registry and your pause image
 #[derive(Debug, Args)]

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use wincimg_common::progress::Progress;
+use wincimg_engine::bases::BaseSearch;
+use wincimg_engine::order::Means;
+use wincimg_inspect::library::Library;
+use wincimg_oci::remote::Registry;
+
 use super::failure::Failure;
 use super::progress::display;
 use super::registry_args::RegistryArgs;
 use super::session::Session;
-use crate::engine::bases::BaseSearch;
-use crate::engine::order::Means;
-use crate::inspect::library::Library;
-use crate::oci::remote::Registry;
-use crate::progress::Progress;
 
 /// Registries, what is known of bases in them, and who is told.
 pub(super) struct Online<'s> {

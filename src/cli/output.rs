@@ -4,12 +4,12 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
+use wincimg_common::files::Draft;
 
 use super::failure::Failure;
-use crate::files::Draft;
+use crate::cli::failure::Context;
 
 /// The forms that every result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,9 +2,10 @@
 
 use std::io::{self, BufRead, Write};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 
 use super::failure::Failure;
+use crate::cli::failure::Context;
 
 /// Asks for a line.
 pub(super) fn line(question: &str) -> Result<String, Failure> {
@@ -18,14 +19,14 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
     ask(question)?;
-    let reading = || "cannot use the terminal";
-    let before = tcgetattr(io::stdin()).with_context(reading)?;
+    let reading = "cannot use the terminal";
+    let before = tcgetattr(io::stdin()).context(reading)?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     silent.local_modes.insert(LocalModes::ECHONL);
     *lock() = Some(before);
     let answer = tcsetattr(io::stdin(), OptionalActions::Now, &silent)
-        .with_context(reading)
+        .context(reading)
         .map_err(Failure::from)
         .and_then(|()| read());
     show_typing();

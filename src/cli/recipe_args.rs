@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
+use wincimg_cluster::nodes::Node;
+use wincimg_cluster::rollout::command_line;
+use wincimg_engine::design::{Named, dockerfile_of};
+use wincimg_engine::order::{Order, UPDATE_LOCK};
 
 use super::base::{MatchArg, MatchArgs};
 use super::complete;
@@ -12,10 +16,6 @@ use super::hosts::{Builds, HostArgs};
 use super::online::Online;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
-use crate::cluster::nodes::Node;
-use crate::engine::design::{Named, dockerfile_of};
-use crate::engine::order::{Order, UPDATE_LOCK};
-use crate::rollout::command_line;
 
 /// What is built, and the hosts that its images are for.
 #[derive(Debug, Args)]

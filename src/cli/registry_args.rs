@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
+use wincimg_common::progress::Progress;
+use wincimg_http::CertificateFiles;
+use wincimg_inspect::bases::BaseRegistry;
+use wincimg_oci::document::Flavour;
+use wincimg_oci::remote::{Options, Registry, RetryPolicy};
 
 use super::failure::Failure;
 use super::stop;
-use crate::net::CertificateFiles;
-use crate::oci::base::BaseRegistry;
-use crate::oci::document::Flavour;
-use crate::oci::remote::{Options, Registry, RetryPolicy};
-use crate::progress::Progress;
+use crate::cli::failure::Context;
 
 /// The patience of somebody who only wants to know whether a registry is there.
 const BRIEFLY: Duration = Duration::from_secs(20);

@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
+use wincimg_dockerfile::{DOCKERFILE, Rendered, render};
+use wincimg_engine::downloads::Manner;
+use wincimg_engine::inside::Purpose;
+use wincimg_engine::plans::PlannedImage;
 
-use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, noting};
-use super::registry_args;
 use super::session::Session;
-use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
-use crate::engine::downloads::Manner;
-use crate::engine::inside::Purpose;
-use crate::engine::plans::PlannedImage;
+use super::{Answer, registry_args};
 
 /// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
 ///
@@ -61,7 +60,7 @@ impl Render {
         let drafts = order.drafts()?;
         order.check_pins(&drafts, &supply)?;
         for draft in drafts {
-            dockerfile::rehearse(&draft)?;
+            wincimg_dockerfile::rehearse(&draft)?;
         }
         let online = self.recipe.online(session)?;
         let means = online.means();

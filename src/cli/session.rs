@@ -6,12 +6,12 @@ use std::io::{IsTerminal, Write};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use wincimg_common::foreign::Foreign;
+use wincimg_common::progress::Tell;
 
 use super::cache_args::CacheArgs;
 use super::failure::label;
 use super::typed;
-use crate::foreign::Foreign;
-use crate::progress::Tell;
 
 /// One run of the program.
 #[derive(Debug)]

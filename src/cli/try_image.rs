@@ -11,21 +11,20 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use indicatif::BinaryBytes;
 use serde::Serialize;
+use wincimg_common::foreign::Foreign;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::wine::{Prefix, Start, StartError, Wine};
+use wincimg_inspect::{Own, own, windows_images};
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::store::{Location, Source};
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
 use super::output::{write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use super::stop;
-use crate::foreign::Foreign;
-use crate::inspect::{Own, own, windows_images};
-use crate::oci::copy::PlatformFilter;
-use crate::oci::document::{Digest, Image};
-use crate::oci::store::{Location, Source};
-use crate::wine::{Prefix, Start, StartError, Wine};
+use super::{Answer, complete, stop};
 
 /// Start an image's program here, under wine: a smoke test where there is no Windows (experimental)
 ///
@@ -48,7 +47,7 @@ use crate::wine::{Prefix, Start, StartError, Wine};
     ones, and say \"error:\". wine comes from the PATH, or from WINELOADER and WINESERVER.")]
 pub(super) struct Try {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", add = complete::images())]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     image: Location,
     /// Arguments in place of the image's command
     #[arg(value_name = "ARGS", last = true)]
@@ -115,7 +114,7 @@ impl Try {
             };
             if start.is_powershell() {
                 let problem = anyhow!("the image starts PowerShell, which wine does not have");
-                return Err(Failure::from(problem).hint(format!(
+                return Err(Failure::failed(problem).hint(format!(
                     "start a program of the image: {}",
                     self.instead("PROGRAM -- ARGS")
                 )));

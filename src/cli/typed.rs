@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use crate::foreign::{HIDDEN, password};
+use wincimg_common::foreign::{HIDDEN, password};
 
 /// A password in an argument.
 struct Typed {

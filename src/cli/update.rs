@@ -6,14 +6,23 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde::Serialize;
+use wincimg_engine::delivery::{Delivered, Destination, Documents};
+use wincimg_engine::order::tell_what_was_looked_at;
+use wincimg_engine::publication::Outlook;
+use wincimg_engine::served::review;
+use wincimg_engine::update;
+use wincimg_engine::update::{CurrentBase, Obstacle, OwnLayer, Target, UpdateRequest, Updates};
+use wincimg_inspect::bases::{parse_location, warning};
+use wincimg_inspect::provenance::SourceFile;
+use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
+use wincimg_oci::reference::Reference;
+use wincimg_oci::store::{Location, LocationError};
 
 use self::text::{write_plan, write_way_out};
-use super::Answer;
 use super::base::MatchArgs;
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, output_place, source_date_epoch};
-use super::complete;
 use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::hosts::HostArgs;
@@ -21,18 +30,7 @@ use super::online::Online;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
-use crate::engine::delivery::{Delivered, Destination, Documents};
-use crate::engine::order::tell_what_was_looked_at;
-use crate::engine::publication::Outlook;
-use crate::engine::update::{
-    self, CurrentBase, Obstacle, OwnLayer, Target, UpdateRequest, Updates,
-};
-use crate::oci::base::warning;
-use crate::oci::prefix::{PrefixError, RegistryPrefix};
-use crate::oci::reference::Reference;
-use crate::oci::store::{Location, LocationError};
-use crate::provenance::SourceFile;
-use crate::rollout::review;
+use super::{Answer, complete};
 
 /// Put an image on the base that fits each host, without its sources
 ///
@@ -195,7 +193,7 @@ impl Update {
 
     /// The image in a registry.
     fn image(&self) -> Result<Reference, Failure> {
-        match self.image.parse() {
+        match parse_location(&self.image) {
             Ok(Location::Registry(reference)) => Ok(reference),
             Ok(place) => {
                 let problem = anyhow!("{place} is in no registry, and images are updated there");

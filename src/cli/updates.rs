@@ -8,15 +8,14 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use jiff::civil::Date;
+use wincimg_catalog::{RELEASE_INFO, load_updates, refresh_updates};
+use wincimg_common::diagnose::in_one_line;
+use wincimg_windows::update::Updates;
 
 use super::failure::Failure;
 use super::http_args::HttpArgs;
-use super::progress;
-use super::registry_args;
 use super::session::Session;
-use crate::catalog::{RELEASE_INFO, load_updates, refresh_updates};
-use crate::diagnose::in_one_line;
-use crate::windows::update::Updates;
+use super::{progress, registry_args};
 
 /// How many rows that cannot be read are quoted.
 const QUOTED: usize = 3;
@@ -43,7 +42,7 @@ impl RefreshArgs {
             return Ok(known(session));
         }
         let path = cache_path(session).ok_or_else(|| {
-            Failure::from(anyhow!("no folder to keep the table of updates in"))
+            Failure::failed(anyhow!("no folder to keep the table of updates in"))
                 .hint("name one with --cache-dir DIR")
         })?;
         let http = http.connect(progress::display(session))?;

@@ -3,10 +3,13 @@
 
 use std::collections::HashMap;
 
+use wincimg_cluster::rollout::{
+    Finding, Prospect, Rollout, Starts, Subject, Tally, decides, severity,
+};
+use wincimg_windows::compat::Outcome;
+
 use super::names::{self, count};
 use super::{hosts_in_words, in_words};
-use crate::rollout::{Finding, Prospect, Rollout, Starts, Subject, Tally, decides, severity};
-use crate::windows::compat::Outcome;
 
 const WORKLOAD: &str = "workload";
 const IMAGE: &str = "image";

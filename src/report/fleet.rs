@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+use wincimg_common::foreign::Foreign;
+use wincimg_engine::fleet::{BuildReport, ImageReport, Report, State, Trouble};
 
 use super::html::{escaped, hash_of};
 use super::markdown::cell;
 use super::names::{count, shown};
 use super::sarif::{Place, Result as Shown, Rule, write as write_sarif};
-use crate::fleet::{BuildReport, ImageReport, Report, State, Trouble};
-use crate::foreign::Foreign;
 
 /// GitHub takes comments of 65,536 characters.
 const ROOM: usize = 60_000;

@@ -10,10 +10,10 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest as _, Sha256};
+use wincimg_cluster::rollout::Rollout;
 
 use super::answer::{answers, as_it_is};
 use super::{behind, skipped};
-use crate::rollout::Rollout;
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");

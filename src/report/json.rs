@@ -6,13 +6,13 @@ use std::io::{self, Write};
 
 use jiff::civil::Date;
 use serde::Serialize;
+use wincimg_cluster::rollout::{Behind, Finding, Image, Placement, Prospect, Rollout, Subject};
+use wincimg_cluster::workloads::{Skipped, WorkloadId};
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
 
 use super::answer::{causes, fixes, in_short};
 use super::plan::as_json;
-use crate::cluster::workloads::{Skipped, WorkloadId};
-use crate::rollout::{Behind, Finding, Image, Placement, Prospect, Rollout, Subject};
-use crate::windows::update::Kb;
-use crate::windows::version::WindowsVersion;
 
 /// Writes the report as one JSON document.
 pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {

@@ -4,13 +4,13 @@
 use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+use wincimg_cluster::rollout::{Finding, Placement, Prospect, Rollout, Subject, host_label};
+use wincimg_windows::compat::Outcome;
 
 use super::answer::{causes, fixes, outlook};
 use super::matrix::HOSTS_BY_NAME;
 use super::names::shown;
 use super::{behind_in_words, in_words, what_if};
-use crate::rollout::{Finding, Placement, Prospect, Rollout, Subject, host_label};
-use crate::windows::compat::Outcome;
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
 pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {

@@ -4,11 +4,11 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use wincimg_common::diagnose::Excerpt;
+use wincimg_common::foreign::Foreign;
+use wincimg_dockerfile::lint::{Finding, Rule, Severity};
 
 use super::sarif;
-use crate::diagnose::Excerpt;
-use crate::foreign::Foreign;
-use crate::lint::{Finding, Rule, Severity};
 
 /// A file that was looked through.
 pub struct Linted {

@@ -4,15 +4,15 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use wincimg_cluster::rollout::{Plan, Rollout};
+use wincimg_common::foreign::Foreign;
+use wincimg_windows::compat::Outcome;
+
 use super::answer::{as_it_is, cases, headline};
 use super::matrix::Matrix;
-use super::names;
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
-use super::{behind, skipped, what_if};
-use crate::foreign::Foreign;
-use crate::rollout::{Plan, Rollout};
-use crate::windows::compat::Outcome;
+use super::{behind, names, skipped, what_if};
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
 const ROOM: usize = 64_000;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use wincimg_cluster::rollout::{HostKind, Rollout, host_label, severity};
+use wincimg_windows::compat::Outcome;
+use wincimg_windows::release;
+
 use super::names;
-use crate::rollout::{HostKind, Rollout, host_label, severity};
-use crate::windows::compat::Outcome;
-use crate::windows::release;
 
 /// More hosts than this are shown by build instead of by name.
 pub(super) const HOSTS_BY_NAME: usize = 40;

@@ -26,9 +26,8 @@ pub use markdown::write_markdown;
 pub(crate) use names::shortened;
 pub use sarif::write_sarif;
 pub use text::{Screen, write_glance, write_text};
-
-use crate::rollout::{Behind, Rollout, host_label};
-use crate::windows::update::Update;
+use wincimg_cluster::rollout::{Behind, Rollout, host_label};
+use wincimg_windows::update::Update;
 
 /// `What if: 3 nodes with KB4549949`, where something is taken to be otherwise than it is.
 fn what_if(rollout: &Rollout) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::foreign::Foreign;
-use crate::rollout::{Image, Rollout};
+use wincimg_cluster::rollout::{Image, Rollout};
+use wincimg_common::foreign::Foreign;
 
 /// `shop/web`, with the kind where several share that name.
 pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
@@ -94,9 +94,9 @@ mod tests {
     fn names_say_as_much_as_tells_them_apart() {
         let image = |reference: &str| Image {
             reference: Some(reference.to_owned()),
-            ..Image::of_version(crate::windows::version::WindowsVersion::new(17763, 973))
+            ..Image::of_version(wincimg_windows::version::WindowsVersion::new(17763, 973))
         };
-        let rollout = Rollout::new(crate::rollout::Request {
+        let rollout = Rollout::new(wincimg_cluster::rollout::Request {
             images: [
                 "a.lan/shop/web:1",
                 "a.lan/team/web:1",

@@ -1,10 +1,10 @@
 //! What to do so that everything starts, in the words of a report.
 
 use serde_json::{Value, json};
+use wincimg_cluster::rollout::{Action, Plan, Rollout, Starts};
 
 use super::answer::{noun, tally_in_words};
 use super::in_words;
-use crate::rollout::{Action, Plan, Rollout, Starts};
 
 /// One action: what it is, and what to type for it.
 pub(super) struct Step<'a> {

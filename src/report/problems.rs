@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use wincimg_cluster::rollout::{Finding, Rollout, decides, severity};
+use wincimg_windows::compat::Outcome;
+
 use super::{hosts_in_words, in_words};
-use crate::rollout::{Finding, Rollout, decides, severity};
-use crate::windows::compat::Outcome;
 
 /// One cause, and all hosts and workloads that it is about.
 pub(super) struct Problem<'a> {

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use wincimg_cluster::rollout::{Finding, Prospect, Rollout, Subject};
+use wincimg_cluster::workloads::{Origin, Workload};
+use wincimg_windows::compat::Outcome;
 
 use super::answer::{causes, fixes, outlook};
 use super::behind_in_words;
 use super::problems::{Problem, problems};
-use crate::cluster::workloads::{Origin, Workload};
-use crate::rollout::{Finding, Prospect, Rollout, Subject};
-use crate::windows::compat::Outcome;
 
 /// A rule that results refer to.
 pub(super) struct Rule {

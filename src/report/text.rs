@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use grid::Grid;
+use wincimg_cluster::rollout::{Plan, Rollout, Starts};
+use wincimg_windows::compat::Outcome;
+
 use super::answer::{Case, answers, as_it_is, cases};
 use super::matrix::Matrix;
 use super::names::{self, shown};
 use super::plan::{outcome, steps};
 use super::problems::{Problem, problems};
 use super::{behind, in_words, what_if};
-use crate::rollout::{Plan, Rollout, Starts};
-use crate::windows::compat::Outcome;
-
-use grid::Grid;
 
 /// What the report is read on.
 #[derive(Debug, Clone, Copy)]

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use wincimg_testkit::noise;
+
 use super::{Dice, outcome, rounds, survives};
 use crate::fake_catalog::desk::Desk;
 use crate::site::Site;
-use crate::support::noise;
 
 #[test]
 fn kills() {

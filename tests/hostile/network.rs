@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::{noise, options, repository};
 
 use super::{Dice, outcome, rounds, survives};
 use crate::site::Site;
-use crate::support::proxy::{Fault, FaultProxy};
-use crate::support::{noise, options, repository};
 
 #[test]
 fn network() {

@@ -1,12 +1,12 @@
 //! A registry that misbehaves: answers of any status, to anywhere, of any size, that mean nothing.
 
 use tokio::runtime::Runtime;
+use wincimg_testkit::docker_config;
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::scripted::{answer, scripted};
 
 use super::{Dice, network, outcome, rounds, survives};
 use crate::site::Site;
-use crate::support::docker_config;
-use crate::support::proxy::{Fault, FaultProxy, Passed};
-use crate::support::scripted::{answer, scripted};
 
 /// "bob:sesame", as it goes over the wire.
 const SECRET: &str = "Ym9iOnNlc2FtZQ==";

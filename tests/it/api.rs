@@ -13,8 +13,7 @@ use axum::extract::State;
 use axum::http::{Request, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-use crate::support::serve::{Served, serve};
+use wincimg_testkit::serve::{Served, serve};
 
 /// A server that runs until it is dropped.
 pub struct Api {

@@ -2,25 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::fs;
 
 use serde_json::Value;
-use wincimg::oci::archive::{Archive, ArchiveError};
-use wincimg::oci::document::{Document, Flavour, ImageConfig, Verbatim};
-use wincimg::oci::layout::Layout;
-use wincimg::oci::store::Source;
-
-use crate::support::dockerd::Dockerd;
-use crate::support::places::{
+use wincimg_oci::archive::{Archive, ArchiveError};
+use wincimg_oci::document::{Document, Flavour, ImageConfig, Verbatim};
+use wincimg_oci::layout::Layout;
+use wincimg_oci::store::Source;
+use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::places::{
     OS_VERSION, base, copy, files, no_registry, path, sink, skopeo, try_copy,
 };
-use crate::support::windows_base::{StandIn, put_index};
+use wincimg_testkit::windows_base::{StandIn, put_index};
 
 #[tokio::test]
 async fn skopeo_reads_the_archives_we_write() {
-    let Some(program) = support::component("skopeo") else {
+    let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
@@ -46,7 +43,7 @@ async fn skopeo_reads_the_archives_we_write() {
 
 #[tokio::test]
 async fn we_read_the_archives_that_skopeo_writes() {
-    let Some(program) = support::component("skopeo") else {
+    let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
@@ -186,8 +183,8 @@ async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
         header.set_mode(0o644);
         tar.append_data(&mut header, name, bytes).unwrap();
     };
-    let (first, _) = support::windows_base::layer(50_000, 1);
-    let (_, second) = support::windows_base::layer(7_000, 2);
+    let (first, _) = wincimg_testkit::windows_base::layer(50_000, 1);
+    let (_, second) = wincimg_testkit::windows_base::layer(7_000, 2);
     add("config.json", config);
     add("./one/layer.tar", &first);
     add("two.tar.gz", &second);

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::proxy::{Fault, FaultProxy, Passed};
 use serde_json::json;
-use wincimg::oci::base::{Match, Resolution, ResolveError, resolve};
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::remote::{Options, Registry};
-use wincimg::progress::Silent;
-use wincimg::windows::compat::HostBuild;
+use wincimg_common::progress::Silent;
+use wincimg_inspect::bases::{Match, Resolution, ResolveError, resolve};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::remote::{Options, Registry};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_windows::compat::HostBuild;
 
 const NANO: &str = "windows/nanoserver";
 const IIS: &str = "windows/servercore/iis";

@@ -1,17 +1,18 @@
 //! `wincimg base`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
-use crate::site::answer_of;
-use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::fake_registry::FakeRegistry;
+
+use crate::site::answer_of;
 
 const NANO: &str = "windows/nanoserver";
 const NO_CREDENTIALS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/support/empty-config.json"
+    "/crates/testkit/src/empty-config.json"
 );
 
 /// `wincimg base VERB NAME` against a mirror that is listed as insecure.

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use wincimg_testkit::docker_config;
+use wincimg_testkit::scripted::{answer, scripted};
+use wincimg_testkit::serve::Served;
+
 use crate::site::{Site, stderr};
-use crate::support::docker_config;
-use crate::support::scripted::{answer, scripted};
-use crate::support::serve::Served;
 
 /// A registry that wants a password, and a user whose helper is this script.
 struct Helped {
@@ -208,7 +209,10 @@ fn a_header_of_an_archive_that_is_larger_than_any_is_not_read() {
 #[test]
 fn a_closed_port_and_an_unknown_name_are_tried_twice_and_quickly() {
     let site = Site::new();
-    let closed = format!("127.0.0.1:{}", crate::support::docker_registry::free_port());
+    let closed = format!(
+        "127.0.0.1:{}",
+        wincimg_testkit::docker_registry::free_port()
+    );
     for host in [closed.as_str(), "registry.invalid"] {
         let started = Instant::now();
         let mut command = site.command(&["base", "list", "nanoserver", "--base-registry", host]);

@@ -10,8 +10,7 @@ use std::time::Duration;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-use crate::support::component;
+use wincimg_testkit::component;
 
 /// A browser with one page; it ends with the value.
 pub struct Browser {

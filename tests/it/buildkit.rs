@@ -9,22 +9,21 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, json_of};
-use crate::support::windows_base::StandIn;
 
 const OF_WORKING_DIRS: Allowed = Allowed {
     what: "config WorkingDir",

@@ -5,10 +5,8 @@ use std::path::Path;
 
 use predicates::prelude::*;
 use predicates::str::contains;
-
 use rustls::pki_types::pem::PemObject as _;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 
 const TLS: Setup = Setup {
     tls: true,

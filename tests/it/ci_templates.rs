@@ -167,7 +167,7 @@ fn the_pods_of_a_fleet_get_arguments_that_the_program_takes() {
     let cache = folder.path().join("cache").display().to_string();
     let config = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/tests/it/support/empty-config.json"
+        "/crates/testkit/src/empty-config.json"
     );
     for (file, pod, environment) in [
         ("follow", "/spec/template/spec", None),

@@ -9,9 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-
-use crate::support::component;
-use crate::support::powershell::syntax_errors;
+use wincimg_testkit::component;
+use wincimg_testkit::powershell::syntax_errors;
 
 /// A folder with something of everything that is completed.
 fn folder() -> tempfile::TempDir {

@@ -3,11 +3,11 @@
 
 use std::fs;
 
-use crate::demo::{DemoRegistry, add_base_images};
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
-use wincimg::windows::version::WindowsVersion;
+use wincimg_demo::{DemoRegistry, add_base_images};
+use wincimg_windows::version::WindowsVersion;
 
 /// A folder with a `wincimg.toml`, a node of 17763.973, and a registry with base images.
 struct Folder {

@@ -1,8 +1,6 @@
 //! The docker engine from the command line: before a real daemon that makes Linux containers, and
-//! before a replayed one on Windows (see `support::windows_daemon` for what is replayed).
+//! before a replayed one on Windows (see `wincimg_testkit::windows_daemon` for what is replayed).
 #![allow(clippy::unwrap_used)]
-
-use crate::support;
 
 use std::fs;
 use std::io::Read;
@@ -11,15 +9,16 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::Registry;
+use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::windows_builds::{base, build_all};
+use wincimg_testkit::windows_daemon::WindowsDaemon;
+use wincimg_windows::version::WindowsVersion;
+
 use crate::build::joined::add_linux;
 use crate::site::{Site, stderr};
-use crate::support::dockerd::Dockerd;
-use crate::support::windows_builds::{base, build_all};
-use crate::support::windows_daemon::WindowsDaemon;
-use serde_json::{Value, json};
-use wincimg::oci::remote::Registry;
-use wincimg::progress::Silent;
-use wincimg::windows::version::WindowsVersion;
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
 
@@ -57,7 +56,7 @@ fn build(site: &Site, arguments: &[&str]) -> Output {
 /// A daemon on Windows that builds what the recipe asks for.
 async fn windows(site: &Site) -> WindowsDaemon {
     let host = site.host();
-    let client = Registry::new(support::options(&host), Arc::new(Silent)).unwrap();
+    let client = Registry::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
     let base = base(&client, &format!("{host}/mcr"), VERSION).await;
     let windows = WindowsDaemon::start();
     build_all(&windows, &site.registry, &[base]);
@@ -300,10 +299,11 @@ async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
         let flags = [&place[..], &["--push", "--format", "json"], more].concat();
         build(&site, &flags)
     };
-    let repository = support::repository(support::options(&host), &format!("{host}/app"));
+    let repository =
+        wincimg_testkit::repository(wincimg_testkit::options(&host), &format!("{host}/app"));
     let tag = async || {
         let raw = repository.get_manifest("1.4").await.unwrap();
-        wincimg::oci::document::sha256(&raw.bytes).to_string()
+        wincimg_oci::document::sha256(&raw.bytes).to_string()
     };
     let refused = build(&[]);
     assert_eq!(refused.status.code(), Some(1));
@@ -489,7 +489,7 @@ async fn doctor_reads_the_info_of_every_age_of_docker() {
     kinds.push(json!({"info": {"OSType": "", "OperatingSystem": "Alpine Linux v3.20"}}));
     for kind in &kinds {
         windows.script(|script| {
-            script.info = support::windows_daemon::info("", "");
+            script.info = wincimg_testkit::windows_daemon::info("", "");
             let fields = kind["info"].as_object().unwrap().clone();
             script.info.as_object_mut().unwrap().extend(fields);
         });

@@ -1,19 +1,17 @@
 //! `.dockerignore` read here and by Docker's own client: the client sends a context to a replayed
-//! daemon (see `support::windows_daemon`), and what arrives is what Docker did not leave out.
+//! daemon (see `wincimg_testkit::windows_daemon`), and what arrives is what Docker did not leave out.
 //!
 //! Left aside is a `!` with a wildcard below a folder that is left out: Docker's classic client does
 //! not look into that folder, BuildKit and this program do, as the documentation has it.
 #![allow(clippy::unwrap_used)]
-
-use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::support::windows_daemon::{WindowsDaemon, built};
-use wincimg::recipe::dockerignore::Ignore;
+use wincimg_layer::dockerignore::Ignore;
+use wincimg_testkit::windows_daemon::{WindowsDaemon, built};
 
 const FILES: [&str; 32] = [
     "a",
@@ -102,7 +100,7 @@ const REFUSED: [&str; 8] = ["[a", "[]a", "[a-]", "x[-]y", "[^]", "a\\", "[\\", "
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_of_rule_leaves_out_what_docker_leaves_out() {
-    let Some(docker) = support::component("docker") else {
+    let Some(docker) = wincimg_testkit::component("docker") else {
         return;
     };
     let windows = WindowsDaemon::start();

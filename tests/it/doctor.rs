@@ -1,17 +1,17 @@
 //! `wincimg doctor` before registries that are well and registries that are not.
 #![allow(clippy::unwrap_used)]
 
-use crate::fake_catalog::FakeCatalog;
-use crate::support;
-use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::proxy::{Fault, FaultProxy, Passed};
 use assert_cmd::Command;
 use serde_json::Value;
+use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+
+use crate::fake_catalog::FakeCatalog;
 
 const NO_CREDENTIALS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/support/empty-config.json"
+    "/crates/testkit/src/empty-config.json"
 );
 
 fn doctor(arguments: &[&str]) -> Command {
@@ -345,7 +345,7 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
         return;
     };
     let rule = |passed: &Passed| {
-        let docker_format = passed.header("content-type") == Some(support::DOCKER_MANIFEST);
+        let docker_format = passed.header("content-type") == Some(wincimg_testkit::DOCKER_MANIFEST);
         match passed.method.as_str() {
             "PATCH" | "DELETE" => Fault::Answer(405, Vec::new(), String::new()),
             "POST" if passed.path.contains("mount=") => {

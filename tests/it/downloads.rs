@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use wincimg_testkit::file_server::{Fault, FileServer};
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::file_server::{Fault, FileServer};
 
 const HOST: [&str; 2] = ["--host-build", "17763.973"];
 
@@ -302,7 +302,7 @@ fn site_with_servercore() -> Site {
     let site = Site::new();
     site.registry
         .with(|stored| {
-            crate::demo::add_base_images(stored, "mcr/windows/servercore", &crate::site::HOSTS)
+            wincimg_demo::add_base_images(stored, "mcr/windows/servercore", &crate::site::HOSTS)
         })
         .unwrap();
     site

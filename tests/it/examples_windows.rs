@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::programs::component;
+
 use crate::iis_lines::elements;
 use crate::iis_server::{CONFIG, base_with_iis};
 use crate::laid::layers_of;
 use crate::run_lines::{files_of, key_of};
 use crate::site::{Site, add_base, copy_folder, json_of, stderr};
-use crate::support::file_server::FileServer;
-use crate::support::programs::component;
 
 /// A copy of an example, and the base that it is built on.
 fn site(example: &str) -> Site {

@@ -2,20 +2,19 @@
 //! asked.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::process::Stdio;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use bytes::Bytes;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::windows::version::WindowsVersion;
+use wincimg_demo::add_base_images;
+use wincimg_testkit::{noise, options, repository};
+use wincimg_windows::version::WindowsVersion;
 
-use crate::demo::add_base_images;
 use crate::site::{Site, answer_of, stderr};
-use crate::support::{noise, options, repository};
 
 const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
     [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";

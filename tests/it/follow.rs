@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use wincimg_demo::add_base_images;
+use wincimg_windows::version::WindowsVersion;
 
 use crate::api::Api;
-use crate::demo::add_base_images;
 use crate::site::{Site, json_of};
-use wincimg::windows::version::WindowsVersion;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/wincimg/leases/wincimg-fleet";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -51,7 +51,7 @@ impl Scene {
 
     /// Microsoft publishes the base images of a build.
     fn publish(&self, version: WindowsVersion) {
-        let add = |stored: &mut crate::demo::Stored| {
+        let add = |stored: &mut wincimg_demo::Stored| {
             add_base_images(stored, "mcr/windows/nanoserver", &[version])
         };
         self.site.registry.with(add).unwrap();

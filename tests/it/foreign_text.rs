@@ -5,11 +5,11 @@ use std::fs;
 use std::process::{Command, Output};
 
 use serde_json::json;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::scripted::{answer, scripted};
 
 use crate::fake_catalog::desk::Desk;
 use crate::fake_catalog::{Instead, msu};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::scripted::{answer, scripted};
 
 /// Controls, marks for the direction of text, and commands of CI systems.
 const POISON: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\

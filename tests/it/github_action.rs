@@ -11,9 +11,8 @@ use std::process::Command;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-
-use crate::support::component;
-use crate::support::file_server::{Fault, FileServer};
+use wincimg_testkit::component;
+use wincimg_testkit::file_server::{Fault, FileServer};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,15 +4,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::json;
-use wincimg::oci::document::Flavour;
-use wincimg::oci::remote::Registry;
-use wincimg::oci::store::Sink;
-use wincimg::progress::Silent;
-
-use crate::support;
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::windows_base::{StandIn, put_index};
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::Flavour;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Sink;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::windows_base::{StandIn, put_index};
 
 /// What a command says that fails.
 fn said(host: &str, arguments: &[&str]) -> String {
@@ -21,7 +19,7 @@ fn said(host: &str, arguments: &[&str]) -> String {
         .env("REGISTRY_AUTH_FILE", "/nonexistent")
         .args(arguments)
         .args(["--insecure-registry", host, "--registry-config"])
-        .arg(support::empty_config())
+        .arg(wincimg_testkit::empty_config())
         .output()
         .unwrap();
     assert!(!output.status.success(), "{arguments:?}");
@@ -34,7 +32,7 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
         return;
     };
     let host = server.host();
-    let registry = Registry::new(support::options(&host), Arc::new(Silent)).unwrap();
+    let registry = Registry::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         for name in [

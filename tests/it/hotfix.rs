@@ -3,10 +3,11 @@
 
 use std::fs;
 
+use serde_json::Value;
+use wincimg_testkit::powershell::syntax_errors;
+
 use crate::fake_catalog::desk::{Desk, FILE};
 use crate::fake_catalog::{ERROR_PAGE, Instead, msu};
-use crate::support::powershell::syntax_errors;
-use serde_json::Value;
 
 #[test]
 fn a_build_leads_to_its_article_and_back() {

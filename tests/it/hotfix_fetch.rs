@@ -3,9 +3,10 @@
 
 use std::fs;
 
+use wincimg_testkit::programs;
+
 use crate::fake_catalog::desk::{Desk, FILE, TITLE};
 use crate::fake_catalog::{ERROR_PAGE, Fault, Instead, Listed, msu};
-use crate::support::programs;
 
 #[test]
 fn an_overloaded_catalog_is_asked_again() {

@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use crate::site::Site;
 use flate2::read::GzDecoder;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+
+use crate::site::Site;
 
 /// A place with a site and an application.
 fn site() -> Site {

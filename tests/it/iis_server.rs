@@ -16,23 +16,21 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 use tempfile::TempDir;
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{
     FILE, FOLDER, LayerTar, bottom_layer, create, delta_hive, descriptor, image_of, made_software,
     made_system,
 };
-use crate::support::places::registry;
-use crate::support::windows_base::StandIn;
+use wincimg_testkit::places::registry;
+use wincimg_testkit::windows_base::StandIn;
 
 const VERSION: &str = "10.0.17763.973";
 pub(crate) const CONFIG: &str = "Files/Windows/System32/inetsrv/config/applicationHost.config";
-pub(crate) const SERVER: &str =
-    include_str!("../../src/windows/iis/config/tests/applicationHost.config");
-const SCHEMA: &str = include_str!("../../src/windows/iis/config/tests/schema.xml");
-const SETTINGS: &str = include_str!("../../src/windows/iis/config/tests/settings.toml");
+pub(crate) const SERVER: &str = wincimg_testkit::iis::SERVER;
+const SCHEMA: &str = wincimg_testkit::iis::SCHEMA;
+const SETTINGS: &str = wincimg_testkit::iis::SETTINGS;
 
 /// Who may read the configuration of the base: nobody else's business.
 const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";

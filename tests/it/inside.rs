@@ -15,22 +15,21 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg::oci::document::{Descriptor, History, Layer, sha256};
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-use wincimg::windows::registry::RegistryData;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{
+use wincimg_oci::document::{Descriptor, History, Layer, sha256};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_registry::RegistryData;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{
     ENVIRONMENT, FILE, LayerTar, bottom_layer, gzip, image_of, made_software, made_system,
     rename_value, set, upper_layer, whole_hive,
 };
-use crate::support::places::registry;
-use crate::support::proxy::{Fault, FaultProxy, reads_blob};
-use crate::support::serve::serve;
-use crate::support::windows_base::StandIn;
-use crate::support::world::FOREIGN;
+use wincimg_testkit::places::registry;
+use wincimg_testkit::proxy::{Fault, FaultProxy, reads_blob};
+use wincimg_testkit::serve::serve;
+use wincimg_testkit::windows_base::StandIn;
+use wincimg_testkit::world::FOREIGN;
 
 pub const VERSION: &str = "10.0.17763.973";
 pub const NAME: &str = "windows/nanoserver";
@@ -360,9 +359,9 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
     let repository = registry(&host).repository(&parsed).to_push_to();
     let attach = async |image: &Descriptor, facts: &[u8]| {
         let bytes = bytes::Bytes::copy_from_slice(facts);
-        let blob = crate::support::put(&repository, &bytes).await;
+        let blob = wincimg_testkit::put(&repository, &bytes).await;
         let blob = Descriptor::new("application/x", blob.digest().clone(), blob.size());
-        let artifact = wincimg::oci::document::Artifact::new(
+        let artifact = wincimg_oci::document::Artifact::new(
             ARTIFACT,
             image,
             vec![blob],
@@ -620,7 +619,7 @@ async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named()
 /// The base as an OCI layout.
 async fn layout(folder: &Path) -> String {
     let place = format!("oci:{}", folder.join("base").display());
-    let sink = crate::support::places::sink(&place, &crate::support::places::no_registry()).await;
+    let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
     base().put(&sink, None).await;
     place
 }
@@ -729,8 +728,8 @@ async fn what_is_no_windows_has_nothing_to_show() {
     let machine = Machine::new();
     let folder = machine.0.path().join("standin");
     let place = format!("oci:{}", folder.display());
-    let sink = crate::support::places::sink(&place, &crate::support::places::no_registry()).await;
-    crate::support::places::base().put(&sink, None).await;
+    let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
+    wincimg_testkit::places::base().put(&sink, None).await;
     machine
         .run(&["base", "show", &place])
         .code(3)
@@ -831,7 +830,7 @@ async fn show_looks_into_what_docker_saved() {
     let machine = Machine::new();
     let file = machine.0.path().join("base.tar");
     let place = format!("docker-archive:{}", file.display());
-    let sink = crate::support::places::sink(&place, &crate::support::places::no_registry()).await;
+    let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
     base().put(&sink, Some("base:1")).await;
     sink.finish().await.unwrap();
     let shown = machine.json(&["base", "show", &place, "--registry", ENVIRONMENT]);

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::api::Api;
-use crate::site::answer_of;
-use crate::support::component;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::component;
+
+use crate::api::Api;
+use crate::site::answer_of;
 
 fn wincimg(api: &Api) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));

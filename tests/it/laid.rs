@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg::layer::{LayerReader, Limits};
-use wincimg::windows::security::SecurityDescriptor;
-
-use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{
+use wincimg_layer::{LayerReader, Limits};
+use wincimg_registry::security::SecurityDescriptor;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{
     FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
 };
-use crate::support::places::{blob_in, manifest_in};
-use crate::support::windows_base::StandIn;
+use wincimg_testkit::places::{blob_in, manifest_in};
+use wincimg_testkit::windows_base::StandIn;
+
+use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};
 
 /// Descriptors and attributes of a layer's entries, from its PAX records.
 pub(crate) fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {

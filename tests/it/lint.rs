@@ -1,11 +1,11 @@
 //! `wincimg lint`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
-use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::fake_registry::FakeRegistry;
 
 /// The Dockerfile that brought the product about: every line looks right, and five are not.
 const IIS: &str = "\
@@ -29,7 +29,7 @@ ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]
 
 const NO_CREDENTIALS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/support/empty-config.json"
+    "/crates/testkit/src/empty-config.json"
 );
 
 fn lint(dockerfile: &str) -> Command {

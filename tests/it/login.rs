@@ -9,9 +9,8 @@ use std::process::{Command, Stdio};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-
-use crate::support::component;
-use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use wincimg_testkit::component;
+use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 
 fn locked() -> Option<DockerRegistry> {
     DockerRegistry::start(Setup {

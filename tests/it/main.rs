@@ -17,9 +17,6 @@ mod ci_templates;
 mod completions;
 mod convert;
 mod defaults;
-#[path = "../../src/demo/mod.rs"]
-#[allow(unreachable_pub)]
-mod demo;
 mod demo_cli;
 mod docker_cli;
 mod dockerfile_build;
@@ -83,7 +80,6 @@ mod secrets;
 mod site;
 mod store;
 mod supply_chain;
-mod support;
 mod terminal;
 mod try_image;
 mod unpacking;

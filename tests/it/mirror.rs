@@ -2,24 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wincimg::oci::archive::ArchiveWriter;
-use wincimg::oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan};
-use wincimg::oci::document::{Document, Flavour, Index, Verbatim, media_type};
-use wincimg::oci::mirror::{MirrorOptions, MirrorTarget, mirror};
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::{Sink, Source};
-use wincimg::progress::{Progress, Silent, Task};
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::windows_base::{StandIn, put_index};
-use crate::support::world::{
+use wincimg_common::progress::{Progress, Silent, Task};
+use wincimg_oci::archive::ArchiveWriter;
+use wincimg_oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan};
+use wincimg_oci::document::{Document, Flavour, Index, Verbatim, media_type};
+use wincimg_oci::mirror::{MirrorOptions, MirrorTarget, mirror};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::{Sink, Source};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::windows_base::{StandIn, put_index};
+use wincimg_testkit::world::{
     FOREIGN, NEW, OLD, World, client, dry_run, foreign_base, index_of, only, whole,
 };
 
@@ -171,7 +168,8 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
 
 #[tokio::test]
 async fn skopeo_pulls_what_was_mirrored() {
-    let (Some(skopeo), Some(world)) = (support::component("skopeo"), World::new().await) else {
+    let (Some(skopeo), Some(world)) = (wincimg_testkit::component("skopeo"), World::new().await)
+    else {
         return;
     };
     let (base, _served) = foreign_base(OLD, 1);

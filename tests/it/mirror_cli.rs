@@ -1,27 +1,26 @@
 //! `wincimg mirror`, driven as a user would, between registries as Debian packages them.
 #![allow(clippy::unwrap_used)]
 
-use crate::support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::proxy::{Fault, FaultProxy, reads_blob};
-use crate::support::windows_base::{StandIn, put_index};
-use crate::terminal::{on_terminal, rows};
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::oci::document::Flavour;
-use wincimg::oci::remote::Registry;
-use wincimg::oci::store::Sink;
-use wincimg::progress::Silent;
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::Flavour;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Sink;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::proxy::{Fault, FaultProxy, reads_blob};
+use wincimg_testkit::windows_base::{StandIn, put_index};
+
+use crate::terminal::{on_terminal, rows};
 
 const NO_CREDENTIALS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/support/empty-config.json"
+    "/crates/testkit/src/empty-config.json"
 );
 
 /// A registry with base images, and an empty one to mirror to.
@@ -40,7 +39,10 @@ impl Pair {
 
     /// `windows/nanoserver` with a version tag for each revision; the oldest layer is shared.
     fn publish(&self, revisions: &[u32]) {
-        let registry = Registry::new(support::options(&self.source.host()), Arc::new(Silent));
+        let registry = Registry::new(
+            wincimg_testkit::options(&self.source.host()),
+            Arc::new(Silent),
+        );
         let registry = registry.unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
@@ -268,7 +270,8 @@ fn manifests_are_converted_when_asked() {
     let copied = &report["images"][0];
     assert_ne!(copied["digest"], copied["source_digest"]);
     let target = format!("{}/mcr/windows/nanoserver", pair.target.host());
-    let repository = support::repository(support::options(&pair.target.host()), &target);
+    let repository =
+        wincimg_testkit::repository(wincimg_testkit::options(&pair.target.host()), &target);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let index = runtime
         .block_on(repository.get_manifest("10.0.17763.973"))

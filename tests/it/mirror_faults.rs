@@ -2,23 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::get;
-use wincimg::oci::document::Flavour;
-use wincimg::oci::mirror::{MirrorTarget, mirror};
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::proxy::{Fault, FaultProxy, Passed};
-use crate::support::serve::serve;
-use crate::support::windows_base::{StandIn, put_index};
-use crate::support::world::{FOREIGN, NEW, OLD, World, client, foreign_base, whole};
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::Flavour;
+use wincimg_oci::mirror::{MirrorTarget, mirror};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::serve::serve;
+use wincimg_testkit::windows_base::{StandIn, put_index};
+use wincimg_testkit::world::{FOREIGN, NEW, OLD, World, client, foreign_base, whole};
 
 #[tokio::test]
 async fn a_registry_that_lists_nothing_is_mirrored_to_all_the_same() {
@@ -108,7 +105,7 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
         return;
     };
     let mut base = StandIn::new(Flavour::Docker, OLD, &[]);
-    let (_, gzip) = support::windows_base::layer(40_000, 1);
+    let (_, gzip) = wincimg_testkit::windows_base::layer(40_000, 1);
     let mut lie = gzip.to_vec();
     lie[20_000] ^= 1;
     let served = serve(Router::new().route("/layer", get(async move || lie)));

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-
-use crate::support::powershell::syntax_errors;
+use wincimg_testkit::powershell::syntax_errors;
 
 const REGISTRY: &str = "repo.mylan.k8s:8888";
 

@@ -15,19 +15,18 @@ use base64::prelude::BASE64_STANDARD;
 use predicates::str::contains;
 use serde_json::Value;
 use tempfile::TempDir;
-use wincimg::layer::{LayerReader, Limits};
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-use wincimg::windows::registry::RegistryData;
-
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{
+use wincimg_layer::{LayerReader, Limits};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_registry::RegistryData;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{
     ENVIRONMENT, FOLDER, USER_FOLDER, bottom_layer, delta_hive, descriptor, image_of,
     made_software, made_system, real_system, set, upper_layer,
 };
-use crate::support::places::{blob_in, json_in, manifest_in, registry};
-use crate::support::programs::{python_with_regipy, skip};
-use crate::support::windows_base::StandIn;
+use wincimg_testkit::places::{blob_in, json_in, manifest_in, registry};
+use wincimg_testkit::programs::{python_with_regipy, skip};
+use wincimg_testkit::windows_base::StandIn;
 
 const VERSION: &str = "10.0.17763.973";
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%;";

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use wincimg::windows::quoting::argv::{self, Reader};
-use wincimg::windows::quoting::{Escape, Shell, cmd, command_text, powershell};
-
-use crate::support::programs::skip;
-use crate::support::wine::{Wine, succeed, windows_path};
+use wincimg_testkit::programs::skip;
+use wincimg_testkit::wine::{Wine, succeed, windows_path};
+use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::{Escape, Shell, argv, cmd, command_text, powershell};
 
 /// What one started program saw.
 #[derive(Debug, Default, PartialEq)]

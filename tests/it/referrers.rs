@@ -10,20 +10,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::response::Response;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::oci::document::{Artifact, Descriptor, Digest, sha256};
-use wincimg::oci::remote::Repository;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::{options, push_image, put, repository};
+use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
+use wincimg_oci::remote::Repository;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::{options, push_image, put, repository};
 
 const OURS: &str = "application/vnd.example.facts.v1";
 const THEIRS: &str = "application/vnd.example.signature";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 fn image_of(manifest: &Bytes) -> Descriptor {
-    let media_type = crate::support::DOCKER_MANIFEST;
+    let media_type = wincimg_testkit::DOCKER_MANIFEST;
     Descriptor::new(media_type, sha256(manifest), manifest.len() as u64)
 }
 

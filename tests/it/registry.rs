@@ -6,12 +6,11 @@ use std::fs;
 use std::process::Command;
 
 use bytes::Bytes;
-use wincimg::oci::remote::Options;
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::proxy::{Fault, FaultProxy};
-use crate::support::{
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::Options;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::{
     DOCKER_MANIFEST, chain, component, describe, noise, options, push_image, put, repository,
 };
 

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,15 +9,13 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
-use wincimg::Diagnose;
-use wincimg::oci::remote::HttpError;
-use wincimg::oci::remote::{Connection, Login, Options, Registry, RegistryError};
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
-use crate::support::proxy::{Fault, FaultProxy};
-use crate::support::serve::serve;
-use crate::support::{chain, docker_config, loopback_options, options, push_image, repository};
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{Connection, HttpError, Login, Options, Registry, RegistryError};
+use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::serve::serve;
+use wincimg_testkit::{chain, docker_config, loopback_options, options, push_image, repository};
 
 #[tokio::test]
 async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
@@ -50,7 +46,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     );
 
     let trusting = Options {
-        certificates: support::trusting(docker.ca()),
+        certificates: wincimg_testkit::trusting(docker.ca()),
         ..secure
     };
     let registry = Registry::new(trusting, Arc::new(Silent)).unwrap();
@@ -70,7 +66,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
 
 #[tokio::test]
 async fn ssl_cert_file_names_a_ca() {
-    if let Some(host) = support::child_argument() {
+    if let Some(host) = wincimg_testkit::child_argument() {
         let secure = Options {
             insecure: Vec::new(),
             ..options(&host)
@@ -86,7 +82,7 @@ async fn ssl_cert_file_names_a_ca() {
         return;
     };
     let ca = docker.ca();
-    support::in_child(
+    wincimg_testkit::in_child(
         "ssl_cert_file_names_a_ca",
         &docker.host(),
         &[("SSL_CERT_FILE", ca.to_str().unwrap())],
@@ -121,7 +117,10 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
 
 #[tokio::test]
 async fn nobody_there_says_so() {
-    let host = format!("127.0.0.1:{}", support::docker_registry::free_port());
+    let host = format!(
+        "127.0.0.1:{}",
+        wincimg_testkit::docker_registry::free_port()
+    );
     let error = repository(options(&host), &format!("{host}/a"))
         .tags()
         .await
@@ -277,7 +276,7 @@ async fn a_configuration_that_is_not_there_is_named() {
 async fn a_credential_helper_is_asked_and_named() {
     use std::os::unix::fs::PermissionsExt;
 
-    if let Some(argument) = support::child_argument() {
+    if let Some(argument) = wincimg_testkit::child_argument() {
         let (host, file) = argument.split_once(' ').unwrap();
         let options = Options {
             config_file: Some(file.into()),
@@ -315,7 +314,7 @@ async fn a_credential_helper_is_asked_and_named() {
     ] {
         let file = docker_config(folder.path(), &content);
         let argument = format!("{} {}", docker.host(), file.display());
-        support::in_child(
+        wincimg_testkit::in_child(
             "a_credential_helper_is_asked_and_named",
             &argument,
             &[("PATH", &path)],
@@ -325,7 +324,7 @@ async fn a_credential_helper_is_asked_and_named() {
 
 #[tokio::test]
 async fn docker_config_names_the_folder_of_the_configuration() {
-    if let Some(host) = support::child_argument() {
+    if let Some(host) = wincimg_testkit::child_argument() {
         let options = Options {
             config_file: None,
             ..options(&host)
@@ -343,7 +342,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
         return;
     };
     let file = docker.docker_config(&docker.host(), PASSWORD);
-    support::in_child(
+    wincimg_testkit::in_child(
         "docker_config_names_the_folder_of_the_configuration",
         &docker.host(),
         &[("DOCKER_CONFIG", file.parent().unwrap().to_str().unwrap())],
@@ -352,7 +351,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
-    if let Some(argument) = support::child_argument() {
+    if let Some(argument) = wincimg_testkit::child_argument() {
         let (host, expected) = argument.split_once(' ').unwrap();
         let registry = Registry::new(options(host), Arc::new(Silent)).unwrap();
         assert_eq!(registry.ping(host).await.is_ok(), expected == "answers");
@@ -373,12 +372,12 @@ async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
 
     let local = format!(
         "127.0.0.1:{} refuses",
-        support::docker_registry::free_port()
+        wincimg_testkit::docker_registry::free_port()
     );
-    support::in_child(test, &local, &environment);
+    wincimg_testkit::in_child(test, &local, &environment);
     assert!(asked.lock().unwrap().is_empty());
 
-    support::in_child(test, "registry.invalid:5000 answers", &environment);
+    wincimg_testkit::in_child(test, "registry.invalid:5000 answers", &environment);
     assert!(
         asked
             .lock()

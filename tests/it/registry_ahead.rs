@@ -5,13 +5,13 @@
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use wincimg::oci::document::{Digest, sha256};
-use wincimg::oci::remote::{Begun, Repository};
+use wincimg_oci::document::{Digest, sha256};
+use wincimg_oci::remote::{Begun, Repository};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, method};
+use wincimg_testkit::{noise, options, put, repository};
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::proxy::{Fault, FaultProxy, Passed, first, method};
-use crate::support::{noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 

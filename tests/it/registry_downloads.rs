@@ -9,15 +9,13 @@ use axum::routing::get;
 use bytes::Bytes;
 use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
-use wincimg::Diagnose;
-use wincimg::oci::remote::HttpError;
-use wincimg::oci::remote::{BlobSource, Options, RegistryError};
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::proxy::{Fault, FaultProxy, Passed, first, reads_blob};
-use crate::support::serve::serve;
-use crate::support::{chain, describe, noise, options, put, repository};
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{BlobSource, HttpError, Options, RegistryError};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, reads_blob};
+use wincimg_testkit::serve::serve;
+use wincimg_testkit::{chain, describe, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 

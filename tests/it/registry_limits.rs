@@ -3,12 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use bytes::Bytes;
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::proxy::{Fault, FaultProxy, Passed};
-use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::{describe, in_pieces, loopback_options, noise, options, put, repository};
+use wincimg_common::progress::Silent;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::{describe, in_pieces, loopback_options, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 const GHCR: &str = r#"{"errors":[{"code":"REQUESTED_RANGE_NOT_SATISFIABLE","message":"the request body is too large and exceeds the maximum permissible limit of 4.00MiB"}]}"#;

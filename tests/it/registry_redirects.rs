@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -13,12 +11,10 @@ use axum::routing::any;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
-use wincimg::oci::remote::HttpError;
-use wincimg::oci::remote::{BlobSource, Options, Registry, RegistryError};
-use wincimg::progress::Silent;
-
-use crate::support::serve::{Served, serve};
-use crate::support::{chain, describe, docker_config, loopback_options, options, repository};
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{BlobSource, HttpError, Options, Registry, RegistryError};
+use wincimg_testkit::serve::{Served, serve};
+use wincimg_testkit::{chain, describe, docker_config, loopback_options, options, repository};
 
 /// A server that gives one blob and remembers the headers it was asked with.
 fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, Served) {
@@ -122,7 +118,7 @@ async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
     let folder = tempfile::tempdir().unwrap();
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
-    support::put(&repository, &Bytes::from_static(b"bytes")).await;
+    wincimg_testkit::put(&repository, &Bytes::from_static(b"bytes")).await;
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].get("authorization"), None);
@@ -130,7 +126,7 @@ async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
 
 #[tokio::test]
 async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url() {
-    let port = support::docker_registry::free_port();
+    let port = wincimg_testkit::docker_registry::free_port();
     let server = redirecting(format!(
         "http://127.0.0.1:{port}/data?signature=very-secret"
     ));

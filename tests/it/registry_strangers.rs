@@ -5,11 +5,10 @@
 
 use axum::response::Response;
 use serde_json::json;
-use wincimg::oci::remote::{Options, RegistryError};
-
-use crate::support::scripted::{Asked, answer, scripted, scripted_tls};
-use crate::support::serve::ServedTls;
-use crate::support::{describe, docker_config, loopback_options, options, repository};
+use wincimg_oci::remote::{Options, RegistryError};
+use wincimg_testkit::scripted::{Asked, answer, scripted, scripted_tls};
+use wincimg_testkit::serve::ServedTls;
+use wincimg_testkit::{describe, docker_config, loopback_options, options, repository};
 
 const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
 /// `bob:sesame`
@@ -22,7 +21,7 @@ fn trusting(server: &ServedTls, folder: &tempfile::TempDir) -> Options {
     Options {
         insecure: Vec::new(),
         config_file: Some(docker_config(folder.path(), &config)),
-        certificates: crate::support::trusting(server.ca()),
+        certificates: wincimg_testkit::trusting(server.ca()),
         ..options("127.0.0.1")
     }
 }
@@ -76,7 +75,7 @@ async fn without_a_credential_nothing_more_is_asked() {
     };
     let options = Options {
         insecure: Vec::new(),
-        certificates: crate::support::trusting(server.ca()),
+        certificates: wincimg_testkit::trusting(server.ca()),
         ..options("127.0.0.1")
     };
     let repository = repository(options, &format!("{}/a", server.host()));

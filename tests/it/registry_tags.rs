@@ -10,11 +10,10 @@ use axum::extract::RawQuery;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::routing::get;
-
-use crate::support::scripted::{Asked, Log, answer, scripted, scripted_tls};
-use crate::support::serve::{Served, serve};
-use crate::support::{options, repository};
-use wincimg::oci::remote::Options;
+use wincimg_oci::remote::Options;
+use wincimg_testkit::scripted::{Asked, Log, answer, scripted, scripted_tls};
+use wincimg_testkit::serve::{Served, serve};
+use wincimg_testkit::{options, repository};
 
 /// How a server of many tags tells where the next page is.
 #[derive(Clone, Copy, PartialEq)]
@@ -157,7 +156,7 @@ async fn links_behind_tls_stay_there() {
         };
         let options = Options {
             insecure: Vec::new(),
-            certificates: crate::support::trusting(server.ca()),
+            certificates: wincimg_testkit::trusting(server.ca()),
             ..options("unused")
         };
         let repository = repository(options, &format!("{}/a", server.host()));

@@ -10,13 +10,12 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde_json::json;
-use wincimg::Diagnose;
-use wincimg::oci::remote::{Login, Options, Registry, RegistryError};
-use wincimg::progress::Silent;
-
-use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::serve::{Served, serve};
-use crate::support::{chain, describe, docker_config, loopback_options, repository};
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{Login, Options, Registry, RegistryError};
+use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::serve::{Served, serve};
+use wincimg_testkit::{chain, describe, docker_config, loopback_options, repository};
 
 /// One request as a server saw it.
 #[derive(Debug, Clone)]

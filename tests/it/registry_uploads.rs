@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,15 +10,13 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
-use wincimg::oci::remote::HttpError;
-use wincimg::oci::remote::{BlobReader, BlobSource, Options, RegistryError};
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::proxy::{Fault, FaultProxy, Passed, first, method};
-use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::{
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, Options, RegistryError};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, method};
+use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::{
     chain, describe, in_pieces, loopback_options, noise, options, put, repository,
 };
 
@@ -212,9 +208,9 @@ impl BlobSource for Endless {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_blob_goes_up_and_down_in_little_memory() {
     let size = 512 * MIB as u64;
-    if let Some(host) = support::child_argument() {
+    if let Some(host) = wincimg_testkit::child_argument() {
         let repository = repository(options(&host), &format!("{host}/a"));
-        let mut hasher = wincimg::oci::document::Hasher::default();
+        let mut hasher = wincimg_oci::document::Hasher::default();
         let chunk = vec![7; MIB];
         (0..512).for_each(|_| hasher.update(&chunk));
         let digest = hasher.finish();
@@ -238,7 +234,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
         return;
     }
     let Some(docker) = docker() else { return };
-    support::in_child(
+    wincimg_testkit::in_child(
         "a_large_blob_goes_up_and_down_in_little_memory",
         &docker.host(),
         &[],

@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::site::Site;
-use crate::support::dockerd::Dockerd;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::dockerd::Dockerd;
+
+use crate::site::Site;
 
 /// `wincimg render` for one host.
 fn render(site: &Site, arguments: &[&str]) -> assert_cmd::Command {

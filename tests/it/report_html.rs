@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::browser::Browser;
-use crate::support::programs::skip;
 use assert_cmd::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
+use wincimg_testkit::programs::skip;
+
+use crate::browser::Browser;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
 /// Where screenshots are kept.

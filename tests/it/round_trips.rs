@@ -5,17 +5,17 @@ use std::fs;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::remote::Registry;
-use wincimg::progress::Silent;
+use wincimg_common::progress::Silent;
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::remote::Registry;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::options;
+use wincimg_testkit::rounds::Rounds;
+use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::windows_base::put_nanoserver;
 
 use crate::site::{Site, json_of};
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::options;
-use crate::support::rounds::Rounds;
-use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::windows_base::put_nanoserver;
 
 /// On a busy machine what could be asked at once may come too late for its round: the best of so many
 /// attempts counts.

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assert_cmd::assert::Assert;
-use wincimg::layer::{EntryKind, LayerReader, Limits};
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-use wincimg::windows::hive::{Hive, Semantics};
-use wincimg::windows::security::SecurityDescriptor;
+use wincimg_layer::{EntryKind, LayerReader, Limits};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_registry::hive::{Hive, Semantics};
+use wincimg_registry::security::SecurityDescriptor;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{FILE, FOLDER, image_of};
+use wincimg_testkit::places::registry;
+use wincimg_testkit::programs::component;
+use wincimg_testkit::windows_base::StandIn;
 
 use crate::inside::{Machine, VERSION, publish};
 use crate::laid::{DATA, entries_of, layer_with_data, layers_of};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{FILE, FOLDER, image_of};
-use crate::support::places::registry;
-use crate::support::programs::component;
-use crate::support::windows_base::StandIn;
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 
@@ -578,7 +578,7 @@ RUN reg add HKLM\SOFTWARE\Acme\Sub /v c /t REG_SZ /d 3 /f",
             assert_eq!(sub(layer).security, sub(0).security);
         }
         let all = hives.iter().take(3).map(|hive| hive.root.clone());
-        let seen = wincimg::windows::hive::merged(None, all).unwrap();
+        let seen = wincimg_registry::hive::merged(None, all).unwrap();
         let seen = seen.at(r"Acme\Sub").unwrap();
         let values: Vec<&str> = seen.values.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(values, ["b"]);

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
-use wincimg::oci::remote::{Options, Repository};
-use wincimg::progress::Silent;
-
-use crate::support::scripted::{Asked, Log, answer, scripted};
-use crate::support::serve::Served;
-use crate::support::{describe, docker_config, loopback_options, repository};
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{Options, Repository};
+use wincimg_testkit::scripted::{Asked, Log, answer, scripted};
+use wincimg_testkit::serve::Served;
+use wincimg_testkit::{describe, docker_config, loopback_options, repository};
 
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 /// A password, a refresh token, a token and the state of an upload.

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use wincimg::windows::version::WindowsVersion;
-
-use crate::demo::{DemoRegistry, Stored, add_base_images};
-use crate::support::windows_base::StandIn;
+use wincimg_demo::{DemoRegistry, Stored, add_base_images};
+use wincimg_testkit::windows_base::StandIn;
+use wincimg_windows::version::WindowsVersion;
 
 /// The hosts that the base images are for.
 pub(crate) const HOSTS: [WindowsVersion; 2] = [

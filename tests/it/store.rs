@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,21 +11,20 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
-use wincimg::Diagnose;
-use wincimg::oci::copy::{Action, Copier, CopyOptions, CopyPlan};
-use wincimg::oci::document::{Document, Flavour, ImageConfig};
-use wincimg::oci::layout::{Layout, LayoutError};
-use wincimg::oci::store::{Location, Sink, Source};
-use wincimg::oci::stream::StreamError;
-use wincimg::progress::Silent;
-
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::places::{
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Silent;
+use wincimg_oci::copy::{Action, Copier, CopyOptions, CopyPlan};
+use wincimg_oci::document::{Document, Flavour, ImageConfig};
+use wincimg_oci::layout::{Layout, LayoutError};
+use wincimg_oci::store::{Location, Sink, Source};
+use wincimg_oci::stream::StreamError;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::places::{
     OS_VERSION, base, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
 };
-use crate::support::proxy::{Fault, FaultProxy, Passed};
-use crate::support::windows_base::{StandIn, put_index};
-use crate::support::{child_argument, in_child};
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::windows_base::{StandIn, put_index};
+use wincimg_testkit::{child_argument, in_child};
 
 #[test]
 fn locations_are_written_as_the_contract_says() {
@@ -50,7 +47,7 @@ fn locations_are_written_as_the_contract_says() {
 
 #[tokio::test]
 async fn skopeo_reads_the_layouts_we_write() {
-    let Some(program) = support::component("skopeo") else {
+    let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +74,7 @@ async fn skopeo_reads_the_layouts_we_write() {
 #[tokio::test]
 async fn we_read_the_layouts_that_skopeo_writes() {
     let (Some(program), Some(docker)) = (
-        support::component("skopeo"),
+        wincimg_testkit::component("skopeo"),
         DockerRegistry::start(Setup::default()),
     ) else {
         return;
@@ -160,7 +157,7 @@ async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
 
 #[tokio::test]
 async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
-    let Some(program) = support::component("skopeo") else {
+    let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();

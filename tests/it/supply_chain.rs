@@ -8,9 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
 use toml::Table;
-
-use crate::support::bills::{problems, python_with_readers};
-use crate::support::programs::skip;
+use wincimg_testkit::bills::{problems, python_with_readers};
+use wincimg_testkit::programs::skip;
 
 fn rules() -> Table {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deny.toml");
@@ -110,7 +109,7 @@ fn everything_comes_from_cargos_own_registry() {
 /// What `packaging/sbom` lists is what the programs link, each with where it is from.
 #[test]
 fn a_release_says_what_it_is_built_from() {
-    if crate::support::component("python3").is_none() {
+    if wincimg_testkit::component("python3").is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

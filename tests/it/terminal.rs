@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::component;
+use wincimg_testkit::component;
 
 /// What a shell's line shows on a terminal of so many columns, and whether it ended well. `wincimg` is
 /// the program that is tested. Nothing where a component is not installed.

@@ -2,27 +2,26 @@
 //! sees.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-
-use crate::site::Site;
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{
     FOLDER, LayerTar, bottom_layer, image_of, made_software, made_system,
 };
-use crate::support::places::registry;
-use crate::support::programs::{component, find, skip};
-use crate::support::wine::succeed;
+use wincimg_testkit::places::registry;
+use wincimg_testkit::programs::{component, find, skip};
+use wincimg_testkit::wine::succeed;
+
+use crate::site::Site;
 
 const VERSION: &str = "10.0.17763.973";
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";

@@ -9,13 +9,13 @@ use std::process::Command;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use wincimg::layer::{EntryKind, LayerReader, Limits};
+use wincimg_layer::{EntryKind, LayerReader, Limits};
+use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::noise;
+use wincimg_testkit::places::{blob_in, files as files_below, manifest_in};
+use wincimg_testkit::programs::component;
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::file_server::FileServer;
-use crate::support::noise;
-use crate::support::places::{blob_in, files as files_below, manifest_in};
-use crate::support::programs::component;
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 

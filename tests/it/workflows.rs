@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-
-use crate::support::programs::skip;
+use wincimg_testkit::programs::skip;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 

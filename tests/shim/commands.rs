@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use wincimg_testkit::wine::{Wine, succeed};
+
 use super::harness::{Ended, Running, put, run, shim, start};
-use super::wine::{Wine, succeed};
 
 fn end_of(wine: &Wine, words: &[&str]) -> Ended {
     start(wine, words).end()

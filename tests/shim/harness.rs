@@ -1,14 +1,13 @@
 //! A shim that runs, and what it said.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use super::wine::{Wine, succeed};
+use wincimg_testkit::wine::{Wine, succeed};
 
 /// How a case says that a process did not end in time.
 pub(crate) const HANGS: &str = "it does not end";

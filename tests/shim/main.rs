@@ -13,22 +13,16 @@
 mod commands;
 mod executable;
 mod harness;
-#[allow(dead_code, unreachable_pub)]
-#[path = "../it/support/programs.rs"]
-mod programs;
 mod services;
 mod stops;
-#[allow(dead_code, unreachable_pub)]
-#[path = "../it/support/wine.rs"]
-mod wine;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
-use programs::everything_is_required;
-use wine::Wine;
+use wincimg_testkit::programs::everything_is_required;
+use wincimg_testkit::wine::Wine;
 
 /// Cases that need wine, under their own names; none runs where it is missing.
 macro_rules! cases {

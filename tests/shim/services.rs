@@ -4,8 +4,9 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
+use wincimg_testkit::wine::{Wine, succeed};
+
 use super::harness::{Running, start};
-use super::wine::{Wine, succeed};
 
 /// Installs the probe as a service that takes times, in seconds, to start and to stop.
 fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {

@@ -5,8 +5,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
+use wincimg_testkit::wine::Wine;
+
 use super::harness::{Running, run, shim, start};
-use super::wine::Wine;
 
 /// Starts the shim, waits until its program is ready and asks to stop.
 fn stopped(wine: &Wine, words: &[&str]) -> Running {

@@ -91,8 +91,9 @@ fn argument(line: &[u16], start: usize) -> (Vec<u16>, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::string::String;
+
+    use super::*;
 
     fn wide(text: &str) -> Vec<u16> {
         text.encode_utf16().collect()

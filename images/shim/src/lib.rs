@@ -7,6 +7,13 @@
 
 extern crate alloc;
 
+/// The entry point, compiled for Windows on amd64.
+#[cfg(feature = "executables")]
+pub const EXECUTABLE: &[u8] = include_bytes!("../shim.exe");
+/// What starts an image's program under wine, compiled likewise.
+#[cfg(feature = "executables")]
+pub const STARTER: &[u8] = include_bytes!("../start.exe");
+
 pub mod args;
 pub mod cmdline;
 pub mod limit;

@@ -79,9 +79,10 @@ fn whole_number(digits: &[u16]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::string::ToString;
     use alloc::vec::Vec;
+
+    use super::*;
 
     fn wide(text: &str) -> Vec<u16> {
         text.encode_utf16().collect()

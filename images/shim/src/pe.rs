@@ -26,9 +26,10 @@ fn bytes<const N: usize>(head: &[u8], at: usize) -> Option<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::vec;
     use alloc::vec::Vec;
+
+    use super::*;
 
     fn program(header: u32, subsystem: u16) -> Vec<u8> {
         let start = usize::try_from(header).unwrap_or(0);

@@ -15,13 +15,13 @@ use jiff::Timestamp;
 use object::elf::{EM_AARCH64, EM_X86_64, PT_INTERP};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use serde_json::json;
-use wincimg::oci::document::{
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::{
     Descriptor, Document, Flavour, History, Image, Index, Layer, Platform, Verbatim, media_type,
     sha256,
 };
-use wincimg::oci::remote::{Options, Registry};
-use wincimg::oci::store::{Location, Sink, Source};
-use wincimg::progress::Silent;
+use wincimg_oci::remote::{Options, Registry};
+use wincimg_oci::store::{Location, Sink, Source};
 
 /// Who the program is in a container: nobody that a machine knows.
 const USER: u32 = 65532;

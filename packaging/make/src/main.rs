@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use jiff::Timestamp;
-
 use licences::Library;
 
 #[derive(Debug, Parser)]

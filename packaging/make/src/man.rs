@@ -1,9 +1,8 @@
 //! The manual: a page for the program, and one for each of its commands, from what the command line
 //! says of itself.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use clap::Command;
 use clap_mangen::Man;

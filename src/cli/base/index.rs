@@ -6,17 +6,16 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
+use wincimg_common::foreign::Foreign;
+use wincimg_inspect::base::Extent;
+use wincimg_oci::document::{Descriptor, Image};
+use wincimg_oci::store::{Location, Source};
 
 use super::inside::{BaseArgs, Found, size_of};
-use crate::cli::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::registry_args;
 use crate::cli::session::Session;
-use crate::foreign::Foreign;
-use crate::inspect::base::Extent;
-use crate::oci::document::{Descriptor, Image};
-use crate::oci::store::{Location, Source};
+use crate::cli::{Answer, registry_args};
 
 /// Find out what is inside base images by reading their layers, and keep it
 ///

@@ -5,26 +5,27 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::base::Extent;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::library::{Known, Library};
+use wincimg_inspect::windows_images;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::Image;
+use wincimg_oci::store::{Location, Source};
+use wincimg_windows::inside::Needs;
 
 use crate::cli::complete;
 use crate::cli::failure::Failure;
 use crate::cli::progress::display;
 use crate::cli::registry_args::RegistryArgs;
 use crate::cli::session::Session;
-use crate::inspect::base::Extent;
-use crate::inspect::library::{Known, Library};
-use crate::inspect::windows_images;
-use crate::oci::copy::PlatformFilter;
-use crate::oci::document::Image;
-use crate::oci::store::{Location, Source};
-use crate::progress::Progress;
-use crate::windows::inside::Needs;
 
 /// The base image that a command looks into.
 #[derive(Debug, Args)]
 pub(super) struct BaseArgs {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", add = complete::images())]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     pub(super) image: Location,
     /// Take the image of this platform from an index (repeatable) [default: those for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]

@@ -5,23 +5,22 @@ use std::io::{self, Write};
 use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
+use wincimg_common::diagnose::nearest;
+use wincimg_common::foreign::Foreign;
+use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, ListedFile, Problem};
+use wincimg_inspect::library::Known;
+use wincimg_oci::document::Image;
+use wincimg_registry::security::SecurityDescriptor;
+use wincimg_registry::upcase::same;
+use wincimg_registry::{BaseKey, Known as Answered, RegistryData, Typed};
+use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::path::ImagePath;
 
 use super::inside::{BaseArgs, Found};
-use crate::cli::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::registry_args;
 use crate::cli::session::Session;
-use crate::diagnose::nearest;
-use crate::foreign::Foreign;
-use crate::inspect::base::{BaseFacts, BaseHive, BaseKeyPath, ListedFile, Problem};
-use crate::inspect::library::Known;
-use crate::oci::document::Image;
-use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, Known as Answered};
-use crate::windows::path::ImagePath;
-use crate::windows::registry::upcase::same;
-use crate::windows::registry::{RegistryData, Typed};
-use crate::windows::security::SecurityDescriptor;
+use crate::cli::{Answer, registry_args};
 
 /// The value that a container's processes get as their PATH, unless the image's configuration has one.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
@@ -124,7 +123,7 @@ impl Show {
     }
 
     fn summary(&self, image: &Image, known: &Known) -> Result<Answer, Failure> {
-        let summary = Summary::new(image, known)?;
+        let summary = Summary::new(image, known).map_err(Failure::failed)?;
         write_result(None, |out| match self.format {
             Format::Text => summary.write(&self.base.image.to_string(), out),
             Format::Json => write_json(&summary, out),
@@ -135,7 +134,7 @@ impl Show {
     fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<Answer, Failure> {
         let key = match facts.key_at(path)? {
             Answered::Present(key) => key,
-            Answered::Absent => return Err(no_key(facts, path)?),
+            Answered::Absent => return Err(no_key(facts, path).map_err(Failure::failed)?),
             Answered::Unknown => {
                 let hive = path.hive;
                 let is_its = |problem: &&Problem| {
@@ -144,7 +143,8 @@ impl Show {
                 };
                 let why = facts.problems().iter().find(is_its);
                 let why = why.map_or_else(String::new, |it| format!(": {it}"));
-                return Err(anyhow!("{} of the base is not known{why}", hive.short_name()).into());
+                let problem = anyhow!("{} of the base is not known{why}", hive.short_name());
+                return Err(Failure::failed(problem));
             }
         };
         let subkeys = facts.subkeys(path)?;
@@ -160,18 +160,18 @@ impl Show {
     }
 
     fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<Answer, Failure> {
-        let file = match facts.file(path).map_err(anyhow::Error::new)? {
+        let file = match facts.file(path).map_err(Failure::failed)? {
             Answered::Present(file) => Some(file),
             // The drive itself is in no layer, but all else is in it.
             _ if path.components().is_empty() => None,
-            Answered::Absent => return Err(no_file(facts, path)?),
+            Answered::Absent => return Err(no_file(facts, path).map_err(Failure::failed)?),
             Answered::Unknown => {
-                return Err(Failure::from(anyhow!(
+                return Err(Failure::failed(anyhow!(
                     "the files of the base are not known"
                 )));
             }
         };
-        let is_kept = facts.content(path).map_err(anyhow::Error::new)?;
+        let is_kept = facts.content(path).map_err(Failure::failed)?;
         let is_kept = matches!(is_kept, Answered::Present(_));
         let children = facts.folder(path)?;
         let shown = ShownFile {
@@ -189,7 +189,7 @@ impl Show {
 }
 
 /// Says that a key is not there, and which one is.
-fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> Result<Failure, Failure> {
+fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     let mut above = path.clone();
     let mut missing = String::new();
     while let Some(name) = above.components.pop() {

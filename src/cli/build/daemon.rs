@@ -4,6 +4,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
+use wincimg_dockerfile::stages::Stages;
+use wincimg_dockerfile::{Rendered, render};
+use wincimg_engine::choice::Reason;
+use wincimg_engine::delivery::{Delivered, Delivery, Destination, Made};
+use wincimg_engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Info, Preflight};
+use wincimg_engine::plans::PlannedImage;
+use wincimg_oci::prefix::RegistryPrefix;
 
 use super::Job;
 use crate::cli::check_compat::IsolationArg;
@@ -11,13 +18,6 @@ use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::failure::Failure;
 use crate::cli::recipe_args::build_arguments;
-use crate::dockerfile::stages::Stages;
-use crate::dockerfile::{Rendered, render};
-use crate::engine::choice::Reason;
-use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
-use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Info, Preflight};
-use crate::engine::plans::PlannedImage;
-use crate::oci::prefix::RegistryPrefix;
 
 /// How a Docker daemon builds.
 #[derive(Debug, Args)]

@@ -1,8 +1,7 @@
 //! Which engine builds, as it is asked for.
 
 use clap::ValueEnum;
-
-use crate::engine::choice::{Engine, Wish};
+use wincimg_engine::choice::{Engine, Wish};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum EngineArg {

@@ -1,9 +1,8 @@
 //! What becomes of tags: of an index over images, and of what is there already.
 
 use clap::Args;
-
-use crate::engine::delivery::Existing;
-use crate::engine::publication::IndexWhen;
+use wincimg_engine::delivery::Existing;
+use wincimg_engine::publication::IndexWhen;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TagArgs {

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
-use crate::foreign::Foreign;
-use crate::layer::Listed;
-use crate::provenance::Attached;
+use wincimg_common::foreign::Foreign;
+use wincimg_engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
+use wincimg_engine::listing::Listed;
+use wincimg_inspect::provenance::Attached;
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
 /// not pushed.

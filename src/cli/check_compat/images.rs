@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use serde::Deserialize;
+use wincimg_cluster::rollout::{Content, Details, Image, Variant, Wanted, fetch, is_host_process};
+use wincimg_cluster::scheduling::System;
+use wincimg_cluster::workloads::Workload;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::read_text;
-use crate::cli::progress;
-use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::registry_args::RegistryArgs;
 use crate::cli::session::Session;
-use crate::cluster::scheduling::System;
-use crate::cluster::workloads::Workload;
-use crate::rollout::{Content, Details, Image, Variant, Wanted, fetch, is_host_process};
+use crate::cli::{progress, registry_args};
 
 /// The images to look at, each once: those that were named, then the workloads'. What a workload
 /// for another system runs is of no interest.

@@ -1,11 +1,11 @@
 //! A check against a live cluster: what is asked of it, and how it fails.
 
 use clap::Args;
+use wincimg_cluster::live::{Cluster, NodeSnapshot, Scope};
+use wincimg_cluster::workloads::Workload;
 
 use crate::cli::complete;
 use crate::cli::failure::Failure;
-use crate::cluster::live::{Cluster, NodeSnapshot, Scope};
-use crate::cluster::workloads::Workload;
 
 /// Which cluster, and which of its workloads.
 #[derive(Debug, Clone, Args)]

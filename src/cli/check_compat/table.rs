@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write};
 
 use jiff::Zoned;
+use wincimg_cluster::live::NodeChange;
+use wincimg_cluster::nodes::{Node, NodeList};
+use wincimg_cluster::rollout::{Request, Rollout};
 
 use super::screen;
-use crate::cluster::live::NodeChange;
-use crate::cluster::nodes::{Node, NodeList};
 use crate::report::write_glance;
-use crate::rollout::{Request, Rollout};
 
 /// So many changes are listed below the table.
 const CHANGES: usize = 5;

@@ -3,12 +3,12 @@
 use std::process::Command;
 
 use clap::Parser as _;
+use wincimg_cluster::nodes::{Node, NodeList};
+use wincimg_cluster::rollout::{Action, Content, Flags, Image, Request, Rollout, Variant};
+use wincimg_oci::document::Digest;
+use wincimg_windows::compat::HostBuild;
 
 use crate::cli::Cli;
-use crate::cluster::nodes::{Node, NodeList};
-use crate::oci::document::Digest;
-use crate::rollout::{Action, Content, Flags, Image, Request, Rollout, Variant};
-use crate::windows::compat::HostBuild;
 
 /// What a shell makes of a command line.
 fn words(command: &str) -> Vec<String> {

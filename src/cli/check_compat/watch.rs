@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use wincimg_cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
+use wincimg_cluster::nodes::NodeList;
+use wincimg_cluster::rollout::{Check, Image, Request, Rollout};
+use wincimg_common::foreign::Foreign;
 
 use super::Format;
 use super::kube::KubeArgs;
 use super::table::Table;
 use crate::cli::failure::Failure;
 use crate::cli::{registry_args, stop};
-use crate::cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
-use crate::cluster::nodes::NodeList;
-use crate::foreign::Foreign;
-use crate::rollout::{Check, Image, Request, Rollout};
 
 /// A question that has one answer at a time.
 type Question = (String, Option<String>);

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use wincimg_cluster::workloads::{Skipped, Workload, WorkloadId, WorkloadList};
 
 use crate::cli::failure::Failure;
-use crate::cli::input::{self, read_text};
+use crate::cli::input;
+use crate::cli::input::read_text;
 use crate::cli::session::Session;
-use crate::cluster::workloads::{Skipped, Workload, WorkloadId, WorkloadList};
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";

@@ -7,16 +7,17 @@ use clap::{ArgMatches, ValueEnum};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
+use wincimg_cluster::live;
+use wincimg_dockerfile::Outline;
+use wincimg_engine::design::{dockerfile_of, is_dockerfile};
+use wincimg_images::recipes as shipped;
+use wincimg_inspect::bases::NAMES;
+use wincimg_oci::layout::Layout;
+use wincimg_recipe::{Recipe, VariableType};
+use wincimg_windows::release;
+use wincimg_windows::update::Updates;
 
 use super::typed;
-use crate::cluster::live;
-use crate::dockerfile::Outline;
-use crate::engine::design::{dockerfile_of, is_dockerfile};
-use crate::oci::base::NAMES;
-use crate::oci::layout::Layout;
-use crate::recipe::{Recipe, VariableType, shipped};
-use crate::windows::release;
-use crate::windows::update::Updates;
 
 /// The most files of a folder that are looked at for what they hold.
 const MOST_FILES: usize = 1000;

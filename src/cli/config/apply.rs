@@ -7,10 +7,10 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use wincimg_common::diagnose::nearest;
 
 use super::{Defaults, File, FlagDefault, Misfit};
 use crate::cli::failure::Failure;
-use crate::diagnose::nearest;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];

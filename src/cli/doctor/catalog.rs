@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use reqwest::Url;
+use wincimg_catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
+use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::foreign::without_password;
+use wincimg_common::progress::Silent;
+use wincimg_http::{CertificateFiles, Http, RetryPolicy, host_of, shown};
 
 use super::Check;
-use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
-use crate::diagnose::{Diagnose, in_one_line};
-use crate::foreign::without_password;
-use crate::net::{CertificateFiles, Http, RetryPolicy, host_of, shown};
-use crate::progress::Silent;
 
 const KIND: &str = "update catalog";
 /// An update that the catalog has had for years.

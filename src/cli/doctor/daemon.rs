@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
+use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
+use wincimg_oci::remote::Connection;
 
 use super::Check;
 use crate::cli::docker_args::DockerArgs;
-use crate::diagnose::{Diagnose, in_one_line};
-use crate::engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
-use crate::oci::remote::Connection;
 
 const KIND: &str = "docker daemon";
 const WITHOUT: &str = "--engine direct builds without one, unless there are commands to run";

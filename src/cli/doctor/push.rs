@@ -9,15 +9,15 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
+use wincimg_common::diagnose::in_one_line;
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::{Digest, Flavour, sha256};
+use wincimg_oci::mirror::MirrorTarget;
+use wincimg_oci::reference::{DOCKER_HUB, Reference, parse_reference};
+use wincimg_oci::remote::{Registry, RegistryError, Repository};
 
 use super::{Check, failed};
 use crate::cli::failure::Failure;
-use crate::diagnose::in_one_line;
-use crate::oci::document::{Digest, Flavour, sha256};
-use crate::oci::mirror::MirrorTarget;
-use crate::oci::reference::{DOCKER_HUB, Reference, parse_reference};
-use crate::oci::remote::{Registry, RegistryError, Repository};
-use crate::progress::Silent;
 
 /// Bytes of the layer that is sent, about; small, and still two pieces.
 const LAYER: usize = 64 * 1024;

@@ -9,32 +9,30 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
-
-use super::KubeArgs;
-use crate::cli::Answer;
-use crate::cli::build::source_date_epoch;
-use crate::cli::complete;
-use crate::cli::failure::Failure;
-use crate::cli::online::Online;
-use crate::cli::output::Format;
-use crate::cli::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
-use crate::cli::session::Session;
-use crate::cli::stop;
-use crate::cluster::live::{Cluster, LeaseName, LiveError, Terms};
-use crate::diagnose::{Diagnose as _, in_one_line};
-use crate::engine::delivery::Documents;
-use crate::fleet::follow::{
+use wincimg_cluster::live::{Cluster, LeaseName, LiveError, Terms};
+use wincimg_cluster::rollout::command_line;
+use wincimg_common::diagnose::{Diagnose as _, in_one_line};
+use wincimg_common::foreign::Foreign;
+use wincimg_common::progress::Tell;
+use wincimg_engine::delivery::Documents;
+use wincimg_engine::fleet::follow::{
     Brought, Happening, NodeState, Outcome, Patience, Settings, Tell as TellHappening, follow,
     listen,
 };
-use crate::fleet::{Fleet, Run};
-use crate::foreign::Foreign;
-use crate::progress::Tell;
-use crate::rollout::command_line;
+use wincimg_engine::fleet::{Fleet, Run};
+
+use super::KubeArgs;
+use crate::cli::build::source_date_epoch;
+use crate::cli::failure::{Context, Failure};
+use crate::cli::online::Online;
+use crate::cli::output::Format;
+use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
+use crate::cli::session::Session;
+use crate::cli::{Answer, complete, registry_args, stop};
 
 /// What grants the rights that it takes.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
@@ -195,6 +193,7 @@ impl FollowArgs {
                 longest: self.resync.max(self.retry),
             },
             settle: SETTLE,
+            version: env!("WINCIMG_VERSION"),
             next_command: command_line(&["wincimg", "fleet", "check", &file, "--kube"]),
         }
     }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
+use wincimg_catalog::{Description, Expected, Fetched, Member, download, folder_name};
 
 use super::CatalogArgs;
 use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
-use crate::catalog::{Description, Expected, Fetched, Member, download, folder_name};
 use crate::cli::failure::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};

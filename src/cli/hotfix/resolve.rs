@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
+use wincimg_windows::update::Update;
 
 use super::update_args::{Between, Known, LookUp, WhatArgs, warn_of_flaw};
 use crate::cli::Answer;
@@ -11,7 +12,6 @@ use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;
-use crate::windows::update::Update;
 
 /// Say which update brings a host to a build, or to which build an update brings it
 #[derive(Debug, Args)]

@@ -4,19 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use wincimg_catalog::{Description, Item, Script, Source, folder_name};
+use wincimg_windows::update::{Kb, Update};
+use wincimg_windows::version::WindowsVersion;
 
 use super::CatalogArgs;
 use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
-use crate::catalog::{Description, Item, Script, Source, folder_name};
 use crate::cli::failure::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::progress;
 use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{Answer, registry_args};
-use crate::windows::update::{Kb, Update};
-use crate::windows::version::WindowsVersion;
+use crate::cli::{Answer, progress, registry_args};
 
 /// Write the PowerShell script that installs an update on a node
 ///

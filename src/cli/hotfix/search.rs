@@ -5,16 +5,15 @@ use std::io::{self, Write};
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
+use wincimg_catalog::Hit;
+use wincimg_common::foreign::Foreign;
 
 use super::CatalogArgs;
-use crate::catalog::Hit;
 use crate::cli::failure::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::progress;
 use crate::cli::session::Session;
-use crate::cli::{Answer, registry_args};
-use crate::foreign::Foreign;
+use crate::cli::{Answer, progress, registry_args};
 
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]

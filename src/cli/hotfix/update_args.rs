@@ -4,17 +4,17 @@ use std::str::FromStr;
 
 use anyhow::anyhow;
 use clap::Args;
-
-use crate::catalog::{
+use wincimg_catalog::{
     Arch, Catalog, Criteria, Hit, Member, Product, Title, UpdateFile, build_of, in_order,
     parse_update_id, select,
 };
+use wincimg_windows::release::ReleaseKind;
+use wincimg_windows::update::{Kb, Update, Updates};
+use wincimg_windows::version::WindowsVersion;
+use wincimg_windows::{prerequisite, release};
+
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
-use crate::windows::prerequisite;
-use crate::windows::release::{self, ReleaseKind};
-use crate::windows::update::{Kb, Update, Updates};
-use crate::windows::version::WindowsVersion;
 
 /// A build or an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

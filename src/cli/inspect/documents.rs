@@ -1,19 +1,18 @@
 //! `wincimg inspect --sbom` and `--provenance`: what lies beside an image, as it is there.
 
 use anyhow::anyhow;
+use wincimg_common::foreign::Foreign;
+use wincimg_inspect::provenance::{Beside, Form, What, beside};
+use wincimg_inspect::windows_images;
+use wincimg_oci::document::{Digest, Document};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Source;
 
 use super::{BillArg, Inspect};
-use crate::cli::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::output::write_result;
-use crate::cli::registry_args;
 use crate::cli::session::Session;
-use crate::foreign::Foreign;
-use crate::inspect::windows_images;
-use crate::oci::document::{Digest, Document};
-use crate::oci::remote::Registry;
-use crate::oci::store::Source;
-use crate::provenance::{Beside, Form, What, beside};
+use crate::cli::{Answer, registry_args};
 
 /// What is to be printed.
 #[derive(Debug, Clone, Copy)]

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::{
+    EntryKind, ImageFacts, Inspection, Reach, Reading, RegistryForm, RegistryReport, SMALL_LAYER,
+    Skipped, Wanted, inspect,
+};
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::store::{Location, Source};
+use wincimg_registry::regfile::to_utf16;
 
-use super::Answer;
-use super::complete;
 use super::failure::Failure;
 use super::output::{write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use crate::inspect::{
-    EntryKind, ImageFacts, Inspection, Reach, Reading, RegistryForm, RegistryReport, SMALL_LAYER,
-    Skipped, Wanted, inspect,
-};
-use crate::oci::copy::PlatformFilter;
-use crate::oci::store::{Location, Source};
-use crate::windows::regfile::to_utf16;
+use super::{Answer, complete};
 
 /// Show what is in an image: its Windows, how it starts and stops, layers, registry changes
 ///
@@ -40,7 +40,7 @@ use crate::windows::regfile::to_utf16;
     puts hives. What that leaves open is said, and --layers all reads everything.")]
 pub(super) struct Inspect {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", add = complete::images())]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     image: Location,
     /// Show images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]

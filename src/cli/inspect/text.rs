@@ -3,18 +3,18 @@
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
-
-use crate::foreign::Foreign;
-use crate::inspect::{
+use wincimg_common::foreign::Foreign;
+use wincimg_images::shim::{Mode, Shim};
+use wincimg_inspect::{
     EntryKind, ImageFacts, Inspection, LayerFacts, OtherEntry, Reading, RegistryReport,
     ShutdownSetting, ShutdownTimes, Skipped, UpdateFacts,
 };
-use crate::oci::document::media_type::{self, Compression};
-use crate::oci::store::Location;
-use crate::shim::{Mode, Shim};
-use crate::windows::quoting::argv::quote;
-use crate::windows::registry::RegistryEdit;
-use crate::windows::shutdown::Setting;
+use wincimg_oci::document::media_type;
+use wincimg_oci::document::media_type::Compression;
+use wincimg_oci::store::Location;
+use wincimg_registry::RegistryEdit;
+use wincimg_windows::quoting::argv::quote;
+use wincimg_windows::shutdown::Setting;
 
 pub(super) fn write(
     image: &Location,

@@ -1,15 +1,15 @@
 //! What the linter has to know of a base image: its shell and its version of Windows.
 
 use anyhow::anyhow;
+use wincimg_dockerfile::lint::{BaseFacts, BaseShell};
+use wincimg_inspect::bases::{Fit, Match};
+use wincimg_oci::document::{Descriptor, Document, Index};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Location, Source};
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
 
 use super::super::failure::Failure;
-use crate::lint::{BaseFacts, BaseShell};
-use crate::oci::base::{Fit, Match};
-use crate::oci::document::{Descriptor, Document, Index};
-use crate::oci::remote::Registry;
-use crate::oci::store::{Location, Source};
-use crate::windows::compat::HostBuild;
-use crate::windows::version::WindowsVersion;
 
 /// What an image's configuration says; of several images, that of the one the host would take.
 pub(super) async fn facts(
@@ -27,7 +27,9 @@ pub(super) async fn facts(
             match source.document(entry).await? {
                 Document::Manifest(manifest) => *manifest,
                 Document::Index(_) => {
-                    return Err(anyhow!("{location} holds an index within an index").into());
+                    return Err(Failure::failed(anyhow!(
+                        "{location} holds an index within an index"
+                    )));
                 }
             }
         }

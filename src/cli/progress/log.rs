@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use wincimg_common::foreign::Foreign;
+use wincimg_common::progress::{Progress, Task};
+
 use super::line::{self, Figures};
-use crate::foreign::Foreign;
-use crate::progress::{Progress, Task};
 
 /// How long a log says nothing of work under way.
 const EVERY: Duration = Duration::from_secs(30);

@@ -9,13 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-
 use line::Figures;
 use log::Log;
+use wincimg_common::foreign::Foreign;
+use wincimg_common::progress::{Progress, Silent, Task};
 
 use super::session::Session;
-use crate::foreign::Foreign;
-use crate::progress::{Progress, Silent, Task};
 
 /// How often a bar is drawn again; a person sees no more.
 const DRAWS_PER_SECOND: u8 = 8;
@@ -146,8 +145,9 @@ impl Drop for Bar {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::*;
     use indicatif::InMemoryTerm;
+
+    use super::*;
 
     fn bars() -> (InMemoryTerm, Bars) {
         let terminal = InMemoryTerm::new(12, 120);

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::engine::update::{Compared, FoundBy, Obstacle, PlannedUpdate, Updates, Verdict};
-use crate::foreign::Foreign;
-use crate::oci::reference::Reference;
+use wincimg_common::foreign::Foreign;
+use wincimg_engine::update::{Compared, FoundBy, Obstacle, PlannedUpdate, Updates, Verdict};
+use wincimg_oci::reference::Reference;
 
 /// As much of what is in the way is told; the JSON has all of it.
 const MOST: usize = 8;

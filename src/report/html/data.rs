@@ -6,14 +6,15 @@ use std::rc::Rc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
+use wincimg_cluster::rollout::{
+    Finding, HostKind, Image, Placement, Rollout, Selection, Subject, severity,
+};
 
 use crate::report::answer::{Advice, cases, outlook};
 use crate::report::matrix::short_release;
-use crate::report::names;
 use crate::report::plan::{outcome, steps};
 use crate::report::problems::problems;
-use crate::report::what_if;
-use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, Subject, severity};
+use crate::report::{names, what_if};
 
 #[derive(Serialize)]
 pub(super) struct Data<'a> {

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::civil::Date;
+use wincimg_cluster::rollout::{Image, Rollout, Starts, Tally};
+use wincimg_windows::release;
+use wincimg_windows::update::Updates;
 
 use super::escaped;
 use crate::report::answer::{noun, tally_in_words};
 use crate::report::matrix::short_release;
 use crate::report::names::count;
-use crate::rollout::{Image, Rollout, Starts, Tally};
-use crate::windows::release;
-use crate::windows::update::Updates;
 
 /// As wide as a phone's page, so that its letters are as large there as the others.
 const WIDTH: f64 = 360.0;

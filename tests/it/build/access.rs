@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use wincimg::windows::security::SecurityDescriptor;
+use wincimg_registry::security::SecurityDescriptor;
+use wincimg_registry::testing::read_descriptor as read;
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::descriptor::read;
 
 const RECIPE: &str = r#"
 name = "app"

@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use wincimg_testkit::programs::{component, skip};
+use wincimg_testkit::wine::{Wine, succeed, windows_path};
+
 use super::host_process::files_of;
 use crate::site::{Site, stderr};
-use crate::support::programs::{component, skip};
-use crate::support::wine::{Wine, succeed, windows_path};
 
 /// A folder with a CA, `root.pem`, and a server's certificate that it signed, `leaf.der`.
 fn with_certificates() -> Option<Site> {

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wincimg_testkit::component;
 
 use super::readers::run;
 use crate::site::{Site, json_of};
-use crate::support::component;
 
 /// The configuration of the only image in an OCI layout.
 pub(super) fn config_in(layout: &Path) -> Value {

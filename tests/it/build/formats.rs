@@ -2,12 +2,12 @@
 
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::{options, repository};
 
 use super::configuration::config_in;
 use crate::site::{Site, json_of};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::proxy::{Fault, FaultProxy, Passed};
-use crate::support::{options, repository};
 
 #[test]
 fn a_base_that_does_not_say_when_it_was_made_is_built_on() {

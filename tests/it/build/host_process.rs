@@ -73,7 +73,7 @@ fn one_image_without_a_version_is_for_all_hosts() {
         ]
     );
     for (path, bytes) in &files[5..10] {
-        let hive = wincimg::windows::hive::Hive::read(bytes).unwrap();
+        let hive = wincimg_registry::hive::Hive::read(bytes).unwrap();
         assert!(!hive.layered && hive.root.subkeys.is_empty(), "{path}");
     }
 }

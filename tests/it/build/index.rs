@@ -3,9 +3,9 @@
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::windows::version::WindowsVersion;
+use wincimg_demo::add_base_images;
+use wincimg_windows::version::WindowsVersion;
 
-use crate::demo::add_base_images;
 use crate::site::{Site, json_of};
 
 /// Both sides of the update of 2020-02, and two releases.

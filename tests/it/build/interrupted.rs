@@ -6,8 +6,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use wincimg_testkit::{component, noise};
+
 use crate::site::{Site, stderr};
-use crate::support::{component, noise};
 
 /// A folder with enough in it that a build takes its time.
 pub(super) fn large_context(site: &Site) {

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::progress::Silent;
-use wincimg::windows::version::WindowsVersion;
+use wincimg_common::progress::Silent;
+use wincimg_demo::add_base_images;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::{options, repository};
+use wincimg_windows::version::WindowsVersion;
 
 use super::index::nodes;
-use crate::demo::add_base_images;
 use crate::site::{Site, json_of};
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::{options, repository};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -276,7 +276,7 @@ pub(crate) fn push_linux(target: &str) {
     let config = json!({"architecture": "amd64", "os": "linux", "config": {},
         "rootfs": {"type": "layers", "diff_ids": []}})
     .to_string();
-    let digest = wincimg::oci::document::sha256(config.as_bytes());
+    let digest = wincimg_oci::document::sha256(config.as_bytes());
     let repository = repository(options(target), &format!("{target}/app")).to_push_to();
     let size = config.len();
     let bytes = Bytes::from(config);

@@ -8,13 +8,13 @@ use axum::http::StatusCode;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::serve::serve;
+use wincimg_testkit::windows_base::put_nanoserver;
 
 use super::configuration::config_in;
 use crate::site::{Site, json_of};
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::proxy::{Fault, FaultProxy};
-use crate::support::serve::serve;
-use crate::support::windows_base::put_nanoserver;
 
 #[test]
 fn a_pushed_pause_image_is_the_base_with_one_small_layer() {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use wincimg_testkit::component;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 
 use super::interrupted::large_context;
 use crate::site::{Site, json_of, stderr};
-use crate::support::component;
-use crate::support::docker_registry::{DockerRegistry, Setup};
 
 /// Runs a program and returns what it prints.
 pub(super) fn run(program: &Path, arguments: &[&str]) -> String {

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use predicates::prelude::*;
 use predicates::str::contains;
+use wincimg_testkit::docker_registry::free_port;
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::docker_registry::free_port;
 
 #[test]
 fn what_cannot_be_built_is_said_with_the_way_out() {

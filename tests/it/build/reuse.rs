@@ -7,12 +7,12 @@ use std::net::TcpStream;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::oci::document::{Flavour, sha256};
+use wincimg_oci::document::{Flavour, sha256};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::noise;
+use wincimg_testkit::windows_base::put_nanoserver;
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::noise;
-use crate::support::windows_base::put_nanoserver;
 
 const RECIPE: &str = "name = \"app\"\nbase = \"nanoserver\"\n\
     [[files]]\nlayer = \"deps\"\nfrom = \"deps\"\nto = 'C:\\deps'\n\

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use wincimg_testkit::programs::component;
+
 use super::host_process::files_of;
 use crate::site::{Site, stderr};
-use crate::support::programs::component;
 
 const RECIPE: &str = r#"
 name = "worker"

@@ -16,9 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use page::{Block, Page};
+use serde_json::Value;
 use stage::Stage;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use wincimg::windows::version::WindowsVersion;
+use wincimg_demo::{DemoRegistry, Stored, add_base_images};
+use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::inside::{bottom_layer, image_of, made_software, made_system};
+use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
-use crate::demo::{DemoRegistry, Stored, add_base_images};
 use crate::fake_catalog::desk::Desk;
 use crate::iis_server::base_with_iis;
 use crate::site::{add_base, copy_folder};
-use crate::support::file_server::FileServer;
-use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
 
 /// Where a page's commands are run.
 pub(super) struct Stage {

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
-use wincimg::windows::version::WindowsVersion;
+use wincimg_demo::add_base_images;
+use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
 use super::page::{Block, Page};
 use super::stage::Stage;
-use crate::demo::add_base_images;
 use crate::site::copy_folder;
 
 pub(super) const PAGE: &str = "docs/tutorial.md";

@@ -19,8 +19,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, stream};
 use sha2::Digest as _;
-
-use crate::support::serve::{self, serve_with};
+use wincimg_testkit::serve;
+use wincimg_testkit::serve::serve_with;
 
 /// As many as the real one has.
 const PAGE: usize = 25;

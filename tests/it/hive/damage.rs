@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use wincimg::windows::hive::{Hive, edits, merged};
-use wincimg::windows::regfile;
-use wincimg::windows::registry::{KeyMode, RegistryData, RegistryEdit, Root};
+use wincimg_registry::hive::{Hive, edits, merged};
+use wincimg_registry::{KeyMode, RegistryData, RegistryEdit, Root, regfile};
 
 use super::sample::sample;
 use super::{hive_of, path, set};

@@ -14,9 +14,9 @@ mod rules;
 mod sample;
 mod structure;
 
-use crate::support::kernel::check;
-use wincimg::windows::hive::{FileTime, write_deltas};
-use wincimg::windows::registry::{KeyPath, RegistryData, RegistryEdit};
+use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
+use wincimg_testkit::kernel::check;
 
 fn path(text: &str) -> KeyPath {
     text.parse().unwrap()

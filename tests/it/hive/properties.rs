@@ -6,19 +6,15 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use wincimg::windows::hive::{
+use wincimg_registry::hive::{
     FileTime, Hive, HiveFile, Key, edits, layer_hives, merged, write_deltas,
 };
-use wincimg::windows::inside::Unseen;
-use wincimg::windows::regfile;
-use wincimg::windows::registry::{
-    DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, upcase,
+use wincimg_registry::security::{Child, Layout, SecurityDescriptor, Sid};
+use wincimg_registry::testing::{Keys, read_descriptor};
+use wincimg_registry::{
+    DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Unseen, regfile, upcase,
 };
-use wincimg::windows::security::{Child, Layout, SecurityDescriptor, Sid};
-
-use crate::support::descriptor::read as read_descriptor;
-use crate::support::kernel::check;
-use crate::support::looked::Looked;
+use wincimg_testkit::kernel::check;
 
 const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
 const VALUES: [&str; 3] = ["", "x", "Ünï"];
@@ -312,7 +308,7 @@ proptest! {
         let base = hive_of(&below);
         let mut base = Hive::read(&base).unwrap().root;
         distinguish(&mut base, &mut DESCRIPTORS.iter());
-        let inside = Looked::default().with_hive(Root::Software, &base);
+        let inside = Keys::default().with_hive(Root::Software, &base);
         let hives = layer_hives(&above, &inside, FileTime(1)).unwrap();
         prop_assert!(hives.is_empty() || hives.len() == 5);
         let delta = software(&hives).map(|bytes| Hive::read(bytes).unwrap().root);

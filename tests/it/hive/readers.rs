@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value as Json, json};
-use wincimg::windows::hive::{Hive, Key};
-use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
+use wincimg_registry::hive::{Hive, Key};
+use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
+use wincimg_testkit::inside::made_software;
+use wincimg_testkit::programs::{component, python_with_regipy, skip};
 
 use super::{hive_of, path, set};
-use crate::support::inside::made_software;
-use crate::support::programs::{component, python_with_regipy, skip};
 
 const TOP: &str = r"HKLM\SOFTWARE\Example";
 

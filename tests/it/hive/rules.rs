@@ -3,14 +3,14 @@
 
 use std::process::Command;
 
-use wincimg::windows::hive::{FileTime, Hive, empty_hive};
-use wincimg::windows::registry::{KeyMode, RegistryData, RegistryEdit};
+use wincimg_registry::hive::{FileTime, Hive, empty_hive};
+use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
+use wincimg_testkit::kernel::check;
+use wincimg_testkit::programs::component;
 
 use super::sample::sample;
 use super::structure::Raw;
 use super::{hive_of, path, set};
-use crate::support::kernel::check;
-use crate::support::programs::component;
 
 const SYSTEM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use wincimg::windows::hive::{Hive, Key, Semantics, ValueContent};
-use wincimg::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
-use wincimg::windows::security::{Ace, ace_flags};
+use wincimg_registry::hive::{Hive, Key, Semantics, ValueContent};
+use wincimg_registry::security::{Ace, ace_flags};
+use wincimg_registry::testing::read_descriptor;
+use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
 
 use super::{hive_of, path, set};
-use crate::support::descriptor::read as read_descriptor;
 
 const SAMPLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

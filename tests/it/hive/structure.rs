@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit};
+use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit};
 
 use super::sample::sample;
 use super::{hive_of, path, set};

@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use bytes::Bytes;
-use wincimg::inspect::base::{
+use wincimg_inspect::base::{
     BaseFacts, BaseHive, BaseKeyPath, Extent, LayerInside, LayerPlace, assemble, collect_layer,
 };
-use wincimg::oci::document::sha256;
-use wincimg::windows::hive::{Hive, Key};
-use wincimg::windows::inside::{BaseFileKind, BaseKey, Inside, Known, Needs};
-use wincimg::windows::registry::{DataType, RegistryData, Root, Typed};
-
-use crate::support::inside::{
+use wincimg_oci::document::sha256;
+use wincimg_registry::hive::{Hive, Key};
+use wincimg_registry::{BaseKey, BaseKeys, DataType, Known, RegistryData, Root, Typed};
+use wincimg_testkit::inside::{
     ENVIRONMENT, FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, descriptor, gzip,
     made_software, made_system, make_links, real_system, set, upper_layer, whole_hive,
 };
-use crate::support::programs::component;
+use wincimg_testkit::programs::component;
+use wincimg_windows::inside::{BaseFileKind, Inside, Needs};
 
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 

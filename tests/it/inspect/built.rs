@@ -1,16 +1,15 @@
 //! Images that `wincimg build` made, in a real registry, a layout and an archive of skopeo's.
 
-use std::fs;
-use std::process;
+use std::{fs, process};
 
 use predicates::str::contains;
 use serde_json::json;
 use tempfile::TempDir;
-use wincimg::windows::regfile;
+use wincimg_registry::regfile;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::windows_base::{StandIn, put_index};
+use wincimg_testkit::{component, options};
 
-use super::support::docker_registry::{DockerRegistry, Setup};
-use super::support::windows_base::{StandIn, put_index};
-use super::support::{component, options};
 use super::*;
 
 const RECIPE: &str = r#"

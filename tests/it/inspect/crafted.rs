@@ -2,9 +2,9 @@
 
 use predicates::str::contains;
 use serde_json::json;
-use wincimg::inspect::{BEGINNING, SMALL_LAYER};
-use wincimg::windows::registry::{KeyMode, Root};
-use wincimg::windows::shutdown::edits;
+use wincimg_inspect::{BEGINNING, SMALL_LAYER};
+use wincimg_registry::{KeyMode, Root};
+use wincimg_windows::shutdown::edits;
 
 use super::*;
 
@@ -193,14 +193,14 @@ fn a_registry_file_does_what_the_layers_do() {
         .output()
         .unwrap();
     assert!(output.status.success());
-    let edits = wincimg::windows::regfile::import(&output.stdout)
+    let edits = wincimg_registry::regfile::import(&output.stdout)
         .unwrap()
         .edits;
     let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!("registry_file", said.join("\n"));
     let mut merged = inspect(&layout.place, &["--format", "reg", "--merged"]);
     let output = merged.output().unwrap();
-    let edits = wincimg::windows::regfile::import(&output.stdout)
+    let edits = wincimg_registry::regfile::import(&output.stdout)
         .unwrap()
         .edits;
     let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
@@ -264,7 +264,7 @@ fn a_hive_that_windows_wrote_is_shown_whole() {
     let mut file = inspect(&layout.place, &["--format", "reg"]);
     let output = file.output().unwrap();
     assert!(output.status.success());
-    let again = wincimg::windows::regfile::import(&output.stdout)
+    let again = wincimg_registry::regfile::import(&output.stdout)
         .unwrap()
         .edits;
     assert!(again.len() >= changes.as_array().unwrap().len());

@@ -13,29 +13,28 @@ mod built;
 mod crafted;
 mod odd;
 mod shutdown;
-use crate::support;
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::windows_base::StandIn;
 use assert_cmd::Command;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 use tempfile::TempDir;
-use wincimg::oci::document::{Descriptor, Flavour, History, Layer, sha256};
-use wincimg::oci::remote::Registry;
-use wincimg::oci::store::Sink;
-use wincimg::progress::Silent;
-use wincimg::windows::hive::{FileTime, write_deltas};
-use wincimg::windows::registry::{RegistryData, RegistryEdit};
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::{Descriptor, Flavour, History, Layer, sha256};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Sink;
+use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_testkit::windows_base::StandIn;
 
 const NO_CREDENTIALS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/support/empty-config.json"
+    "/crates/testkit/src/empty-config.json"
 );
 
 /// `wincimg` in an empty folder, so that no wincimg.toml of the developer's has a say.
@@ -98,7 +97,7 @@ fn redacted(text: &str, names: &[(&str, &str)]) -> String {
 
 /// A registry client for places that are none.
 fn no_registry() -> Registry {
-    Registry::new(support::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
+    Registry::new(wincimg_testkit::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {

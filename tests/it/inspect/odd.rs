@@ -5,8 +5,8 @@ use std::fs;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
-use wincimg::oci::document::{Document, Image, Index, Manifest, Platform, Verbatim};
-use wincimg::windows::shutdown::edits;
+use wincimg_oci::document::{Document, Image, Index, Manifest, Platform, Verbatim};
+use wincimg_windows::shutdown::edits;
 
 use super::*;
 

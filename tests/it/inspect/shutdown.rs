@@ -1,9 +1,9 @@
 //! The two shutdown times, and the ways in which people get them wrong.
 
 use serde_json::json;
-use wincimg::windows::shutdown::{Setting, edits};
+use wincimg_testkit::windows_base::StandIn;
+use wincimg_windows::shutdown::{Setting, edits};
 
-use super::support::windows_base::StandIn;
 use super::*;
 
 /// What JSON says of the shutdown times of an image with these changes, a layer for each list.
@@ -65,7 +65,7 @@ fn a_layer_above_can_take_a_time_away() {
     assert_eq!(found["service"]["layer"], 2);
     let replaced = RegistryEdit::CreateKey {
         key: r"HKLM\SYSTEM\CurrentControlSet\Services".parse().unwrap(),
-        mode: wincimg::windows::registry::KeyMode::Replace,
+        mode: wincimg_registry::KeyMode::Replace,
     };
     let found = shutdown_of(&[&edits(30), &[replaced]]);
     assert_eq!(found["process"], json!(null));
@@ -122,11 +122,11 @@ fn an_image_can_be_asked_for_its_times_alone() {
     let layout = InLayout::new(&image);
     let times = run(async {
         let place = layout.place.parse().unwrap();
-        let source = wincimg::oci::store::Source::open(&place, &no_registry())
+        let source = wincimg_oci::store::Source::open(&place, &no_registry())
             .await
             .unwrap();
-        let progress: Arc<dyn wincimg::progress::Progress> = Arc::new(Silent);
-        wincimg::inspect::shutdown_times(&source, &image.image, &progress).await
+        let progress: Arc<dyn wincimg_common::progress::Progress> = Arc::new(Silent);
+        wincimg_inspect::shutdown_times(&source, &image.image, &progress).await
     });
     let times = times.unwrap();
     assert_eq!((times.seconds, times.complete), (45, true));

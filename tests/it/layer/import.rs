@@ -7,10 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
-use wincimg::layer::{Compression, Layer, LinkTo};
-use wincimg::windows::hive::{FileTime, layer_hives};
-use wincimg::windows::inside::Unseen;
-use wincimg::windows::registry::{RegistryData, RegistryEdit};
+use wincimg_layer::{Compression, Layer, LinkTo};
+use wincimg_registry::hive::{FileTime, layer_hives};
+use wincimg_registry::{RegistryData, RegistryEdit, Unseen};
 
 use super::windows_import::{Imported, Place, import};
 use super::{TIMESTAMP, options, path};

@@ -12,13 +12,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{child_argument, component, folder_for_holes, in_child};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
-use wincimg::layer::{
+use wincimg_layer::{
     BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, LayerReader, Limits,
     LinkTo, WriteOptions, Written,
 };
+use wincimg_testkit::{child_argument, component, folder_for_holes, in_child};
 
 const TIMESTAMP: u64 = 1_580_256_000;
 
@@ -86,7 +86,7 @@ fn rich_names() -> Vec<String> {
 }
 
 fn noise(bytes: usize) -> Vec<u8> {
-    crate::support::noise(bytes, 3)
+    wincimg_testkit::noise(bytes, 3)
 }
 
 /// 3 MB that deflate makes something of, with noise in the middle.

@@ -10,8 +10,7 @@ use std::io::Read;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-
-use crate::support::kernel;
+use wincimg_testkit::kernel;
 
 const DIRECTORY: u32 = 0x10;
 const REPARSE_POINT: u32 = 0x400;

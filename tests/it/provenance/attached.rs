@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::places::json_in;
 
 use super::{build_to_layout, document_in, with_packages};
 use crate::site::{Site, json_of, stderr};
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::places::json_in;
 
 const ALL: [&str; 5] = ["--sbom", "spdx", "--sbom", "cyclonedx", "--provenance"];
 

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use wincimg_testkit::bills::{as_syft_reads_it, problems, python_with_readers};
+use wincimg_testkit::programs::skip;
 
 use super::{build_to_layout, document_in, with_packages};
-use crate::support::bills::{as_syft_reads_it, problems, python_with_readers};
-use crate::support::programs::skip;
 
 const BOTH: [&str; 4] = ["--sbom", "spdx", "--sbom", "cyclonedx"];
 

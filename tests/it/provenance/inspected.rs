@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::oci::document::{Artifact, Descriptor, Flavour, Index, Verbatim};
-use wincimg::oci::remote::Repository;
+use wincimg_oci::document::{Artifact, Descriptor, Flavour, Index, Verbatim};
+use wincimg_oci::remote::Repository;
+use wincimg_testkit::{options, put, repository};
 
 use crate::site::{Site, json_of, stderr};
-use crate::support::{options, put, repository};
 
 fn inspect(site: &Site, arguments: &[&str]) -> std::process::Output {
     let mut all = vec!["inspect"];
@@ -223,7 +223,7 @@ async fn attestations_of_buildx_are_found_in_the_index() {
         "schemaVersion": 2, "mediaType": oci, "config": config, "layers": [layer],
     });
     let manifest = Bytes::from(manifest.to_string());
-    let digest = wincimg::oci::document::sha256(&manifest);
+    let digest = wincimg_oci::document::sha256(&manifest);
     theirs
         .put_manifest(digest.as_ref(), oci, manifest.clone())
         .await
@@ -239,7 +239,7 @@ async fn attestations_of_buildx_are_found_in_the_index() {
             image.digest.to_string(),
         ),
     ]);
-    let platform = wincimg::oci::document::Platform::windows("10.0.17763.973");
+    let platform = wincimg_oci::document::Platform::windows("10.0.17763.973");
     let index = Index::new(
         Flavour::Oci,
         vec![image.with_platform(platform), attestation],

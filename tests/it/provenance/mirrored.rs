@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::oci::document::{Artifact, Descriptor, sha256};
-use wincimg::oci::remote::Repository;
+use wincimg_demo::DemoRegistry;
+use wincimg_oci::document::{Artifact, Descriptor, sha256};
+use wincimg_oci::remote::Repository;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::{options, put, repository};
 
-use crate::demo::DemoRegistry;
 use crate::site::{Site, json_of, stderr};
-use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::{options, put, repository};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 

@@ -7,9 +7,9 @@ mod inspected;
 mod mirrored;
 
 use serde_json::{Value, json};
+use wincimg_testkit::places::blob_in;
 
 use crate::site::{Site, json_of};
-use crate::support::places::blob_in;
 
 /// A recipe with packages of every kind that can be told without a compiler.
 fn with_packages() -> Site {

@@ -1,9 +1,9 @@
 //! What becomes of the workloads: the answer that every report begins with.
 
 use predicates::prelude::*;
+use wincimg_testkit::component;
 
 use super::*;
-use crate::support::component;
 use crate::terminal::on_terminal;
 
 /// Nodes of two builds, the first of them labelled.

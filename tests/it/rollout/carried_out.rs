@@ -5,15 +5,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use assert_cmd::assert::Assert;
-use wincimg::windows::version::WindowsVersion;
+use wincimg_demo::{DemoRegistry, add_base_images};
+use wincimg_testkit::component;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_windows::version::WindowsVersion;
 
 use super::what_if::node;
 use super::*;
 use crate::build::joined::push_linux;
-use crate::demo::{DemoRegistry, add_base_images};
 use crate::fake_catalog::desk::{Desk, FILE};
-use crate::support::component;
-use crate::support::docker_registry::{DockerRegistry, Setup};
 
 /// The bases for both sides of the update of 2020-02, and for another release.
 const BASES: [WindowsVersion; 3] = [

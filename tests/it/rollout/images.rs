@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use wincimg_testkit::serve::{Served, serve};
 
 use super::*;
-use crate::support::serve::{Served, serve};
 
 #[test]
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {

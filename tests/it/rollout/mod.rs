@@ -10,15 +10,16 @@ mod what_if;
 
 use std::fs;
 
-use crate::site::answer_of;
-use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use serde_json::{Value, json};
+use wincimg_testkit::fake_registry::FakeRegistry;
+
+use crate::site::answer_of;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
 const NO_CREDENTIALS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/support/empty-config.json"
+    "/crates/testkit/src/empty-config.json"
 );
 
 fn wincimg() -> Command {

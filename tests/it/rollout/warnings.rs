@@ -1,7 +1,7 @@
 //! What starts but deserves a look.
 
-use wincimg::windows::hive::{FileTime, write_deltas};
-use wincimg::windows::shutdown::edits;
+use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_windows::shutdown::edits;
 
 use super::*;
 

@@ -8,14 +8,14 @@ mod strangers;
 
 use bytes::Bytes;
 use serde_json::Value;
-use wincimg::oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
-use wincimg::windows::registry::RegistryData;
-
-use crate::site::{Site, add_base, json_of};
-use crate::support::inside::{
+use wincimg_oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
+use wincimg_registry::RegistryData;
+use wincimg_testkit::inside::{
     FILE, FOLDER, LayerTar, bottom_layer, gzip, image_of, made_system, set, upper_layer, whole_hive,
 };
-use crate::support::windows_base::StandIn;
+use wincimg_testkit::windows_base::StandIn;
+
+use crate::site::{Site, add_base, json_of};
 
 const OLD: &str = "10.0.17763.973";
 const NEW: &str = "10.0.17763.1158";

@@ -3,7 +3,7 @@
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
-use wincimg::windows::registry::RegistryData;
+use wincimg_registry::RegistryData;
 
 use super::*;
 use crate::build::joined::{add_linux, platforms, published};

@@ -3,10 +3,10 @@
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
-use wincimg::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg_testkit::inside::delta_hive;
 
 use super::*;
-use crate::support::inside::delta_hive;
 
 /// The place and the word for what is in the way of a layer.
 fn obstacle(layer: Vec<u8>) -> (String, String) {

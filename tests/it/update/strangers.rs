@@ -3,9 +3,9 @@
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
+use wincimg_testkit::fake_registry::FakeRegistry;
 
 use super::*;
-use crate::support::fake_registry::FakeRegistry;
 
 const OCI: &str = "application/vnd.oci.image.manifest.v1+json";
 

@@ -1,13 +1,13 @@
 //! `wincimg.exe`, built once for all tests and run under wine.
 
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::{env, fs};
 
-use crate::support::programs::{self, skip};
-use crate::support::wine::{Wine, succeed, windows_path};
+use wincimg_testkit::programs;
+use wincimg_testkit::programs::skip;
+use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 /// The target that `tests/run` installs.
 const TARGET: &str = "x86_64-pc-windows-gnu";

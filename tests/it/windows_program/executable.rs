@@ -3,12 +3,11 @@
 
 use std::fs;
 
-use object::LittleEndian;
-use object::pe;
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64, ResourceDirectoryEntryData};
+use object::{LittleEndian, pe};
+use wincimg_testkit::programs::skip;
 
 use super::exe::built;
-use crate::support::programs::skip;
 
 /// What every Windows since 10 and Server 2016 has.
 const SYSTEM: &[&str] = &[

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use wincimg::oci::store::Location;
+use wincimg_oci::store::Location;
+use wincimg_testkit::wine::windows_path;
 
 use super::exe::{Exe, below};
 use super::{build_pause, run, succeed};
 use crate::site::Site;
-use crate::support::wine::windows_path;
 
 #[test]
 fn images_are_written_wherever_a_path_of_windows_leads() {

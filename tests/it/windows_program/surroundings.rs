@@ -6,16 +6,16 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, UnixStream};
+use wincimg_testkit::component;
+use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{bottom_layer, image_of, made_software, made_system};
+use wincimg_testkit::windows_daemon::WindowsDaemon;
 
 use super::exe::{Exe, below};
 use super::{run, succeed};
 use crate::inside::publish;
 use crate::site::Site;
-use crate::support::component;
-use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
-use crate::support::windows_daemon::WindowsDaemon;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_of_a_base_is_kept_in_local_application_data() {

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wincimg::windows::quoting::argv::{self, Reader};
-use wincimg::windows::quoting::{Escape, Shell, cmd, command_text, powershell};
+use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::{Escape, Shell, argv, cmd, command_text, powershell};
 
 use super::HERE;
 use crate::quoting::{PIECES, argument, sample};

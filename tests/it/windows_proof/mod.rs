@@ -10,15 +10,13 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
-
-use crate::support::component;
-use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
-use crate::support::kernel;
-use crate::support::places::{json_in, registry};
-use crate::support::powershell::syntax_errors;
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::store::Sink;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::inside::{bottom_layer, image_of, made_software, made_system};
+use wincimg_testkit::places::{json_in, registry};
+use wincimg_testkit::powershell::syntax_errors;
+use wincimg_testkit::{component, kernel};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows");
 const VERSION: &str = "10.0.20348.2402";

@@ -10,10 +10,10 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use wincimg_demo::DemoRegistry;
 
 use super::login::Proof;
 use super::profile::{Login, Profile, Quirk};
-use crate::demo::DemoRegistry;
 
 /// The password, and the refresh token, of every user.
 pub const PASSWORD: &str = "open sesame";

@@ -21,12 +21,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
+use wincimg_demo::Stored;
+use wincimg_testkit::docker_registry::certificates;
+use wincimg_testkit::serve::{acceptor, in_background, listen};
 
 use super::animal::{Animal, PASSWORD, lock, plain};
 use super::profile::{Profile, Quirk};
-use crate::demo::Stored;
-use crate::support::docker_registry::certificates;
-use crate::support::serve::{acceptor, in_background, listen};
 
 /// Registries that are played until this is dropped.
 pub struct Keeper {

@@ -7,13 +7,13 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup};
+use wincimg_testkit::windows_base::StandIn;
 
 use super::keeper::Keeper;
 use super::profile::{Login, Profile, Quirk};
 use super::profiles::{DISTRIBUTION_2, MCR};
-use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup};
-use crate::support::windows_base::StandIn;
 
 const VERSION: &str = "10.0.17763.973";
 const SMALL: usize = 50_000;

@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use super::*;
 use alloc::string::ToString;
 use alloc::vec;
+
+use super::*;
 
 fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().collect()

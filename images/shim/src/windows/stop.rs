@@ -3,13 +3,12 @@
 use alloc::vec::Vec;
 
 use super::child::{Child, program_name};
-use super::console;
 use super::error::Result;
 use super::handle::{Deadline, milliseconds, wait};
 use super::job::Job;
 use super::log::Log;
 use super::service::Service;
-use super::window;
+use super::{console, window};
 use crate::args::{Settings, StopSignal};
 use crate::limit::Seconds;
 

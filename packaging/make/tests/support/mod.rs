@@ -2,9 +2,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-#[path = "../../../../tests/it/support/dockerd.rs"]
+#[path = "../../../../crates/testkit/src/dockerd.rs"]
 pub mod dockerd;
-#[path = "../../../../tests/it/support/programs.rs"]
+#[path = "../../../../crates/testkit/src/programs.rs"]
 pub mod programs;
 
 pub use programs::component;

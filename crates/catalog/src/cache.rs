@@ -1,0 +1,201 @@
+//! The refreshed table of updates on this machine, with the embedded one as its floor.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use reqwest::Url;
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::files;
+use wincimg_common::files::LARGEST_TEXT;
+use wincimg_http::{Exchange, FileError, Http, HttpError};
+use wincimg_windows::table::TableError;
+use wincimg_windows::update::Updates;
+
+use super::client::PAGE_LIMIT;
+use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
+
+/// Why the refreshed table cannot be read or made.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// Something about the disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file has something else in it.
+    #[error("cannot read {} as a table of updates", .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The first row that is wrong.
+        source: TableError,
+    },
+    /// Neither the address of a page nor a file.
+    #[error("invalid page {0:?}: expected https://… or a file")]
+    Address(String),
+    /// No answer.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// An answer from which no table can be made.
+    #[error("cannot make a table of updates from {url}")]
+    Page {
+        /// The page.
+        url: String,
+        /// What is wrong with it.
+        source: ReleaseInfoError,
+    },
+    /// The new table does not survive being read back.
+    #[error("the table made from {url} is not sound")]
+    Unsound {
+        /// The page.
+        url: String,
+        /// The first row that is wrong.
+        source: TableError,
+    },
+}
+
+impl Diagnose for CacheError {
+    /// What to do where the table cannot be read anew, in flags that every command with `--refresh`
+    /// has.
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Http(HttpError::Unreachable { .. }) => {
+                "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with --release-info, or go on with the table as it is, without --refresh"
+            }
+            Self::Http(error) => return error.hint(),
+            Self::Page { .. } | Self::Unsound { .. } => {
+                "the table stays as it was: the same command without --refresh uses it"
+            }
+            Self::File(_) | Self::Table { .. } | Self::Address(_) => {
+                return None;
+            }
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address(_) => Blame::Request,
+            Self::Http(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// The table in force: the embedded one and what an earlier refresh added to it.
+pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
+    let text = match files::read_text(path, LARGEST_TEXT) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Updates::embedded().clone());
+        }
+        Err(error) => return Err(FileError::of("read", path)(error).into()),
+    };
+    let cached = Updates::parse(&text).map_err(|source| CacheError::Table {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(with_floor(&cached))
+}
+
+fn with_floor(cached: &Updates) -> Updates {
+    Updates::embedded().with(cached.all().iter().copied())
+}
+
+/// Reads the page of releases anew, from its address or from a file, and puts the table made from
+/// it in the place of the cached one.
+pub async fn refresh_updates(
+    http: &Http,
+    page: &str,
+    path: &Path,
+) -> Result<ReleaseInfo, CacheError> {
+    let text = match page.parse::<Url>() {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => {
+            let exchange = Exchange::get("list the releases", url);
+            http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await?
+        }
+        Ok(_) if page.contains("://") => return Err(CacheError::Address(page.to_owned())),
+        _ => read_page(Path::new(page))?,
+    };
+    // What an earlier refresh learnt stays known, unless it is damaged.
+    let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
+    let read = read_release_info(&text, &known).map_err(|source| CacheError::Page {
+        url: page.to_owned(),
+        source,
+    })?;
+    let text = read.updates.to_string();
+    Updates::parse(&text).map_err(|source| CacheError::Unsound {
+        url: page.to_owned(),
+        source,
+    })?;
+    replace(path, &text).map_err(FileError::of("write", path))?;
+    Ok(read)
+}
+
+/// A page that somebody carried here.
+fn read_page(path: &Path) -> Result<String, CacheError> {
+    let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::of("read", path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    files::write(path, text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn without_a_cache_the_embedded_table_is_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            &load_updates(&folder.path().join("none")).unwrap(),
+            Updates::embedded()
+        );
+    }
+
+    #[test]
+    fn a_cache_adds_rows_and_takes_none_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("updates.tsv");
+        fs::write(
+            &path,
+            "17763\t1158\tKB9999999\t2020-04-14\tB\n17763\t9999\tKB5555555\t2027-01-01\tB\n",
+        )
+        .unwrap();
+        let updates = load_updates(&path).unwrap();
+        assert_eq!(updates.all().len(), Updates::embedded().all().len() + 1);
+        assert_eq!(updates.newest(17763).unwrap().revision, 9999);
+        assert!(updates.of_kb("KB9999999".parse().unwrap()).next().is_none());
+    }
+
+    #[test]
+    fn a_damaged_cache_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("updates.tsv");
+        fs::write(&path, "17763\t1158\n").unwrap();
+        let error = load_updates(&path).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("updates.tsv as a table of updates")
+        );
+    }
+
+    #[test]
+    fn a_page_out_of_reach_is_answered_with_flags_that_every_refresh_has() {
+        // Without this no client can be made, not even for its error.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let source = reqwest::Client::new().get("https://[").build().unwrap_err();
+        let unreachable = CacheError::Http(HttpError::Unreachable {
+            host: "releases.lan".to_owned(),
+            what: "list the releases".to_owned(),
+            source,
+        });
+        let hint = unreachable.hint().unwrap();
+        assert!(hint.contains("--release-info"), "{hint}");
+        assert!(!hint.contains("--catalog"), "{hint}");
+    }
+}

@@ -1,0 +1,122 @@
+//! What a file's bytes have to hash to, as the catalog says it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use wincimg_common::digest::{Digest, digest};
+
+/// Every digest that the catalog gives for one file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Digests {
+    sha256: Option<Digest>,
+    sha1: Option<Digest>,
+}
+
+/// Digests that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DigestsError {
+    /// A text of the wrong length or alphabet.
+    #[error("invalid digest {0:?}: expected the base64 of one of its kind")]
+    Unreadable(String),
+    /// The SHA-1 in the file's name is another one.
+    #[error("the digest says SHA-1 {digest}, the file's name {name}")]
+    Contradiction {
+        /// From the entry's digest.
+        digest: String,
+        /// From its file name.
+        name: String,
+    },
+}
+
+impl Digests {
+    /// Reads the base64 texts of an entry and the SHA-1 that ends the stem of its file's name.
+    pub fn read(
+        sha256: Option<&str>,
+        sha1: Option<&str>,
+        name: &str,
+    ) -> Result<Self, DigestsError> {
+        let sha256 = sha256.map(decode::<32>).transpose()?;
+        let sha1 = sha1.map(decode::<20>).transpose()?;
+        let in_name = sha1_in_name(name);
+        if let (Some(sha1), Some(in_name)) = (sha1, in_name)
+            && sha1 != in_name
+        {
+            return Err(DigestsError::Contradiction {
+                digest: hex::encode(sha1),
+                name: hex::encode(in_name),
+            });
+        }
+        Ok(Self {
+            sha256: sha256.map(|bytes| digest("sha256", &bytes)),
+            sha1: sha1.or(in_name).map(|bytes| digest("sha1", &bytes)),
+        })
+    }
+
+    /// The one to verify with.
+    pub fn best(&self) -> Option<&Digest> {
+        self.sha256.as_ref().or(self.sha1.as_ref())
+    }
+}
+
+/// A digest as Microsoft's tools write it: `SHA-1 90e8…`.
+pub(super) fn in_words(digest: &Digest) -> String {
+    let algorithm = digest.algorithm().as_ref().to_ascii_uppercase();
+    format!("{} {}", algorithm.replace("SHA", "SHA-"), digest.digest())
+}
+
+fn decode<const N: usize>(text: &str) -> Result<[u8; N], DigestsError> {
+    STANDARD
+        .decode(text)
+        .ok()
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| DigestsError::Unreadable(text.chars().take(100).collect()))
+}
+
+/// `windows10.0-kb4549949-x64_90e8805e69944530b8d4d4877c7609b9a9e68d81.msu` ends in one.
+fn sha1_in_name(name: &str) -> Option<[u8; 20]> {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let (_, digits) = stem.rsplit_once('_')?;
+    hex::decode(digits).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    const NAME: &str = "oart-x-none_e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d.cab";
+    const SHA1: &str = "4/qckQO8UJ3N9+lxyjy+oMGKew0=";
+
+    #[test]
+    fn the_sha1_of_the_name_stands_in_for_a_missing_one() {
+        let from_name = Digests::read(None, None, NAME).unwrap();
+        assert_eq!(from_name, Digests::read(None, Some(SHA1), "a.cab").unwrap());
+        assert_eq!(Digests::read(None, None, "a_b.cab").unwrap().best(), None);
+    }
+
+    #[test]
+    fn a_name_that_contradicts_the_digest_is_an_error() {
+        let error = Digests::read(None, Some("2jmj7l5rSw0yVb/vlWAYkK/YBwk="), NAME).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the digest says SHA-1 da39a3ee5e6b4b0d3255bfef95601890afd80709, \
+             the file's name e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d"
+        );
+    }
+
+    #[test]
+    fn a_digest_of_the_wrong_length_is_an_error() {
+        assert!(Digests::read(Some(SHA1), None, "a.cab").is_err());
+        assert!(Digests::read(None, Some("%%%"), "a.cab").is_err());
+    }
+
+    #[test]
+    fn a_sha256_is_better_than_a_sha1() {
+        let sha256 = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
+        let digests = Digests::read(Some(sha256), Some(SHA1), "a").unwrap();
+        assert_eq!(
+            in_words(digests.best().unwrap()),
+            "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

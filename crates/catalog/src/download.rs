@@ -1,0 +1,422 @@
+//! Gets the files of an update: several at once, resumed where an earlier try stopped, hashed while
+//! they come, and under their final names only when they are what the catalog says.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use reqwest::{Method, Url};
+use serde::Serialize;
+use tokio::task::{JoinError, spawn_blocking};
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::files;
+use wincimg_http::{
+    Exchange, FileError, Http, HttpError, Line, PartialFile, Redirects, Transfer, TransferError,
+    Vouched, host_of, shown,
+};
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
+
+use super::dialog::UpdateFile;
+use super::digests::in_words;
+use super::msu::{self, Container, PackageError, Wanted, article_in_name};
+use super::product::Arch;
+use super::set::{Member, Role};
+
+/// What the files are expected to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// The article of the update.
+    pub kb: Kb,
+    /// Its architecture.
+    pub arch: Arch,
+    /// What a host is afterwards, as far as that is known.
+    pub version: Option<WindowsVersion>,
+    /// Take files for which the catalog has no digest.
+    pub without_digest: bool,
+}
+
+/// A file that is there, under its final name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fetched {
+    /// Where it is.
+    pub path: PathBuf,
+    /// In bytes.
+    pub size: u64,
+    /// `sha256:…` or `sha1:…`.
+    pub digest: Digest,
+    /// Whether the catalog gave that digest.
+    pub verified: bool,
+    /// False where it was there already.
+    pub downloaded: bool,
+    /// What the file is.
+    #[serde(skip)]
+    pub container: Container,
+    /// Why it could not be held against what was wanted.
+    #[serde(skip)]
+    pub unsaid: Option<String>,
+}
+
+/// Why a file is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// Something about the disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file could not be looked at to its end, by a fault of this program.
+    #[error("cannot examine what was downloaded")]
+    Worker(#[source] JoinError),
+    /// Nothing to verify the file with.
+    #[error("the catalog gives no digest for {0}, so nothing can tell whether it is genuine")]
+    NoDigest(String),
+    /// A link that cannot be followed.
+    #[error("the catalog's link to {name} is not a URL: {url:?}")]
+    Link {
+        /// The file.
+        name: String,
+        /// The link.
+        url: String,
+    },
+    /// The connection.
+    #[error("cannot download {name}")]
+    Http {
+        /// The file.
+        name: String,
+        /// Why not.
+        source: HttpError,
+    },
+    /// The server's file has another length than the catalog says.
+    #[error("{host} has {name} with {found} bytes, the catalog says {expected}")]
+    Size {
+        /// Host and port.
+        host: String,
+        /// The file.
+        name: String,
+        /// What the server has.
+        found: u64,
+        /// What the search result says.
+        expected: u64,
+    },
+    /// A page for people came.
+    #[error("the server sent a web page ({kind}) in place of {name}")]
+    Page {
+        /// The file.
+        name: String,
+        /// Its media type.
+        kind: String,
+    },
+    /// The bytes are not the catalog's.
+    #[error("{name} from {url} is not what the catalog lists: it has {found}, expected {expected}")]
+    Digest {
+        /// The file.
+        name: String,
+        /// Where it came from.
+        url: String,
+        /// What came.
+        found: String,
+        /// What the catalog says.
+        expected: String,
+    },
+    /// The bytes are the catalog's, but no such package.
+    #[error("{name} is not the update that was asked for")]
+    Package {
+        /// The file.
+        name: String,
+        /// What it is.
+        source: PackageError,
+    },
+}
+
+impl Diagnose for DownloadError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoDigest(_) => "to take it all the same, over TLS, add --without-digest",
+            Self::Http { source, .. } => return source.hint(),
+            Self::Digest { .. } | Self::Size { .. } | Self::Page { .. } => {
+                "a proxy or a mirror in between may have changed the file; it was not kept"
+            }
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Http { source, .. } => source.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// Files that are downloaded at the same time; the set of an update rarely has more.
+const PARALLEL: usize = 4;
+/// How long a host may take to show whether it speaks TLS.
+const PROBE_TIME: Duration = Duration::from_secs(10);
+
+/// Brings the files of one update into a folder.
+pub async fn download(
+    http: &Http,
+    members: &[Member],
+    folder: &Path,
+    expected: &Expected,
+) -> Result<Vec<Fetched>, DownloadError> {
+    std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
+    let mut jobs = Vec::with_capacity(members.len());
+    for member in members {
+        jobs.push(Job::new(member, folder, expected)?);
+    }
+    let mut probed = HashMap::new();
+    for job in &mut jobs {
+        job.prefer_tls(http, &mut probed).await;
+    }
+    stream::iter(&jobs)
+        .map(|job| job.run(http))
+        .buffered(PARALLEL)
+        .try_collect()
+        .await
+}
+
+/// One file to get.
+struct Job<'f> {
+    file: &'f UpdateFile,
+    url: Url,
+    target: PathBuf,
+    digest: Option<&'f Digest>,
+    size: Option<u64>,
+    wanted: Wanted,
+}
+
+impl<'f> Job<'f> {
+    fn new(member: &'f Member, folder: &Path, expected: &Expected) -> Result<Self, DownloadError> {
+        let file = &member.file;
+        let digest = file.digests.best();
+        if digest.is_none() && !expected.without_digest {
+            return Err(DownloadError::NoDigest(file.name.clone()));
+        }
+        let url = file.url.parse().map_err(|_| DownloadError::Link {
+            name: file.name.clone(),
+            url: file.url.chars().take(200).collect(),
+        })?;
+        Ok(Self {
+            url,
+            target: folder.join(&file.name),
+            digest,
+            size: member.size,
+            wanted: Wanted {
+                // What comes before the update is another article's.
+                kb: article_in_name(&file.name)
+                    .filter(|_| member.role != Role::Target)
+                    .unwrap_or(expected.kb),
+                arch: expected.arch,
+                version: expected.version.filter(|_| member.role == Role::Target),
+                verified: digest.is_some(),
+            },
+            file,
+        })
+    }
+
+    /// Takes the link over TLS where its host has that; links are often plain HTTP.
+    async fn prefer_tls(&mut self, http: &Http, probed: &mut HashMap<String, bool>) {
+        if self.url.scheme() != "http" || http.is_listed(&self.url) {
+            return;
+        }
+        let mut upgraded = self.url.clone();
+        if upgraded.set_scheme("https").is_err() {
+            return;
+        }
+        let host = host_of(&upgraded);
+        let has_tls = match probed.get(&host) {
+            Some(has_tls) => *has_tls,
+            None => {
+                let has_tls = speaks_tls(http, &upgraded).await;
+                probed.insert(host, has_tls);
+                has_tls
+            }
+        };
+        if has_tls {
+            self.url = upgraded;
+        }
+    }
+
+    async fn run(&self, http: &Http) -> Result<Fetched, DownloadError> {
+        let line = Line::new(http.progress(), &self.file.name);
+        if let Some(fetched) = self.already_there(http).await? {
+            line.done("already there");
+            return Ok(fetched);
+        }
+        let mut partial = match PartialFile::served(&self.target, self.digest).await? {
+            Some(partial) => partial,
+            None => {
+                let waiting = PartialFile::awaited(http, &self.target, self.digest);
+                let partial = waiting.await.map_err(|error| self.failed(error))?;
+                if let Some(fetched) = self.already_there(http).await? {
+                    line.done("already there");
+                    return Ok(fetched);
+                }
+                partial
+            }
+        };
+        self.transfer(http, &mut partial, &line).await?;
+        self.keep(partial, &line).await
+    }
+
+    fn is_expected(&self, found: &Digest) -> bool {
+        self.digest.is_none_or(|expected| expected == found)
+    }
+
+    /// Whether the verified file has been there from an earlier run. One that is not right goes.
+    async fn already_there(&self, http: &Http) -> Result<Option<Fetched>, DownloadError> {
+        let Ok(metadata) = std::fs::metadata(&self.target) else {
+            return Ok(None);
+        };
+        if let Some(expected) = self.digest {
+            let hasher = Hasher::like(expected).unwrap_or_default();
+            let target = self.target.clone();
+            let found = blocking(move || digest_of(&target, hasher)).await?;
+            if found == *expected
+                && let Ok(checked) = self.check_package(&self.target).await
+            {
+                return Ok(Some(Fetched {
+                    container: checked.container,
+                    unsaid: checked.unsaid,
+                    path: self.target.clone(),
+                    size: metadata.len(),
+                    digest: found,
+                    verified: true,
+                    downloaded: false,
+                }));
+            }
+            http.progress().note(&format!(
+                "{} is not what the catalog lists; downloading it again",
+                self.target.display()
+            ));
+            std::fs::remove_file(&self.target).map_err(FileError::of("remove", &self.target))?;
+        }
+        Ok(None)
+    }
+
+    async fn transfer(
+        &self,
+        http: &Http,
+        partial: &mut PartialFile,
+        line: &Line<'_>,
+    ) -> Result<(), DownloadError> {
+        let vouched = match self.digest {
+            Some(_) => Vouched::ByDigest,
+            None => Vouched::ByConnection,
+        };
+        let transfer = Transfer {
+            http,
+            url: &self.url,
+            vouched,
+            size: self.size,
+            redirects: Redirects::SameOrigin,
+            takes_pages: false,
+            line,
+        };
+        let is_right = |found: &Digest| self.is_expected(found);
+        let coming = transfer.run_until(partial, &self.file.name, is_right);
+        coming.await.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: TransferError) -> DownloadError {
+        let name = self.file.name.clone();
+        match error {
+            TransferError::Http(source) => DownloadError::Http { name, source },
+            TransferError::File(error) => error.into(),
+            TransferError::Size { found, expected } => DownloadError::Size {
+                host: host_of(&self.url),
+                name,
+                found,
+                expected,
+            },
+            TransferError::Page(kind) => DownloadError::Page { name, kind },
+        }
+    }
+
+    /// Gives a whole file its name, if it is the right one.
+    async fn keep(&self, partial: PartialFile, line: &Line<'_>) -> Result<Fetched, DownloadError> {
+        let digest = partial.digest();
+        if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
+            partial.discard()?;
+            return Err(DownloadError::Digest {
+                name: self.file.name.clone(),
+                url: shown(&self.url),
+                found: in_words(&digest),
+                expected: in_words(expected),
+            });
+        }
+        let checked = match self.check_package(partial.path()).await {
+            Ok(checked) => checked,
+            Err(error) => {
+                partial.discard()?;
+                return Err(error);
+            }
+        };
+        let size = partial.written();
+        partial.keep().await?;
+        line.done("verified");
+        Ok(Fetched {
+            path: self.target.clone(),
+            size,
+            digest,
+            verified: self.digest.is_some(),
+            downloaded: true,
+            container: checked.container,
+            unsaid: checked.unsaid,
+        })
+    }
+
+    async fn check_package(&self, path: &Path) -> Result<msu::Checked, DownloadError> {
+        let (path, name, wanted) = (path.to_owned(), self.file.name.clone(), self.wanted);
+        let checked = blocking(move || Ok(msu::check_package(&path, &name, &wanted))).await?;
+        checked.map_err(|source| DownloadError::Package {
+            name: self.file.name.clone(),
+            source,
+        })
+    }
+}
+
+/// Whether a host answers over TLS, with a certificate that this machine trusts.
+async fn speaks_tls(http: &Http, url: &Url) -> bool {
+    let mut exchange = Exchange::get("find the file", url.clone());
+    exchange.method = Method::HEAD;
+    let answer = tokio::time::timeout(PROBE_TIME, http.succeed(&exchange)).await;
+    matches!(answer, Ok(Ok(_)))
+}
+
+/// The digest of what is in a file, by `hasher`.
+pub fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
+    files::open(path)
+        .and_then(|mut file| hasher.read_all(&mut file))
+        .map_err(FileError::of("read", path))?;
+    Ok(hasher.finish())
+}
+
+/// Runs what waits for the disk or the processor where nothing else waits for it.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T, DownloadError> {
+    match spawn_blocking(work).await {
+        Ok(outcome) => Ok(outcome?),
+        Err(error) => Err(DownloadError::Worker(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_in_a_worker_is_an_error_here() {
+        let work = || -> Result<(), FileError> { panic!("no such folder in the cabinet") };
+        let error = blocking(work).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot examine what was downloaded");
+        let cause = std::error::Error::source(&error).unwrap();
+        assert!(cause.to_string().contains("panicked"), "{cause}");
+    }
+}

@@ -1,0 +1,298 @@
+//! The folder that `hotfix fetch` makes for one update: its files, and `update.json`, which says what
+//! they are, in which order they are installed and what their bytes have to hash to. A script is made
+//! from that alone, so that nothing else gets onto a node.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::files;
+use wincimg_common::files::is_draft;
+use wincimg_http::FileError;
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
+
+use super::dialog::is_plain_name;
+use super::download::{Fetched, digest_of};
+use super::msu::Container;
+use super::product::Arch;
+use super::set::{Member, Role};
+
+/// The file that describes the others.
+pub const DESCRIPTION: &str = "update.json";
+/// No description is longer.
+const LIMIT: u64 = 1 << 20;
+const FORMAT: u32 = 1;
+
+/// What `update.json` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    format: u32,
+    /// The article.
+    pub kb: String,
+    /// What a host is afterwards, as far as that is known.
+    pub build: Option<WindowsVersion>,
+    /// The architecture.
+    pub arch: String,
+    /// What the update is called.
+    pub title: String,
+    /// The servicing stack that a node needs first.
+    pub stack: Option<WindowsVersion>,
+    /// The files, in the order in which they are installed.
+    pub files: Vec<Described>,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Described {
+    /// Its name in the folder.
+    pub name: String,
+    /// What it is to the update.
+    pub role: Role,
+    /// In bytes.
+    pub size: u64,
+    /// `sha256:…` or `sha1:…`.
+    pub digest: String,
+    /// What it is.
+    pub container: Container,
+    /// Where it came from.
+    pub url: String,
+}
+
+/// A folder from which no script can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Something about the disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Nothing was fetched there.
+    #[error("{} has no {kb}", .folder.display())]
+    Missing {
+        /// The folder.
+        folder: PathBuf,
+        /// The article.
+        kb: Kb,
+    },
+    /// A description that cannot be read.
+    #[error("cannot use {}: {problem}", .path.display())]
+    Description {
+        /// `update.json`.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Files that do not belong to the update.
+    #[error("{} has files that its update.json does not list: {}", .folder.display(), .names.join(", "))]
+    Strange {
+        /// The folder.
+        folder: PathBuf,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A file that is not what was fetched.
+    #[error("{} is not the file that update.json lists: {problem}", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// How it differs.
+        problem: &'static str,
+    },
+}
+
+impl Diagnose for FolderError {
+    fn hint(&self) -> Option<String> {
+        let fetch = |folder: &Path| Some(format!("fetch it again, into {}", folder.display()));
+        match self {
+            Self::Missing { folder, kb } => Some(format!(
+                "wincimg hotfix fetch {kb} --output {}",
+                folder.display()
+            )),
+            Self::Strange { .. } => {
+                Some("DISM would install them too: move them away, or fetch the update into another folder".to_owned())
+            }
+            Self::Description { path, .. } | Self::Changed { path, .. } => {
+                fetch(path.parent()?.parent()?)
+            }
+            Self::File(_) => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Circumstances
+    }
+}
+
+/// The name of an update's folder.
+pub fn folder_name(kb: Kb, arch: Arch) -> String {
+    match arch {
+        Arch::X64 => kb.to_string(),
+        other => format!("{kb}-{other}"),
+    }
+}
+
+impl Description {
+    /// What was fetched.
+    pub fn new(
+        kb: Kb,
+        arch: Arch,
+        title: &str,
+        build: Option<WindowsVersion>,
+        stack: Option<WindowsVersion>,
+        files: &[(&Member, &Fetched)],
+    ) -> Self {
+        let files = files.iter().map(|(member, fetched)| Described {
+            name: member.file.name.clone(),
+            role: member.role,
+            size: fetched.size,
+            digest: fetched.digest.to_string(),
+            container: fetched.container,
+            url: member.file.url.clone(),
+        });
+        Self {
+            format: FORMAT,
+            kb: kb.to_string(),
+            build,
+            arch: arch.to_string(),
+            title: title.to_owned(),
+            stack,
+            files: files.collect(),
+        }
+    }
+
+    /// Puts it into the folder of its files.
+    pub fn write(&self, folder: &Path) -> Result<(), FileError> {
+        let path = folder.join(DESCRIPTION);
+        let write = || -> io::Result<()> {
+            let mut text = serde_json::to_vec_pretty(self)?;
+            text.push(b'\n');
+            files::write(&path, &text)
+        };
+        write().map_err(FileError::of("write", &path))
+    }
+
+    /// Reads the folder of an update, which is the given one or one in it, and verifies every file.
+    /// One article can serve several builds; the folder is about one of them.
+    pub fn read(
+        folder: &Path,
+        kb: Kb,
+        arch: Arch,
+        version: Option<WindowsVersion>,
+    ) -> Result<Self, FolderError> {
+        let own = folder.join(folder_name(kb, arch));
+        let folder = if own.join(DESCRIPTION).is_file() {
+            own
+        } else if folder.join(DESCRIPTION).is_file() {
+            folder.to_owned()
+        } else {
+            return Err(FolderError::Missing {
+                folder: folder.to_owned(),
+                kb,
+            });
+        };
+        let path = folder.join(DESCRIPTION);
+        let description = Self::parse(&path)?;
+        let problem = |problem: String| FolderError::Description {
+            path: path.clone(),
+            problem,
+        };
+        if description.kb != kb.to_string() || description.arch != arch.to_string() {
+            let found = format!("{} for {}", description.kb, description.arch);
+            return Err(problem(format!("it is about {found}, not {kb} for {arch}")));
+        }
+        if let (Some(found), Some(wanted)) = (description.build, version)
+            && found != wanted
+        {
+            return Err(problem(format!("it is about {found}, not {wanted}")));
+        }
+        for file in &description.files {
+            file.check(&folder).map_err(|error| match error {
+                Ok(error) => error,
+                Err(text) => problem(text),
+            })?;
+        }
+        let targets = description
+            .files
+            .iter()
+            .filter(|file| file.role == Role::Target);
+        if targets.count() != 1 {
+            return Err(problem("it does not list one target".to_owned()));
+        }
+        description.refuse_strangers(&folder)?;
+        Ok(description)
+    }
+
+    fn parse(path: &Path) -> Result<Self, FolderError> {
+        let problem = |problem: String| FolderError::Description {
+            path: path.to_owned(),
+            problem,
+        };
+        let text = files::read(path, LIMIT).map_err(FileError::of("read", path))?;
+        let description: Self =
+            serde_json::from_slice(&text).map_err(|error| problem(error.to_string()))?;
+        if description.format != FORMAT {
+            return Err(problem(format!("format {}", description.format)));
+        }
+        Ok(description)
+    }
+
+    fn refuse_strangers(&self, folder: &Path) -> Result<(), FolderError> {
+        let mut names = Vec::new();
+        let entries = fs::read_dir(folder).map_err(FileError::of("read", folder))?;
+        for entry in entries {
+            let entry = entry.map_err(FileError::of("read", folder))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_listed = self.files.iter().any(|file| file.name == name);
+            if !is_listed && name != DESCRIPTION && !is_draft(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        names.sort();
+        Err(FolderError::Strange {
+            folder: folder.to_owned(),
+            names,
+        })
+    }
+}
+
+impl Described {
+    /// The digest, where it is one that can be computed.
+    pub fn digest(&self) -> Option<Digest> {
+        let digest: Digest = self.digest.parse().ok()?;
+        Hasher::like(&digest).map(|_| digest)
+    }
+
+    /// Whether the file in the folder is this one; an error in this entry itself is a text.
+    fn check(&self, folder: &Path) -> Result<(), Result<FolderError, String>> {
+        if !is_plain_name(&self.name) {
+            return Err(Err(format!("{:?} is not a plain name", self.name)));
+        }
+        let digest = self
+            .digest()
+            .ok_or_else(|| Err(format!("invalid digest {:?}", self.digest)))?;
+        let path = folder.join(&self.name);
+        let changed = |problem| {
+            Err(Ok(FolderError::Changed {
+                path: path.clone(),
+                problem,
+            }))
+        };
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) if !metadata.is_file() => return changed("it is not a regular file"),
+            Ok(metadata) if metadata.len() != self.size => return changed("it has another size"),
+            Ok(_) => {}
+            Err(_) => return changed("it is not there"),
+        }
+        let hasher = Hasher::like(&digest).unwrap_or_default();
+        let found = digest_of(&path, hasher).map_err(|error| Ok(error.into()))?;
+        if found == digest {
+            Ok(())
+        } else {
+            changed("it has another digest")
+        }
+    }
+}

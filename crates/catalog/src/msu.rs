@@ -1,0 +1,612 @@
+//! Is a downloaded file what its name says? Its first bytes tell a cabinet from a WIM, and a
+//! cabinet says which update it is: in the properties of its package, in the metadata that the
+//! servicing of Windows 11 and Server 23H2 brought, or by the names of what is in it.
+//!
+//! What is in a WIM is not looked at.
+
+use std::io::{self, Cursor, Read, Seek};
+use std::path::Path;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use serde::{Deserialize, Serialize};
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::files;
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
+
+use super::cabinet;
+use super::product::Arch;
+
+/// No properties are longer.
+const PROPERTIES_LIMIT: u64 = 64 * 1024;
+/// No metadata is longer, packed or not.
+const METADATA_LIMIT: u64 = 64 << 20;
+
+/// The container that an update comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Container {
+    /// Up to Windows Server 2022.
+    Cabinet,
+    /// From build 26100 on.
+    Wim,
+    /// A self-extracting one, as some older updates are.
+    Program,
+}
+
+/// What a file is expected to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// The article.
+    pub kb: Kb,
+    /// The architecture.
+    pub arch: Arch,
+    /// What a host is afterwards, as far as that is known.
+    pub version: Option<WindowsVersion>,
+    /// Whether its digest is the catalog's: then nothing that it leaves unsaid speaks against it.
+    pub verified: bool,
+}
+
+/// A file that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What it is.
+    pub container: Container,
+    /// Why it could not be held against what was wanted.
+    pub unsaid: Option<String>,
+}
+
+/// A file that is not what it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// It cannot be read.
+    #[error("cannot read it")]
+    Unreadable(#[from] io::Error),
+    /// A name whose content is not known.
+    #[error("unknown kind of file: expected .msu, .cab or .exe")]
+    Name,
+    /// Other first bytes.
+    #[error("it begins with {found}, not as a {expected} does")]
+    Magic {
+        /// The first bytes in hex.
+        found: String,
+        /// What the name promises.
+        expected: &'static str,
+    },
+    /// A cabinet of another kind.
+    #[error(
+        "it is a cabinet with neither the pkgProperties.txt nor the metadata of an update package"
+    )]
+    NoProperties,
+    /// A cabinet that cannot be opened.
+    #[error("its cabinet is damaged")]
+    Cabinet(#[source] io::Error),
+    /// Another update.
+    #[error("it is a package for {found}, expected {expected}")]
+    Other {
+        /// What it says of itself.
+        found: String,
+        /// What was wanted.
+        expected: String,
+    },
+}
+
+impl Diagnose for PackageError {}
+
+/// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
+/// update package that is wanted.
+pub fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
+    let mut file = files::open(path)?;
+    let mut magic = Vec::with_capacity(8);
+    (&mut file).take(8).read_to_end(&mut magic)?;
+    let found = container(&magic);
+    let (expected, promised): (_, &[Container]) = match extension(name).as_str() {
+        "msu" => ("cabinet or WIM", &[Container::Cabinet, Container::Wim]),
+        "cab" => ("cabinet", &[Container::Cabinet]),
+        "exe" => ("program", &[Container::Program]),
+        _ => return Err(PackageError::Name),
+    };
+    let container = found
+        .filter(|found| promised.contains(found))
+        .ok_or_else(|| PackageError::Magic {
+            found: if magic.is_empty() {
+                "nothing".to_owned()
+            } else {
+                hex::encode(&magic)
+            },
+            expected,
+        })?;
+    let mut unsaid = None;
+    if container == Container::Cabinet && extension(name) == "msu" {
+        match describe(file).map_err(PackageError::Cabinet) {
+            Ok(Some(described)) => described.check(wanted)?,
+            Ok(None) if !wanted.verified => return Err(PackageError::NoProperties),
+            Err(error) if !wanted.verified => return Err(error),
+            Ok(None) => unsaid = Some("it does not say which update it is".to_owned()),
+            Err(_) => unsaid = Some("its cabinet cannot be read".to_owned()),
+        }
+    }
+    Ok(Checked { container, unsaid })
+}
+
+/// What a package says of itself, in the words that it uses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Described {
+    article: String,
+    arch: String,
+    /// What a host is afterwards.
+    version: Option<WindowsVersion>,
+    /// What it builds on.
+    base: Option<WindowsVersion>,
+}
+
+impl Described {
+    fn check(&self, wanted: &Wanted) -> Result<(), PackageError> {
+        let is_it = self.article.parse() == Ok(wanted.kb) && self.arch.parse() == Ok(wanted.arch);
+        // An article can serve several builds, with one package for all.
+        let target = wanted
+            .version
+            .filter(|version| version.revision.is_some())
+            .zip(self.version)
+            .filter(|(wanted, own)| wanted.build == own.build);
+        let has_version = target.is_none_or(|(wanted, own)| wanted == own);
+        let has_base = self
+            .version
+            .zip(self.base)
+            .is_none_or(|(own, base)| base.build != own.build || base < own);
+        if is_it && has_version && has_base {
+            return Ok(());
+        }
+        let shown = |text: &str| {
+            if text.is_empty() {
+                "nothing".to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
+        let mut found = format!("article {} and {}", shown(&self.article), shown(&self.arch));
+        let mut expected = format!(
+            "article {} and {}",
+            wanted.kb.number(),
+            wanted.arch.in_package()
+        );
+        if let Some((wanted, own)) = target.filter(|_| !has_version) {
+            found = format!("{found}, which leads to {own}");
+            expected = format!("{expected}, {wanted}");
+        }
+        if let Some(base) = self.base.filter(|_| !has_base) {
+            found = format!("{found}, which builds on {base}");
+        }
+        Err(PackageError::Other { found, expected })
+    }
+}
+
+/// What a cabinet says of itself, in the first place where it says something.
+fn describe(mut msu: impl Read + Seek) -> io::Result<Option<Described>> {
+    let is_properties = |name: &str| {
+        let is_text = Path::new(name).extension().is_some_and(|end| end == "txt");
+        is_text && name.contains("pkgproperties")
+    };
+    if let Some(text) = cabinet::read_member(&mut msu, PROPERTIES_LIMIT, is_properties)? {
+        return Ok(Some(read_properties(&text)));
+    }
+    if let Some(described) = in_metadata(&mut msu)? {
+        return Ok(Some(described));
+    }
+    let names = cabinet::names(&mut msu)?;
+    Ok(names.iter().find_map(|name| in_name(name)))
+}
+
+/// `KB Article Number="4549949"`, a line for each property.
+fn read_properties(text: &[u8]) -> Described {
+    let text = decode(text);
+    let property = |key: &str| {
+        text.lines()
+            .filter_map(|line| line.split_once('='))
+            .find(|(own, _)| own.trim().eq_ignore_ascii_case(key))
+            .map(|(_, value)| value.trim().trim_matches('"').to_owned())
+            .unwrap_or_default()
+    };
+    Described {
+        article: property("KB Article Number"),
+        arch: property("Processor Architecture"),
+        ..Described::default()
+    }
+}
+
+/// `LCUCompDB_KB5031354.xml`, by itself or packed once more, in the package or in a cabinet of
+/// metadata in it.
+fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
+    if let Some(described) = in_component_database(&mut *msu)? {
+        return Ok(Some(described));
+    }
+    let is_metadata = |name: &str| name.ends_with("metadata.cab");
+    match cabinet::read_member(msu, METADATA_LIMIT, is_metadata)? {
+        Some(metadata) => in_component_database(&mut Cursor::new(metadata)),
+        None => Ok(None),
+    }
+}
+
+fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
+    let is_database = |name: &str| name.starts_with("lcucompdb_kb");
+    let Some(mut database) = cabinet::read_member(cabinet, METADATA_LIMIT, is_database)? else {
+        return Ok(None);
+    };
+    if container(&database) == Some(Container::Cabinet) {
+        let is_xml = |name: &str| Path::new(name).extension().is_some_and(|end| end == "xml");
+        let packed = cabinet::read_member(Cursor::new(&database), METADATA_LIMIT, is_xml)?;
+        match packed {
+            Some(xml) => database = xml,
+            None => return Ok(None),
+        }
+    }
+    Ok(read_database(&decode(&database)))
+}
+
+/// The root's attributes `BuildArch`, `OSVersion` (what the update builds on) and
+/// `TargetOSVersion`, and a feature such as `CumulativeUpdate_KB5094126`.
+fn read_database(xml: &str) -> Option<Described> {
+    let mut reader = Reader::from_str(xml);
+    let mut described: Option<Described> = None;
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(tag) | Event::Empty(tag)) => match tag.local_name().as_ref() {
+                b"CompDB" => {
+                    let version = |name| attribute(&tag, name).and_then(|text| text.parse().ok());
+                    described = Some(Described {
+                        arch: attribute(&tag, "BuildArch").unwrap_or_default(),
+                        version: version("TargetOSVersion"),
+                        base: version("OSVersion"),
+                        ..Described::default()
+                    });
+                }
+                b"Feature" => {
+                    let article = attribute(&tag, "FeatureID")
+                        .as_deref()
+                        .and_then(article_in_name);
+                    if let (Some(article), Some(described)) = (article, &mut described)
+                        && described.article.is_empty()
+                    {
+                        described.article = article.number().to_string();
+                    }
+                }
+                _ => {}
+            },
+            Ok(Event::Eof) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    described.filter(|described| !described.article.is_empty())
+}
+
+fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    tag.attributes()
+        .filter_map(Result::ok)
+        .find(|attribute| attribute.key.local_name().as_ref() == name.as_bytes())
+        .map(|attribute| String::from_utf8_lossy(&attribute.value).into_owned())
+}
+
+/// `Windows10.0-KB5031364-x64.cab`, or `_PSFX` and the like behind it.
+fn in_name(name: &str) -> Option<Described> {
+    let lower = name.to_ascii_lowercase();
+    let article = article_in_name(&lower).filter(|_| lower.starts_with("windows"))?;
+    let arch = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|part| part.parse::<Arch>().is_ok())?;
+    Some(Described {
+        article: article.number().to_string(),
+        arch: arch.to_owned(),
+        ..Described::default()
+    })
+}
+
+fn extension(name: &str) -> String {
+    name.rsplit('.')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+}
+
+fn container(magic: &[u8]) -> Option<Container> {
+    if magic.starts_with(b"MSCF") {
+        Some(Container::Cabinet)
+    } else if magic == b"MSWIM\0\0\0" {
+        Some(Container::Wim)
+    } else if magic.starts_with(b"MZ") {
+        Some(Container::Program)
+    } else {
+        None
+    }
+}
+
+/// Text as Windows' tools write it: UTF-16 with a mark, or bytes of which the ASCII ones matter.
+fn decode(bytes: &[u8]) -> String {
+    match bytes.strip_prefix(b"\xff\xfe") {
+        Some(wide) => {
+            let units: Vec<u16> = wide
+                .chunks_exact(2)
+                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                .collect();
+            String::from_utf16_lossy(&units)
+        }
+        None => {
+            let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    }
+}
+
+/// The article in a file's name: `windows10.0-kb4549949-x64_….msu`.
+pub fn article_in_name(name: &str) -> Option<Kb> {
+    let name = name.to_ascii_lowercase();
+    name.match_indices("kb").find_map(|(start, _)| {
+        let digits = &name[start + 2..];
+        let end = digits
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(digits.len());
+        digits[..end].parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::io::Write as _;
+
+    use super::*;
+
+    const PROPERTIES: &str = "ApplicabilityInfo=\"Windows 10.0 Server\"\r\n\
+        Applies to=\"Windows 10.0\"\r\nBuild Date=\"2020/04/10\"\r\n\
+        KB Article Number=\"4549949\"\r\nProcessor Architecture=\"amd64\"\r\n";
+
+    fn cabinet(name: &str, content: &[u8]) -> Vec<u8> {
+        let mut builder = cab::CabinetBuilder::new();
+        let folder = builder.add_folder(cab::CompressionType::MsZip);
+        folder.add_file("WSUSSCAN.cab");
+        folder.add_file(name);
+        let mut writer = builder.build(Cursor::new(Vec::new())).unwrap();
+        let mut contents = [vec![7; 100_000], content.to_vec()].into_iter();
+        while let Some(mut file) = writer.next_file().unwrap() {
+            file.write_all(&contents.next().unwrap()).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn update(content: &[u8]) -> Vec<u8> {
+        cabinet("Windows10.0-KB4549949-x64-pkgProperties.txt", content)
+    }
+
+    const WANTED: Wanted = Wanted {
+        kb: Kb::of(4_549_949),
+        arch: Arch::X64,
+        version: Some(WindowsVersion::new(17763, 1158)),
+        verified: false,
+    };
+
+    fn check_as(bytes: &[u8], name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        check_package(file.path(), name, wanted)
+    }
+
+    fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, PackageError> {
+        check_as(bytes, name, &WANTED).map(|checked| checked.container)
+    }
+
+    /// A cabinet with one member.
+    fn packed(name: &str, content: &[u8]) -> Vec<u8> {
+        let mut builder = cab::CabinetBuilder::new();
+        let folder = builder.add_folder(cab::CompressionType::MsZip);
+        folder.add_file(name);
+        let mut writer = builder.build(Cursor::new(Vec::new())).unwrap();
+        while let Some(mut file) = writer.next_file().unwrap() {
+            file.write_all(content).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn database(article: &str, version: &str, base: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<CompDB xmlns=\"urn:x\" \
+             BuildArch=\"amd64\" OSVersion=\"10.0.{base}\" TargetOSVersion=\"10.0.{version}\" \
+             Type=\"BuildUpdate\"><Features><Feature FeatureID=\"CumulativeUpdate_{article}\" \
+             Type=\"CumulativeUpdate\"/></Features></CompDB>"
+        )
+    }
+
+    fn refusal(bytes: &[u8], name: &str) -> String {
+        check_bytes(bytes, name).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_msu_is_a_cabinet_of_its_article_or_a_wim() {
+        let found = check_bytes(&update(PROPERTIES.as_bytes()), "a.msu").unwrap();
+        assert_eq!(found, Container::Cabinet);
+        assert_eq!(
+            check_bytes(b"MSWIM\0\0\0rest", "a.MSU").unwrap(),
+            Container::Wim
+        );
+        assert_eq!(check_bytes(b"MZ", "a.exe").unwrap(), Container::Program);
+        assert_eq!(check_bytes(b"MSCF", "a.cab").unwrap(), Container::Cabinet);
+    }
+
+    #[test]
+    fn properties_may_be_utf_16() {
+        let mut wide = b"\xff\xfe".to_vec();
+        wide.extend(PROPERTIES.encode_utf16().flat_map(u16::to_le_bytes));
+        assert!(check_bytes(&update(&wide), "a.msu").is_ok());
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_refused_by_its_first_bytes() {
+        assert_eq!(
+            refusal(b"<html>", "a.msu"),
+            "it begins with 3c68746d6c3e, not as a cabinet or WIM does"
+        );
+        assert_eq!(
+            refusal(b"MSWIM\0\0\0", "a.cab"),
+            "it begins with 4d5357494d000000, not as a cabinet does"
+        );
+        assert_eq!(
+            refusal(b"", "a.msu"),
+            "it begins with nothing, not as a cabinet or WIM does"
+        );
+        assert_eq!(
+            refusal(b"MZ", "a.txt"),
+            "unknown kind of file: expected .msu, .cab or .exe"
+        );
+    }
+
+    #[test]
+    fn a_package_of_another_article_or_architecture_is_refused() {
+        for (from, to) in [
+            ("4549949", "4549950"),
+            ("amd64", "arm64"),
+            ("KB Article", "Other"),
+        ] {
+            let words = refusal(&update(PROPERTIES.replace(from, to).as_bytes()), "a.msu");
+            assert!(
+                words.ends_with("expected article 4549949 and amd64"),
+                "{words}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_cabinet_of_something_else_is_no_update() {
+        let words = refusal(&cabinet("readme.txt", b"hello"), "a.msu");
+        assert!(words.contains("pkgProperties"), "{words}");
+    }
+
+    #[test]
+    fn properties_of_differential_packages_are_read_too() {
+        let name = "Windows10.0-KB4549949-x64-pkgProperties_PSFX.txt";
+        assert!(check_bytes(&cabinet(name, PROPERTIES.as_bytes()), "a.msu").is_ok());
+        let other = PROPERTIES.replace("4549949", "4549950");
+        assert!(check_bytes(&cabinet(name, other.as_bytes()), "a.msu").is_err());
+    }
+
+    #[test]
+    fn metadata_says_article_build_and_base_however_deep_it_is_packed() {
+        let xml = database("KB4549949", "17763.1158", "17763.1");
+        let inner = packed("LCUCompDB_KB4549949.xml", xml.as_bytes());
+        let aggregated = packed("LCUCompDB_KB4549949.xml.cab", &inner);
+        for msu in [
+            cabinet("LCUCompDB_KB4549949.xml", xml.as_bytes()),
+            cabinet("LCUCompDB_KB4549949.xml.cab", &inner),
+            cabinet(
+                "Metadata.cab",
+                &packed("LCUCompDB_KB4549949.xml", xml.as_bytes()),
+            ),
+            cabinet("onepackage.AggregatedMetadata.cab", &aggregated),
+        ] {
+            assert_eq!(check_bytes(&msu, "a.msu").unwrap(), Container::Cabinet);
+        }
+        let refused = |xml: &str| {
+            let msu = cabinet("Metadata.cab", &packed("LCUCompDB_KB1.xml", xml.as_bytes()));
+            refusal(&msu, "a.msu")
+        };
+        assert_eq!(
+            refused(&database("KB4549949", "17763.1159", "17763.1")),
+            "it is a package for article 4549949 and amd64, which leads to 17763.1159, \
+             expected article 4549949 and amd64, 17763.1158"
+        );
+        assert!(refused(&database("KB4549949", "17763.1158", "17763.1158")).contains("builds on"));
+        assert!(refused(&database("KB4549950", "17763.1158", "17763.1")).contains("4549950"));
+        // The same package for two builds.
+        let twin = database("KB4549949", "17762.1158", "17762.1");
+        let msu = cabinet(
+            "Metadata.cab",
+            &packed("LCUCompDB_KB1.xml", twin.as_bytes()),
+        );
+        assert!(check_bytes(&msu, "a.msu").is_ok());
+    }
+
+    #[test]
+    fn damaged_metadata_is_an_error_or_silence_and_never_a_panic() {
+        let xml = database("KB4549949", "17763.1158", "17763.1");
+        let inner = packed("LCUCompDB_KB4549949.xml", xml.as_bytes());
+        let metadata = packed("LCUCompDB_KB4549949.xml.cab", &inner);
+        let check = |metadata: &[u8]| {
+            let msu = cabinet("onepackage.AggregatedMetadata.cab", metadata);
+            check_bytes(&msu, "a.msu").is_ok()
+        };
+        assert!(check(&metadata));
+        for end in (0..metadata.len()).step_by(5) {
+            assert!(!check(&metadata[..end]));
+        }
+        for position in 0..metadata.len() {
+            for value in [0, 0x7f, 0xff] {
+                let mut damaged = metadata.clone();
+                damaged[position] = value;
+                check(&damaged);
+            }
+        }
+        for end in 0..xml.len() {
+            let _ = read_database(&xml[..end]);
+        }
+    }
+
+    #[test]
+    fn names_inside_are_the_last_resort() {
+        let msu = |name: &str| cabinet(name, b"");
+        assert!(check_bytes(&msu("Windows10.0-KB4549949-x64.cab"), "a.msu").is_ok());
+        assert!(check_bytes(&msu("Windows11.0-KB4549949-x64_PSFX.psf"), "a.msu").is_ok());
+        let words = refusal(&msu("Windows10.0-KB4549949-arm64.cab"), "a.msu");
+        assert!(words.contains("arm64"), "{words}");
+        assert!(check_bytes(&msu("SSU-17763.1-x64.cab"), "a.msu").is_err());
+    }
+
+    #[test]
+    fn what_a_verified_package_does_not_say_is_no_reason_to_refuse_it() {
+        let verified = Wanted {
+            verified: true,
+            ..WANTED
+        };
+        let silent = check_as(&cabinet("readme.txt", b"hello"), "a.msu", &verified).unwrap();
+        assert_eq!(
+            silent.unsaid.as_deref(),
+            Some("it does not say which update it is")
+        );
+        let damaged = check_as(&update(PROPERTIES.as_bytes())[..60], "a.msu", &verified).unwrap();
+        assert_eq!(
+            damaged.unsaid.as_deref(),
+            Some("its cabinet cannot be read")
+        );
+        let other = PROPERTIES.replace("4549949", "4549950");
+        assert!(check_as(&update(other.as_bytes()), "a.msu", &verified).is_err());
+        let sound = check_as(&update(PROPERTIES.as_bytes()), "a.msu", &verified).unwrap();
+        assert_eq!(sound.unsaid, None);
+    }
+
+    #[test]
+    fn a_damaged_cabinet_is_an_error_and_never_a_panic() {
+        let sound = update(PROPERTIES.as_bytes());
+        for end in (4..sound.len()).step_by(7) {
+            assert!(check_bytes(&sound[..end], "a.msu").is_err());
+        }
+        for position in 4..200.min(sound.len()) {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut damaged = sound.clone();
+                damaged[position] = value;
+                let _ = check_bytes(&damaged, "a.msu");
+            }
+        }
+    }
+
+    #[test]
+    fn articles_are_found_in_names() {
+        let of = |name| article_in_name(name).map(|kb| kb.to_string());
+        assert_eq!(
+            of("windows10.0-kb4549949-x64_90e8.msu").as_deref(),
+            Some("KB4549949")
+        );
+        assert_eq!(
+            of("Windows11.0-KB5043080-x64.msu").as_deref(),
+            Some("KB5043080")
+        );
+        assert_eq!(of("kbd-driver.cab"), None);
+    }
+}

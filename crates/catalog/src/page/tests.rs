@@ -1,0 +1,234 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+use std::fmt::Write as _;
+
+use jiff::civil::date;
+
+use super::*;
+
+const GUID: &str = "d001ca72-ce16-4700-9a6d-b2bb28974002";
+const HEADERS: [(&str, &str); 6] = [
+    ("titleHeaderLink", "Title"),
+    ("productsHeaderLink", "Products"),
+    ("classHeaderLink", "Classification"),
+    ("dateHeaderLink", "Last Updated"),
+    ("versionHeaderLink", "Version"),
+    ("sizeHeaderLink", "Size"),
+];
+const ROW: [&str; 6] = [
+    "<a id='GUID_link' href='#'>\n  A title &amp;\n more </a>",
+    "Windows Server 2019",
+    "Security Updates",
+    "4/14/2020",
+    "n/a",
+    "<span id='GUID_size'>10.9 MB</span><span id='GUID_originalSize'>11457318</span>",
+];
+
+/// A page whose columns come in this order; `first` is the number of the first one.
+fn page_of(order: &[usize], first: usize, row: [&str; 6]) -> String {
+    let mut html = format!("<form id=aspnetForm><table id='{TABLE}'><tr id='headerRow'>");
+    for (number, column) in order.iter().enumerate() {
+        let (link, word) = HEADERS[*column];
+        let number = number + first;
+        let _ = write!(
+            html,
+            "<td id='header_C{number}'><a id='ctl02_{link}'>{word}</a></td>"
+        );
+    }
+    let _ = write!(html, "</tr><tr id='{GUID}_R0'><td id='{GUID}_C0_R0'></td>");
+    for (number, column) in order.iter().enumerate() {
+        let number = number + first;
+        let cell = row[*column].replace("GUID", GUID);
+        let _ = write!(html, "<td id='{GUID}_C{number}_R0'>{cell}</td>");
+    }
+    html + "</tr></table></form>"
+}
+
+fn one_hit(html: &str) -> Hit {
+    let Page::Hits {
+        mut hits,
+        next: None,
+    } = read_page(html).unwrap()
+    else {
+        panic!("no single page of hits: {html}");
+    };
+    assert_eq!(hits.len(), 1);
+    hits.remove(0)
+}
+
+fn expected() -> Hit {
+    Hit {
+        title: "A title & more".to_owned(),
+        products: "Windows Server 2019".to_owned(),
+        classification: "Security Updates".to_owned(),
+        date: Some(date(2020, 4, 14)),
+        version: None,
+        size: Some(11_457_318),
+        update_id: GUID.to_owned(),
+    }
+}
+
+#[test]
+fn a_real_page_is_read() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/catalog/search-last-page.html"
+    );
+    let Ok(html) = std::fs::read_to_string(path) else {
+        eprintln!("skipped: {path} is not there");
+        return;
+    };
+    let Page::Hits { hits, next } = read_page(&html).unwrap() else {
+        panic!("the page has hits");
+    };
+    assert_eq!(next, None);
+    assert_eq!(hits.len(), 2);
+    assert_eq!(
+        hits[0],
+        Hit {
+            title: "Update for Microsoft Office 2013 (KB4022233) 64-Bit Edition".to_owned(),
+            products: "Office 2013".to_owned(),
+            classification: "Critical Updates".to_owned(),
+            date: Some(date(2018, 9, 11)),
+            version: None,
+            size: Some(11_457_318),
+            update_id: GUID.to_owned(),
+        }
+    );
+    assert!(hits[1].title.ends_with("32-Bit Edition"));
+}
+
+#[test]
+fn columns_are_known_by_their_headers_wherever_they_stand() {
+    assert_eq!(one_hit(&page_of(&[0, 1, 2, 3, 4, 5], 1, ROW)), expected());
+    assert_eq!(one_hit(&page_of(&[5, 4, 3, 2, 1, 0], 7, ROW)), expected());
+}
+
+#[test]
+fn an_extra_column_changes_nothing() {
+    let html = page_of(&[0, 1, 2, 3, 4, 5], 2, ROW)
+        .replace(
+            "<td id='header_C2'>",
+            "<td id='header_C1'>Rating</td><td id='header_C2'>",
+        )
+        .replace(
+            &format!("<td id='{GUID}_C2"),
+            &format!("<td id='{GUID}_C1_R0'>5</td><td id='{GUID}_C2"),
+        );
+    assert_eq!(one_hit(&html), expected());
+}
+
+#[test]
+fn headers_without_links_are_known_by_their_words() {
+    let html = page_of(&[0, 1, 2, 3, 4, 5], 1, ROW)
+        .replace("ctl02_", "")
+        .replace("HeaderLink'", "'");
+    assert_eq!(one_hit(&html), expected());
+}
+
+#[test]
+fn attributes_may_be_entity_encoded_and_unquoted() {
+    let html = page_of(&[0, 1, 2, 3, 4, 5], 1, ROW)
+        .replace("_R0'>", "&#95;R0'>")
+        .replace(&format!("id='{TABLE}'"), &format!("ID={TABLE}"));
+    assert_eq!(one_hit(&html), expected());
+}
+
+#[test]
+fn dates_in_other_formats_and_missing_sizes_are_taken() {
+    let mut row = ROW;
+    row[3] = "2020-04-14";
+    row[5] = "10.9 MB";
+    let hit = one_hit(&page_of(&[0, 1, 2, 3, 4, 5], 1, row));
+    assert_eq!(
+        hit,
+        Hit {
+            size: None,
+            ..expected()
+        }
+    );
+    row[3] = "soon";
+    assert_eq!(one_hit(&page_of(&[0, 1, 2, 3, 4, 5], 1, row)).date, None);
+}
+
+#[test]
+fn tags_left_open_and_nested_tables_do_not_mix_cells() {
+    let mut row = ROW;
+    row[1] = "<table><tr><td>Windows Server 2019</td></tr></table>";
+    let html = page_of(&[0, 1, 2, 3, 4, 5], 1, row)
+        .replace("</a></td>", "</a>")
+        .replace("Security Updates</td>", "Security Updates");
+    assert_eq!(one_hit(&html), expected());
+}
+
+#[test]
+fn the_next_page_is_asked_for_with_every_hidden_field_of_the_form() {
+    let form = "<form><input type=hidden name=other value=1></form>\
+        <form id='aspnetForm'><input type='hidden' name='__EVENTTARGET' value=''/>\
+        <input type=HIDDEN name='__VIEWSTATE' value='a+b/&#43;='/><input type=text name=q value=x>\
+        <a id='ctl00_catalogBody_nextPageLinkText' href=\"javascript:x\">Next</a>";
+    let html = page_of(&[0, 1, 2, 3, 4, 5], 1, ROW).replace("<form id=aspnetForm>", form);
+    let Page::Hits {
+        next: Some(Postback(fields)),
+        ..
+    } = read_page(&html).unwrap()
+    else {
+        panic!("there is a next page");
+    };
+    let fields: Vec<(&str, &str)> = fields
+        .iter()
+        .map(|(n, v)| (n.as_str(), v.as_str()))
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            ("__VIEWSTATE", "a+b/+="),
+            ("__EVENTTARGET", "ctl00$catalogBody$nextPageLinkText"),
+            ("__EVENTARGUMENT", ""),
+        ]
+    );
+}
+
+#[test]
+fn nothing_found_is_told_from_a_broken_answer() {
+    let nothing = "<span id='ctl00_catalogBody_noResultText'>We did not find any results</span>";
+    assert_eq!(read_page(nothing), Ok(Page::Nothing));
+    for broken in [
+        "",
+        "{}",
+        "<html><body>Sign in</body></html>",
+        "<table id='other'></table>",
+    ] {
+        assert!(
+            matches!(read_page(broken), Err(PageError::Shape(_))),
+            "{broken}"
+        );
+    }
+    let empty = format!("<table id='{TABLE}'><tr id='headerRow'><td>Title</td></tr></table>");
+    assert!(matches!(read_page(&empty), Err(PageError::Shape(_))));
+}
+
+#[test]
+fn the_page_for_errors_is_quoted() {
+    let html = "<div id='errorPageDisplayedError'>The website has <b>encountered</b><br>a problem\n\
+        [Error number: 8DDD0010]</div><p>Help</p>";
+    assert_eq!(
+        read_page(html),
+        Err(PageError::Reported(
+            "The website has encountered a problem [Error number: 8DDD0010]".to_owned()
+        ))
+    );
+    let silent = "<div id='errorPageDisplayedError'></div>";
+    assert_eq!(
+        read_page(silent),
+        Err(PageError::Reported("it gives no reason".to_owned()))
+    );
+}
+
+#[test]
+fn a_page_cut_off_anywhere_makes_no_panic() {
+    let html = page_of(&[0, 1, 2, 3, 4, 5], 1, ROW);
+    for end in (0..html.len()).filter(|end| html.is_char_boundary(*end)) {
+        let _ = read_page(&html[..end]);
+    }
+}

@@ -1,0 +1,226 @@
+//! What the catalog calls things: products, architectures, and the parts of an update's title.
+//!
+//! `2024-05 Cumulative Update for Microsoft server operating system, version 23H2 for x64-based
+//! Systems (KB5037781)`: a kind, ` for ` a product, ` for ` an architecture, and the article.
+
+use std::fmt;
+use std::str::FromStr;
+
+use wincimg_windows::release;
+use wincimg_windows::release::Release;
+use wincimg_windows::update::Kb;
+
+/// The processor architecture that an update is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arch {
+    /// 64-bit, AMD and Intel.
+    #[default]
+    X64,
+    /// 32-bit.
+    X86,
+    /// 64-bit ARM.
+    Arm64,
+}
+
+impl Arch {
+    /// The spelling inside a package: `amd64`.
+    pub fn in_package(self) -> &'static str {
+        match self {
+            Self::X64 => "amd64",
+            Self::X86 => "x86",
+            Self::Arm64 => "arm64",
+        }
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::X64 => "x64",
+            Self::X86 => "x86",
+            Self::Arm64 => "arm64",
+        })
+    }
+}
+
+/// A text that cannot be read as an architecture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown architecture {0:?}: expected x64, x86 or arm64")]
+pub struct ParseArchError(String);
+
+impl FromStr for Arch {
+    type Err = ParseArchError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "x64" | "amd64" | "x86_64" => Ok(Self::X64),
+            "x86" | "i386" => Ok(Self::X86),
+            "arm64" | "aarch64" => Ok(Self::Arm64),
+            _ => Err(ParseArchError(text.to_owned())),
+        }
+    }
+}
+
+/// The names under which the catalog lists updates of one product, for comparison only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Product {
+    shown: String,
+    names: Vec<String>,
+}
+
+impl Product {
+    /// The server edition of a build.
+    pub fn of_build(build: u32) -> Option<Self> {
+        let release = release::of_build(build)?;
+        (!release.catalog_names.is_empty()).then(|| Self::of_release(release))
+    }
+
+    /// A product by any of its names; one that is not known is taken as the titles' own word.
+    pub fn named(name: &str) -> Self {
+        match release_named(name) {
+            Some(release) => Self::of_release(release),
+            None => Self {
+                shown: name.trim().to_owned(),
+                names: vec![normal(name)],
+            },
+        }
+    }
+
+    fn of_release(release: &Release) -> Self {
+        let names = &release.catalog_names;
+        Self {
+            shown: names.last().copied().unwrap_or_default().to_owned(),
+            names: names.iter().map(|name| normal(name)).collect(),
+        }
+    }
+
+    /// Whether a title's product is this one.
+    pub fn is(&self, title: &Title) -> bool {
+        let own = normal(&title.product);
+        self.names.contains(&own)
+    }
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// The build whose server edition a title's product is.
+pub fn build_of(title: &Title) -> Option<u32> {
+    release_named(&title.product).map(|release| release.build)
+}
+
+fn release_named(product: &str) -> Option<&'static Release> {
+    let wanted = normal(product);
+    release::all().iter().find(|release| {
+        let mut names = release.catalog_names.iter();
+        names.any(|name| normal(name) == wanted)
+    })
+}
+
+/// Case, commas and runs of spaces differ from month to month.
+fn normal(name: &str) -> String {
+    name.split([' ', ',', '\t', '\u{a0}'])
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_lowercase()
+}
+
+/// An update's title in its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Title {
+    /// `2020-04 Cumulative Update`.
+    pub kind: String,
+    /// `Windows Server 2019`.
+    pub product: String,
+    /// Older titles of 32-bit updates name none.
+    pub arch: Option<Arch>,
+    /// The article in brackets.
+    pub kb: Option<Kb>,
+}
+
+impl Title {
+    /// Takes a title apart; parts that it does not have stay empty.
+    pub fn read(title: &str) -> Self {
+        let (before, kb) = match title.rfind("(KB") {
+            Some(start) => {
+                let number = title[start + 1..].split(')').next().unwrap_or_default();
+                (&title[..start], number.parse().ok())
+            }
+            None => (title, None),
+        };
+        let (kind, rest) = before.split_once(" for ").unwrap_or((before, ""));
+        let (product, arch) = match rest.rsplit_once(" for ") {
+            Some((product, last)) => match arch_word(last) {
+                Some(arch) => (product, Some(arch)),
+                None => (rest, None),
+            },
+            None => (rest, None),
+        };
+        Self {
+            kind: kind.trim().to_owned(),
+            product: product.trim().to_owned(),
+            arch,
+            kb,
+        }
+    }
+}
+
+/// `x64-based Systems`, `ARM64-based Systems`, `x64`.
+fn arch_word(text: &str) -> Option<Arch> {
+    text.trim().split(['-', ' ']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_title_comes_apart() {
+        let title = Title::read(
+            "2024-05 Cumulative Update for Microsoft server operating system, version 23H2 \
+             for x64-based Systems (KB5037781)",
+        );
+        assert_eq!(title.kind, "2024-05 Cumulative Update");
+        assert_eq!(
+            title.product,
+            "Microsoft server operating system, version 23H2"
+        );
+        assert_eq!(title.arch, Some(Arch::X64));
+        assert_eq!(title.kb, "KB5037781".parse().ok());
+        assert_eq!(build_of(&title), Some(25398));
+    }
+
+    #[test]
+    fn titles_of_another_shape_keep_what_they_have() {
+        let title = Title::read("Update for Microsoft Office 2013 (KB4022233) 64-Bit Edition");
+        assert_eq!(title.product, "Microsoft Office 2013");
+        assert_eq!(title.arch, None);
+        assert_eq!(title.kb, "4022233".parse().ok());
+        let title = Title::read(
+            "2019-02 Update for Removal of Adobe Flash Player for Windows 10 for x64 (KB123) x",
+        );
+        assert_eq!(
+            title.product,
+            "Removal of Adobe Flash Player for Windows 10"
+        );
+        assert_eq!((title.arch, title.kb), (Some(Arch::X64), None));
+        assert_eq!(Title::read("ä(KB").kb, None);
+    }
+
+    #[test]
+    fn a_product_answers_to_all_its_names() {
+        let by_name = Product::named(" windows server 2022");
+        assert_eq!(Some(&by_name), Product::of_build(20348).as_ref());
+        assert_eq!(by_name.to_string(), "Windows Server 2022");
+        let title = |product: &str| Title::read(&format!("U for {product} for x64 (KB5037781)"));
+        assert!(by_name.is(&title("Microsoft server operating system, version 21H2")));
+        assert!(!by_name.is(&title("Microsoft server operating system version 22H2")));
+        assert!(Product::named("Windows 10 Version 1809").is(&title("Windows 10 Version 1809")));
+    }
+}

@@ -1,0 +1,287 @@
+//! The PowerShell script that installs an update on a node: what is to be installed as a table of
+//! settings, followed by the same text for every update.
+
+use std::fmt::Write as _;
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::digest::Digest;
+use wincimg_common::foreign::Foreign;
+use wincimg_windows::quoting::powershell;
+use wincimg_windows::release::Package;
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
+use wincimg_windows::{node, release};
+
+use super::folder::Description;
+use super::msu::Container;
+use super::set::{Member, Role};
+
+/// What a node's script installs, and from where.
+#[derive(Debug, Clone)]
+pub struct Script<'a> {
+    /// The article.
+    pub kb: Kb,
+    /// The name of the update's folder.
+    pub folder: &'a str,
+    /// What the update is called.
+    pub title: &'a str,
+    /// What a node is afterwards; a revision that is not known is not checked.
+    pub version: Option<WindowsVersion>,
+    /// The servicing stack that a node needs first.
+    pub stack: Option<WindowsVersion>,
+    /// The files, in the order in which they are installed.
+    pub items: &'a [Item],
+    /// Where the node finds them.
+    pub source: Source,
+    /// Restart the node if that is needed.
+    pub restart: bool,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its name.
+    pub name: String,
+    /// What it is to the update.
+    pub role: Role,
+    /// Where the catalog has it.
+    pub url: String,
+    /// What its bytes have to hash to.
+    pub digest: Option<Digest>,
+    /// What it is, where it has been looked at.
+    pub container: Option<Container>,
+}
+
+/// Where a node finds the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// At the catalog's links.
+    Links,
+    /// In the update's folder at this address: an intranet mirror.
+    Url(String),
+    /// In the update's folder in this one of the node, or on this share.
+    Folder(String),
+    /// In the update's folder beside the script.
+    Beside,
+}
+
+/// Why there is no script.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// Nothing to verify a file with.
+    #[error("the catalog gives no digest for {0}, so a node cannot tell whether it is genuine")]
+    NoDigest(String),
+    /// A file that neither wusa nor dism installs.
+    #[error("a script installs .msu and .cab files, not {0}")]
+    Kind(String),
+    /// A text that would not stay in its quotes or on its line.
+    #[error("{0:?} has control characters")]
+    Text(String),
+}
+
+impl Diagnose for ScriptError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Text(_) => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+const PARAMETERS: &str = include_str!("script/parameters.ps1");
+const BODY: &str = include_str!("script/install.ps1");
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    Wusa,
+    Dism,
+}
+
+impl Item {
+    /// What the catalog lists.
+    pub fn listed(member: &Member) -> Self {
+        Self {
+            name: member.file.name.clone(),
+            role: member.role,
+            url: member.file.url.clone(),
+            digest: member.file.digests.best().cloned(),
+            container: None,
+        }
+    }
+
+    /// What was fetched.
+    pub fn fetched(description: &Description) -> Vec<Self> {
+        let files = description.files.iter();
+        files
+            .map(|file| Self {
+                name: file.name.clone(),
+                role: file.role,
+                url: file.url.clone(),
+                digest: file.digest(),
+                container: Some(file.container),
+            })
+            .collect()
+    }
+
+    fn has_ending(&self, ending: &str) -> bool {
+        let own = self.name.rsplit('.').next();
+        own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
+    }
+}
+
+impl Script<'_> {
+    /// The script's text, for Windows PowerShell 5.1 and later.
+    pub fn render(&self) -> Result<String, ScriptError> {
+        let odd = self
+            .items
+            .iter()
+            .find(|item| !item.has_ending("msu") && !item.has_ending("cab"));
+        if let Some(odd) = odd {
+            return Err(ScriptError::Kind(odd.name.clone()));
+        }
+        let mut text = format!(
+            "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
+             # Installs {} on this node: {}.\n\
+             # Checks first what is there, so that it can be run again at any time.\n\n",
+            self.kb,
+            Foreign(comment(self.title)?),
+        );
+        text.push_str(PARAMETERS);
+        text.push_str("\n$hotfix = @{\n");
+        self.settings(&mut text)?;
+        text.push_str("}\n");
+        text.push_str(node::SHARED);
+        text.push_str(BODY);
+        if !text.is_ascii() {
+            // Windows PowerShell takes a file without this mark for one in the machine's code page.
+            text.insert(0, '\u{feff}');
+        }
+        Ok(text)
+    }
+
+    fn settings(&self, text: &mut String) -> Result<(), ScriptError> {
+        let number = |number: Option<u32>| {
+            number.map_or_else(|| "$null".to_owned(), |number| number.to_string())
+        };
+        let build = self.version.map(|version| version.build);
+        let revision = self.version.and_then(|version| version.revision);
+        let stack = match self.stack {
+            Some(stack) => quoted(&stack.os_version())?,
+            None => "$null".to_owned(),
+        };
+        let folder = match &self.source {
+            Source::Folder(folder) => {
+                let folder = folder.trim_end_matches(['\\', '/']);
+                quoted(&format!("{folder}\\{}", self.folder))?
+            }
+            Source::Beside => format!("\"$PSScriptRoot\\{}\"", self.folder),
+            // Only administrators write there, so a verified file stays what it is.
+            Source::Links | Source::Url(_) => format!(
+                "(Join-Path $env:ProgramFiles {})",
+                quoted(&format!("wincimg\\{}", self.folder))?
+            ),
+        };
+        let tool = self.tool();
+        let tool_name = match tool {
+            Tool::Wusa => "wusa",
+            Tool::Dism => "dism",
+        };
+        let mut line = |key: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "    {key:<8} = {value}");
+        };
+        line("Article", &quoted(&self.kb.to_string())?);
+        line("Build", &number(build));
+        line("Revision", &number(revision));
+        line("Stack", &stack);
+        line("Tool", &quoted(tool_name)?);
+        line("Restart", switch(self.restart));
+        line("Folder", &folder);
+        line("Beside", switch(self.source == Source::Beside));
+        line("Files", "@(");
+        for item in self.items {
+            let _ = writeln!(text, "        {}", self.file(item)?);
+        }
+        text.push_str("    )\n");
+        // DISM finds checkpoints beside the target by itself; wusa wants what comes before it first.
+        let install = self
+            .items
+            .iter()
+            .filter(|item| tool == Tool::Wusa || item.role != Role::Checkpoint);
+        let names: Result<Vec<String>, ScriptError> =
+            install.map(|item| quoted(&item.name)).collect();
+        let _ = writeln!(text, "    Install  = @({})", names?.join(", "));
+        Ok(())
+    }
+
+    fn file(&self, item: &Item) -> Result<String, ScriptError> {
+        let digest = item
+            .digest
+            .as_ref()
+            .ok_or_else(|| ScriptError::NoDigest(item.name.clone()))?;
+        let url = match &self.source {
+            Source::Links => Some(item.url.clone()),
+            Source::Url(mirror) => Some(format!(
+                "{}/{}/{}",
+                mirror.trim_end_matches('/'),
+                self.folder,
+                item.name
+            )),
+            Source::Folder(_) | Source::Beside => None,
+        };
+        let url = match url {
+            Some(url) => format!("; Url = {}", quoted(&url)?),
+            None => String::new(),
+        };
+        Ok(format!(
+            "@{{ Name = {}; Stack = {}; Algorithm = '{}'; Digest = '{}'{url} }}",
+            quoted(&item.name)?,
+            switch(item.role == Role::ServicingStack),
+            digest.algorithm().as_ref().to_ascii_uppercase(),
+            digest.digest(),
+        ))
+    }
+
+    fn tool(&self) -> Tool {
+        let target = self.items.iter().find(|item| item.role == Role::Target);
+        let container = target.and_then(|target| target.container);
+        let wim = match (container, self.version) {
+            (Some(container), _) => container == Container::Wim,
+            (None, Some(version)) => release::up_to_build(version.build)
+                .is_some_and(|release| release.package == Package::Wim),
+            // Sets of files came with checkpoints, and these with WIMs.
+            (None, None) => self.items.iter().any(|item| item.role == Role::Checkpoint),
+        };
+        if wim || target.is_some_and(|target| target.has_ending("cab")) {
+            Tool::Dism
+        } else {
+            Tool::Wusa
+        }
+    }
+}
+
+/// A text as PowerShell reads it back, on one line.
+fn quoted(text: &str) -> Result<String, ScriptError> {
+    if text.chars().any(char::is_control) {
+        return Err(ScriptError::Text(text.to_owned()));
+    }
+    Ok(powershell::literal(text))
+}
+
+fn switch(on: bool) -> &'static str {
+    if on { "$true" } else { "$false" }
+}
+
+/// A text that stays on the line of its comment.
+fn comment(text: &str) -> Result<&str, ScriptError> {
+    if text
+        .chars()
+        .any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))
+    {
+        return Err(ScriptError::Text(text.to_owned()));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

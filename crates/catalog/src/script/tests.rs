@@ -1,0 +1,175 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+use crate::dialog::UpdateFile;
+use crate::digests::Digests;
+use crate::set::in_order;
+
+fn file(name: &str) -> UpdateFile {
+    UpdateFile {
+        name: name.to_owned(),
+        url: format!("http://download.windowsupdate.com/c/{name}"),
+        digests: Digests::read(None, Some("2jmj7l5rSw0yVb/vlWAYkK/YBwk="), "x").unwrap(),
+    }
+}
+
+fn items(kb: &str, files: &[&str], before: &[&str]) -> Vec<Item> {
+    let of = |names: &[&str]| names.iter().map(|name| file(name)).collect();
+    let members = in_order(kb.parse().unwrap(), of(files), None, of(before)).unwrap();
+    members.iter().map(Item::listed).collect()
+}
+
+fn files_of_2019() -> Vec<Item> {
+    let name = "windows10.0-kb4549949-x64_da39a3ee5e6b4b0d3255bfef95601890afd80709.msu";
+    items("KB4549949", &[name], &[])
+}
+
+fn files_of_2025() -> Vec<Item> {
+    let files = [
+        "windows11.0-kb5120233-x64.msu",
+        "windows11.0-kb5043080-x64.msu",
+    ];
+    items("KB5120233", &files, &[])
+}
+
+fn script<'a>(kb: &'a str, version: &str, items: &'a [Item]) -> Script<'a> {
+    Script {
+        kb: kb.parse().unwrap(),
+        folder: kb,
+        title: "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
+        version: version.parse().ok(),
+        stack: None,
+        items,
+        source: Source::Links,
+        restart: false,
+    }
+}
+
+fn settings(script: &Script<'_>) -> String {
+    let text = script.render().unwrap();
+    let (_, text) = text.split_once(PARAMETERS).unwrap();
+    text.split_once(node::SHARED).unwrap().0.to_owned()
+}
+
+#[test]
+fn a_cabinet_is_installed_by_wusa() {
+    insta::assert_snapshot!(
+        script("KB4549949", "17763.1158", &files_of_2019())
+            .render()
+            .unwrap()
+    );
+}
+
+#[test]
+fn of_a_checkpoint_set_dism_gets_the_target() {
+    let files = files_of_2025();
+    let mut script = script("KB5120233", "26100.33296", &files);
+    script.source = Source::Folder("\\\\share\\hotfix".to_owned());
+    script.restart = true;
+    insta::assert_snapshot!(settings(&script));
+}
+
+#[test]
+fn a_mirror_has_the_files_under_their_names() {
+    let files = files_of_2019();
+    let mut script = script("KB4549949", "17763.1158", &files);
+    script.source = Source::Url("https://mirror.lan/hotfix/".to_owned());
+    assert!(
+        settings(&script)
+            .contains("Url = 'https://mirror.lan/hotfix/KB4549949/windows10.0-kb4549949-x64")
+    );
+}
+
+#[test]
+fn files_beside_the_script_are_found_there() {
+    let files = files_of_2019();
+    let mut script = script("KB4549949", "17763.1158", &files);
+    script.source = Source::Beside;
+    let text = settings(&script);
+    assert!(
+        text.contains("Folder   = \"$PSScriptRoot\\KB4549949\""),
+        "{text}"
+    );
+    assert!(text.contains("Beside   = $true"), "{text}");
+    assert!(!text.contains("Url ="), "{text}");
+}
+
+#[test]
+fn wusa_gets_what_comes_before_the_target_first() {
+    let files = items(
+        "KB4549949",
+        &["windows10.0-kb4549949-x64.msu"],
+        &["windows10.0-kb4549947-x64.msu"],
+    );
+    let mut script = script("KB4549949", "17763.1158", &files);
+    script.stack = Some(WindowsVersion::new(17763, 1100));
+    let text = settings(&script);
+    assert!(text.contains("Tool     = 'wusa'"), "{text}");
+    assert!(text.contains("Stack    = '10.0.17763.1100'"), "{text}");
+    assert!(
+        text.contains("@('windows10.0-kb4549947-x64.msu', 'windows10.0-kb4549949-x64.msu')"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_tool_follows_the_file_before_the_build() {
+    let mut files = files_of_2019();
+    let of = |files: &[Item]| settings(&script("KB4549949", "unknown", files));
+    assert!(of(&files).contains("Tool     = 'wusa'"));
+    assert!(of(&files).contains("Build    = $null"));
+    files[0].container = Some(Container::Wim);
+    assert!(of(&files).contains("Tool     = 'dism'"));
+    let mut cab = items("KB4549949", &["windows10.0-kb4549949-x64.cab"], &[]);
+    cab[0].container = Some(Container::Cabinet);
+    assert!(of(&cab).contains("Tool     = 'dism'"));
+}
+
+#[test]
+fn what_cannot_be_installed_or_verified_is_refused() {
+    let refused = |files: &[Item]| {
+        script("KB4549949", "17763.1158", files)
+            .render()
+            .unwrap_err()
+    };
+    let program = items("KB4549949", &["kb4549949.exe"], &[]);
+    assert!(matches!(refused(&program), ScriptError::Kind(_)));
+    let mut unknown = items("KB4549949", &["kb4549949.msu"], &[]);
+    unknown[0].digest = None;
+    assert!(matches!(refused(&unknown), ScriptError::NoDigest(_)));
+}
+
+#[test]
+fn no_text_gets_out_of_its_quotes_or_its_line() {
+    assert_eq!(quoted("C:\\it's $here`").unwrap(), "'C:\\it''s $here`'");
+    assert_eq!(quoted("a\u{2019}; b").unwrap(), "'a\u{2019}\u{2019}; b'");
+    let files = files_of_2019();
+    let mut script = script("KB4549949", "17763.1158", &files);
+    script.source = Source::Folder("C:\\a\nRemove-Item".to_owned());
+    assert!(matches!(script.render(), Err(ScriptError::Text(_))));
+    script.source = Source::Links;
+    script.title = "a\u{2028}Remove-Item";
+    assert!(matches!(script.render(), Err(ScriptError::Text(_))));
+}
+
+#[test]
+fn a_script_that_is_not_ascii_has_a_byte_order_mark() {
+    let files = files_of_2019();
+    let mut script = script("KB4549949", "17763.1158", &files);
+    assert!(script.render().unwrap().starts_with("#Requires"));
+    script.source = Source::Folder("C:\\für\u{e4}".to_owned());
+    assert!(script.render().unwrap().starts_with("\u{feff}#Requires"));
+}
+
+#[test]
+fn the_exit_codes_of_the_installers_are_understood() {
+    for code in ["0 {", "3010 {", "2359302 {", "-2145124329 ="] {
+        assert!(BODY.contains(code), "{code}");
+    }
+    // Each code is said as people search for it.
+    for line in BODY.lines().filter(|line| line.contains("= '0x")) {
+        let (code, words) = line.trim().split_once(" = '").unwrap();
+        let code: i32 = code.trim().parse().unwrap();
+        assert_eq!(words.get(..10), Some(format!("{code:#010x}").as_str()));
+    }
+}

@@ -1,0 +1,322 @@
+//! A cluster's API: nodes and workloads, in pages, and a watch that survives what watches run into.
+//!
+//! These are read and never written. What `fleet follow` writes, and nothing else does, is one lease
+//! (`lease`) and events about nodes (`events`).
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use kube::client::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::core::params::ListParams;
+use kube::core::request::Request;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wincimg_common::diagnose::nearest;
+
+use super::null_is_default;
+use super::workloads::WorkloadList;
+
+mod error;
+mod events;
+mod lease;
+mod watch;
+
+pub use error::LiveError;
+pub use events::{NodeEvent, NodeReference, Recorder};
+pub use lease::{Election, LeaseName, Standing, Terms};
+pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
+
+/// How many objects a page has, as kubectl asks for.
+const PAGE: u32 = 500;
+
+/// A page that takes longer than this will not come.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often a list is begun again whose pages became too old.
+const RESTARTS: usize = 3;
+
+/// What grants a check its rights.
+const ROLE: &str = "templates/ci/kubernetes/rbac.yaml";
+
+/// Where the nodes are.
+const NODES: &str = "/api/v1/nodes";
+
+/// What makes pods, and where it is: API and plural name.
+const WORKLOADS: [(&str, &str, &str); 8] = [
+    ("Deployment", "/apis/apps/v1", "deployments"),
+    ("DaemonSet", "/apis/apps/v1", "daemonsets"),
+    ("StatefulSet", "/apis/apps/v1", "statefulsets"),
+    ("ReplicaSet", "/apis/apps/v1", "replicasets"),
+    ("CronJob", "/apis/batch/v1", "cronjobs"),
+    ("Job", "/apis/batch/v1", "jobs"),
+    ("ReplicationController", "/api/v1", "replicationcontrollers"),
+    ("Pod", "/api/v1", "pods"),
+];
+
+/// A cluster that is asked.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    address: String,
+    namespace: String,
+    granted_by: &'static str,
+}
+
+/// Which workloads.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// Only those of this namespace.
+    pub namespace: Option<String>,
+    /// Only those whose labels match, as kubectl's `--selector` has it.
+    pub selector: Option<String>,
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Page<T> {
+    #[serde(default, deserialize_with = "null_is_default")]
+    metadata: PageMetadata,
+    #[serde(default, deserialize_with = "null_is_default")]
+    items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMetadata {
+    #[serde(default, rename = "continue")]
+    next: String,
+    #[serde(default)]
+    resource_version: String,
+}
+
+/// The names of the kubeconfig's contexts, as far as it can be read.
+pub fn contexts() -> Vec<String> {
+    let read = Kubeconfig::read().unwrap_or_default();
+    read.contexts
+        .into_iter()
+        .map(|context| context.name)
+        .collect()
+}
+
+impl Cluster {
+    /// The cluster of a kubeconfig's context; without one of the current context or, inside a pod,
+    /// the pod's own.
+    pub async fn connect(context: Option<&str>) -> Result<Self, LiveError> {
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| LiveError::Config(error);
+        let config = match context {
+            Some(name) => {
+                let read = Kubeconfig::read().map_err(|error| failed(error.into()))?;
+                let names = || read.contexts.iter().map(|known| known.name.as_str());
+                if !names().any(|known| known == name) {
+                    return Err(LiveError::NoContext {
+                        name: name.to_owned(),
+                        nearest: nearest(name, names()),
+                    });
+                }
+                let options = KubeConfigOptions {
+                    context: context.map(str::to_owned),
+                    ..KubeConfigOptions::default()
+                };
+                Config::from_kubeconfig(&options)
+                    .await
+                    .map_err(|error| failed(error.into()))?
+            }
+            None => Config::infer()
+                .await
+                .map_err(|error| failed(error.into()))?,
+        };
+        let address = config.cluster_url.to_string();
+        let namespace = config.default_namespace.clone();
+        let client = Client::try_from(config).map_err(|error| failed(error.into()))?;
+        Ok(Self {
+            client,
+            address: address.trim_end_matches('/').to_owned(),
+            namespace,
+            granted_by: ROLE,
+        })
+    }
+
+    /// The same cluster for somebody whose rights come from another template.
+    #[must_use]
+    pub fn granted_by(self, template: &'static str) -> Self {
+        Self {
+            granted_by: template,
+            ..self
+        }
+    }
+
+    /// The namespace of the context; inside a pod the pod's own.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// All nodes as they are now.
+    pub async fn nodes(&self) -> Result<NodeSnapshot, LiveError> {
+        let (objects, version) = self.list("nodes", NODES, None).await?;
+        Ok(NodeSnapshot::new(objects, version))
+    }
+
+    /// The workloads of the scope, and the cluster's runtime classes. What is done already is left
+    /// out: it starts no more.
+    pub async fn workloads(&self, scope: &Scope) -> Result<WorkloadList, LiveError> {
+        let kinds = WORKLOADS.iter().map(async |(kind, api, plural)| {
+            let path = match &scope.namespace {
+                Some(namespace) => format!("{api}/namespaces/{namespace}/{plural}"),
+                None => format!("{api}/{plural}"),
+            };
+            let listed = self.list_if_known(plural, &path, scope.selector.as_deref());
+            Ok((*kind, listed.await?))
+        });
+        let classes = async {
+            let path = "/apis/node.k8s.io/v1/runtimeclasses";
+            let listed = self.list_if_known("runtimeclasses", path, None).await?;
+            Ok(vec![("RuntimeClass", listed)])
+        };
+        let (classes, kinds) = tokio::try_join!(classes, try_join_all(kinds))?;
+        let mut list = WorkloadList::default();
+        for (kind, objects) in classes.into_iter().chain(kinds) {
+            for object in objects {
+                if is_done(kind, &object) {
+                    continue;
+                }
+                let workloads = list
+                    .add_object(kind, object)
+                    .map_err(|(object, problem)| LiveError::Object { object, problem })?;
+                list.workloads.extend(workloads);
+            }
+        }
+        Ok(list)
+    }
+
+    /// A list of a kind that old clusters do not have.
+    async fn list_if_known(
+        &self,
+        what: &str,
+        path: &str,
+        selector: Option<&str>,
+    ) -> Result<Vec<Value>, LiveError> {
+        match self.list(what, path, selector).await {
+            Ok((objects, _)) => Ok(objects),
+            Err(LiveError::Refused { code: 404, .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Everything of a list and its version, page by page.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        path: &str,
+        selector: Option<&str>,
+    ) -> Result<(Vec<T>, String), LiveError> {
+        for _ in 0..RESTARTS {
+            match self.pages(what, path, selector).await {
+                // The server keeps a list's pages for some minutes only.
+                Err(error) if error.is_gone() => {}
+                result => return result,
+            }
+        }
+        Err(LiveError::Forgotten {
+            address: self.address.clone(),
+            what: what.to_owned(),
+            times: RESTARTS,
+        })
+    }
+
+    async fn pages<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        path: &str,
+        selector: Option<&str>,
+    ) -> Result<(Vec<T>, String), LiveError> {
+        let mut parameters = ListParams::default().limit(PAGE);
+        parameters.label_selector = selector.map(str::to_owned);
+        let what = format!("list {what}");
+        let mut items = Vec::new();
+        loop {
+            let request = Request::new(path)
+                .list(&parameters)
+                .map_err(|error| self.error(&what, kube::Error::BuildRequest(error)))?;
+            let answer = self.client.request::<Page<T>>(request);
+            let page = self.within(PATIENCE, &what, answer).await?;
+            items.extend(page.items);
+            if page.metadata.next.is_empty() {
+                return Ok((items, page.metadata.resource_version));
+            }
+            parameters.continue_token = Some(page.metadata.next);
+        }
+    }
+
+    /// An answer, if it comes in time.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        answer: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, LiveError> {
+        match tokio::time::timeout(patience, answer).await {
+            Ok(answer) => answer.map_err(|error| self.error(what, error)),
+            Err(_) => Err(self.silence(patience, what)),
+        }
+    }
+
+    fn silence(&self, patience: Duration, what: &str) -> LiveError {
+        LiveError::Silent {
+            address: self.address.clone(),
+            what: what.to_owned(),
+            patience,
+        }
+    }
+
+    fn error(&self, what: &str, error: kube::Error) -> LiveError {
+        let (address, what) = (self.address.clone(), what.to_owned());
+        let status = match error {
+            kube::Error::Api(status) => status,
+            error => {
+                return LiveError::Broken {
+                    address,
+                    what,
+                    source: match error {
+                        // It only repeats what its cause says.
+                        kube::Error::Service(cause) => cause,
+                        other => other.into(),
+                    },
+                };
+            }
+        };
+        let message = match status.message.as_str() {
+            "" => status.reason.clone(),
+            message => message.trim().replace('\n', " "),
+        };
+        match status.code {
+            401 => LiveError::Unauthorized { address, message },
+            403 => LiveError::Forbidden {
+                address,
+                what,
+                message,
+                granted_by: self.granted_by,
+            },
+            code => LiveError::Refused {
+                address,
+                what,
+                code,
+                message,
+            },
+        }
+    }
+}
+
+/// Whether nothing of it will ever start again.
+fn is_done(kind: &str, object: &Value) -> bool {
+    match kind {
+        "Pod" => matches!(
+            object.pointer("/status/phase").and_then(Value::as_str),
+            Some("Succeeded" | "Failed")
+        ),
+        "Job" => object.pointer("/status/completionTime").is_some(),
+        _ => false,
+    }
+}

@@ -1,0 +1,194 @@
+//! Events on nodes: what `kubectl describe node` and whoever watches events reads.
+//!
+//! What was said already is not said again, whoever said it: the name of an event follows from what it
+//! says, so that a second one is refused by the server, also after a restart and by another replica.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use wincimg_common::foreign::Foreign;
+
+use super::{Cluster, LiveError, PATIENCE};
+
+/// Where events about what has no namespace are, as the API has it.
+const NAMESPACE: &str = "default";
+
+/// The longest note that the API takes, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// As much of a node's name as leaves room for the rest in an event's.
+const LONGEST_NAME: usize = 253 - 1 - 16;
+
+/// What an event says about a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// Whether somebody should look at it.
+    pub is_warning: bool,
+    /// What is the case, in one word.
+    pub reason: &'static str,
+    /// What was done, in one word.
+    pub action: &'static str,
+    /// In a sentence.
+    pub note: String,
+}
+
+/// The node that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeReference {
+    /// Its name.
+    pub name: String,
+    /// What tells it from one that had its name before.
+    pub uid: String,
+}
+
+/// Who writes events.
+pub struct Recorder {
+    cluster: Cluster,
+    events: Api<Event>,
+    controller: &'static str,
+    instance: String,
+    /// How often each was said by this one.
+    said: HashMap<String, i32>,
+}
+
+impl Recorder {
+    /// A recorder in the name of a controller, and of one of its replicas.
+    pub fn new(cluster: Cluster, controller: &'static str, instance: String) -> Self {
+        let events = Api::namespaced(cluster.client.clone(), NAMESPACE);
+        Self {
+            cluster,
+            events,
+            controller,
+            instance,
+            said: HashMap::new(),
+        }
+    }
+
+    /// Says something about a node. What was said before counts once more where it is news, because
+    /// something else was the case meanwhile, and is left as it is where this is a first look.
+    pub async fn say(
+        &mut self,
+        node: &NodeReference,
+        event: &NodeEvent,
+        is_news: bool,
+    ) -> Result<(), LiveError> {
+        let event = self.event(node, event);
+        let name = event.metadata.name.clone().unwrap_or_default();
+        let what = format!("create an event about node {}", node.name);
+        let parameters = PostParams::default();
+        let asked = self.events.create(&parameters, &event);
+        match self.cluster.within(PATIENCE, &what, asked).await {
+            Ok(_) => {
+                self.said.insert(name, 1);
+            }
+            Err(LiveError::Refused { code: 409, .. }) if is_news => {
+                let count = self.said.get(&name).map_or(2, |count| count + 1);
+                let series = json!({"series": {
+                    "count": count,
+                    "lastObservedTime": MicroTime(Timestamp::now()),
+                }});
+                let (parameters, patch) = (PatchParams::default(), Patch::Merge(&series));
+                let asked = self.events.patch(&name, &parameters, &patch);
+                let what = format!("count an event about node {} once more", node.name);
+                match self.cluster.within(PATIENCE, &what, asked).await {
+                    // The server forgot it in between: it was said all the same.
+                    Ok(_) | Err(LiveError::Refused { code: 404, .. }) => {
+                        self.said.insert(name, count);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(LiveError::Refused { code: 409, .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn event(&self, node: &NodeReference, event: &NodeEvent) -> Event {
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name_of(node, event)),
+                namespace: Some(NAMESPACE.to_owned()),
+                ..ObjectMeta::default()
+            },
+            type_: Some(
+                if event.is_warning {
+                    "Warning"
+                } else {
+                    "Normal"
+                }
+                .to_owned(),
+            ),
+            reason: Some(event.reason.to_owned()),
+            action: Some(event.action.to_owned()),
+            note: Some(shortened(&Foreign(&event.note).to_string())),
+            event_time: Some(MicroTime(Timestamp::now())),
+            regarding: Some(ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(node.name.clone()),
+                uid: (!node.uid.is_empty()).then(|| node.uid.clone()),
+                ..ObjectReference::default()
+            }),
+            reporting_controller: Some(self.controller.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
+        }
+    }
+}
+
+/// The name under which this is said about this node, whoever says it.
+fn name_of(node: &NodeReference, event: &NodeEvent) -> String {
+    let said = [&node.uid, event.reason, event.action, event.note.as_str()].join("\n");
+    let digest = hex::encode(Sha256::digest(said));
+    let start = &node.name[..node.name.floor_char_boundary(LONGEST_NAME)];
+    format!("{}.{}", start.trim_end_matches(['.', '-']), &digest[..16])
+}
+
+/// A note that the server takes.
+fn shortened(note: &str) -> String {
+    if note.len() <= LONGEST_NOTE {
+        return note.to_owned();
+    }
+    let room = LONGEST_NOTE - '…'.len_utf8();
+    format!("{}…", &note[..note.floor_char_boundary(room)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_has_a_name_that_the_api_takes() {
+        let event = NodeEvent {
+            is_warning: false,
+            reason: "ImagesReady",
+            action: "Build",
+            note: "2 images are there".to_owned(),
+        };
+        let node = |name: &str, uid: &str| NodeReference {
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let name = name_of(&node("win-a", "1"), &event);
+        assert_eq!(name, name_of(&node("win-a", "1"), &event));
+        assert_ne!(name, name_of(&node("win-a", "2"), &event));
+        assert!(name.starts_with("win-a.") && name.len() == 22, "{name}");
+        let longest = format!("{}.{}", "a".repeat(235), "b".repeat(17));
+        let name = name_of(&node(&longest, "1"), &event);
+        assert!(name.len() <= 253 && !name.contains(".."), "{name}");
+    }
+
+    #[test]
+    fn a_note_that_is_too_long_ends_at_a_character() {
+        assert_eq!(shortened("short"), "short");
+        let note = shortened(&"é".repeat(600));
+        assert!(note.len() <= LONGEST_NOTE && note.ends_with("é…"), "{note}");
+    }
+}

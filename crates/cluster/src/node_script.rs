@@ -1,0 +1,150 @@
+//! The PowerShell script that makes a node use images of ours: what it is to use as a table of
+//! settings, followed by the same text for every node.
+
+use std::fmt::Write as _;
+
+use wincimg_windows::node;
+use wincimg_windows::quoting::powershell;
+use wincimg_windows::version::WindowsVersion;
+
+/// What a script makes a node use.
+#[derive(Debug, Clone)]
+pub struct NodeScript<'a> {
+    /// What runs the containers; the node's own where absent.
+    pub runtime: Option<Runtime>,
+    /// Registries that a node does not trust by itself.
+    pub registries: &'a [NodeRegistry],
+    /// The images, for each version of Windows among the nodes.
+    pub images: &'a [NodeImages],
+    /// How long a pull may go without progress, as `30m`.
+    pub deadline: &'a str,
+    /// Whether Windows Update is kept from moving the node on.
+    pub hold_updates: bool,
+    /// Whether the script takes everything back, without being told so on the node.
+    pub undo: bool,
+}
+
+/// What runs a node's containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runtime {
+    /// containerd.
+    Containerd,
+    /// Docker, behind Kubernetes' dockershim.
+    Docker,
+}
+
+impl Runtime {
+    /// The name of its service.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Containerd => "containerd",
+            Self::Docker => "docker",
+        }
+    }
+}
+
+/// A registry that a node does not trust by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRegistry {
+    /// Its name, with the port if there is one.
+    pub host: String,
+    /// Whether it may speak plain HTTP or have a certificate of anybody.
+    pub is_insecure: bool,
+    /// CAs to trust there, in PEM.
+    pub certificates: Option<String>,
+}
+
+/// The images for nodes of one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeImages {
+    /// The version.
+    pub version: WindowsVersion,
+    /// The pause image.
+    pub pause: String,
+    /// Others that a node should have before pods need them.
+    pub bases: Vec<String>,
+}
+
+const PARAMETERS: &str = include_str!("node_script/parameters.ps1");
+const BODY: &str = include_str!("node_script/node.ps1");
+
+impl NodeRegistry {
+    /// Its folder in containerd's `certs.d`: a name on Windows has no colon.
+    fn containerd_folder(&self) -> String {
+        match self.host.rsplit_once(':') {
+            Some((name, port)) => format!("{name}_{port}_").replace(':', ""),
+            None => self.host.clone(),
+        }
+    }
+
+    /// Its folder in Docker's `certs.d`.
+    fn docker_folder(&self) -> String {
+        self.host.replace(':', "")
+    }
+}
+
+impl NodeScript<'_> {
+    /// The script's text, for Windows PowerShell 5.1 and later.
+    pub fn render(&self) -> String {
+        let verb = if self.undo { "takes back" } else { "sets up" };
+        let mut text = format!(
+            "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
+             # Run on a Windows node, it {verb} what the node's container runtime has to know.\n\
+             # Checks first what is there, so that it can be run again at any time.\n\n",
+        );
+        text.push_str(PARAMETERS);
+        text.push_str("\n$node = @{\n");
+        self.settings(&mut text);
+        text.push_str("}\n");
+        text.push_str(node::SHARED);
+        text.push_str(BODY);
+        if !text.is_ascii() {
+            // Windows PowerShell takes a file without this mark for one in the machine's code page.
+            text.insert(0, '\u{feff}');
+        }
+        text
+    }
+
+    // Writing to a string cannot fail.
+    fn settings(&self, text: &mut String) {
+        let runtime = self.runtime.map_or("", Runtime::name);
+        let mut line = |key: &str, value: &str| {
+            let _ = writeln!(text, "    {key:<11} = {value}");
+        };
+        line("Runtime", &powershell::literal(runtime));
+        line("Deadline", &powershell::literal(self.deadline));
+        line("HoldUpdates", switch(self.hold_updates));
+        line("Undo", switch(self.undo));
+        line("Registries", "@(");
+        for registry in self.registries {
+            let certificates = registry.certificates.as_deref();
+            let _ = writeln!(
+                text,
+                "        @{{ Host = {}; Containerd = {}; Docker = {}; Insecure = {}; Certificates = {} }}",
+                powershell::literal(&registry.host),
+                powershell::literal(&registry.containerd_folder()),
+                powershell::literal(&registry.docker_folder()),
+                switch(registry.is_insecure),
+                certificates.map_or_else(|| "$null".to_owned(), powershell::literal),
+            );
+        }
+        text.push_str("    )\n    Images      = @(\n");
+        for images in self.images {
+            let pull = std::iter::once(&images.pause).chain(&images.bases);
+            let pull: Vec<String> = pull.map(|image| powershell::literal(image)).collect();
+            let _ = writeln!(
+                text,
+                "        @{{ Build = {}; Revision = {}; Pause = {}; Pull = @({}) }}",
+                images.version.build,
+                images.version.revision.unwrap_or_default(),
+                powershell::literal(&images.pause),
+                pull.join(", "),
+            );
+        }
+        text.push_str("    )\n");
+    }
+}
+
+fn switch(on: bool) -> &'static str {
+    if on { "$true" } else { "$false" }
+}

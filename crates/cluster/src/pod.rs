@@ -1,0 +1,296 @@
+//! A pod, or the template of one, as far as it decides where and how its containers start.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use wincimg_windows::compat::{Isolation, Runtime};
+
+use super::nodes::Node;
+use super::null_is_default;
+use super::scheduling::{Scheduling, System, Term, Toleration};
+
+/// The annotation that asked dockershim for Hyper-V isolation.
+const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
+
+/// What a pod is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodTemplate {
+    /// Its containers, those that run first in front.
+    pub containers: Vec<Container>,
+    /// The names of those that do not say their image.
+    pub without_image: Vec<String>,
+    /// Where it may be put, its runtime class included.
+    pub scheduling: Scheduling,
+    /// What it says in `spec.os.name`.
+    pub os_name: Option<String>,
+    /// Whether it asks for Hyper-V isolation, and whom.
+    pub hyperv: Hyperv,
+    /// The name of its runtime class.
+    pub runtime_class: Option<String>,
+    /// Whether nobody gave that class.
+    pub class_is_missing: bool,
+    /// How long it may take to stop, where it says so.
+    pub grace_seconds: Option<u64>,
+}
+
+/// Whom a pod asks for Hyper-V isolation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hyperv {
+    /// Nobody.
+    #[default]
+    No,
+    /// Dockershim, by the old annotation, which containerd does not know.
+    OfDocker,
+    /// containerd, by a runtime class, which dockershim does not know.
+    OfContainerd,
+}
+
+/// A container of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Its name in the pod.
+    pub name: String,
+    /// The reference of its image.
+    pub image: String,
+    /// Whether it is a program on the host.
+    pub host_process: bool,
+}
+
+/// A `RuntimeClass` of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RuntimeClass {
+    /// Its name.
+    pub name: String,
+    /// The runtime's configuration that it stands for.
+    pub handler: String,
+    /// Labels that nodes must have in addition.
+    pub selector: BTreeMap<String, String>,
+    /// Taints that do not matter in addition.
+    pub tolerations: Vec<Toleration>,
+}
+
+impl PodTemplate {
+    /// Which system it asks for.
+    pub fn system(&self) -> System {
+        let says = match self.os_name.as_deref() {
+            Some("windows") => System::Windows,
+            Some(_) => System::Other,
+            None => self.scheduling.system(),
+        };
+        match says {
+            // Only Windows has these.
+            System::Unsaid if self.is_unmistakably_windows() => System::Windows,
+            says => says,
+        }
+    }
+
+    fn is_unmistakably_windows(&self) -> bool {
+        self.hyperv != Hyperv::No
+            || self
+                .containers
+                .iter()
+                .any(|container| container.host_process)
+            || self.scheduling.tolerations.iter().any(|toleration| {
+                matches!(toleration.key.as_str(), "os" | "node.kubernetes.io/os")
+                    && toleration.value.eq_ignore_ascii_case("windows")
+            })
+    }
+
+    /// How a container of it is kept apart on a node with this runtime; `usual` is what nodes do
+    /// where nobody asks for anything.
+    pub fn isolation(
+        &self,
+        container: &Container,
+        runtime: Runtime,
+        usual: Isolation,
+    ) -> Isolation {
+        match (self.hyperv, runtime) {
+            _ if container.host_process => Isolation::HostProcess,
+            (Hyperv::OfDocker, Runtime::Docker)
+            | (
+                Hyperv::OfContainerd,
+                Runtime::Containerd | Runtime::OldContainerd | Runtime::OldestContainerd,
+            ) => Isolation::HyperV,
+            _ => usual,
+        }
+    }
+
+    /// The name of its runtime class where nobody gave that: what it brings is not known.
+    pub fn missing_class(&self) -> Option<&str> {
+        self.runtime_class
+            .as_deref()
+            .filter(|_| self.class_is_missing)
+    }
+
+    /// Whether taints alone keep it off a node, and its runtime class may tolerate them.
+    pub fn class_may_admit(&self, node: &Node) -> bool {
+        self.missing_class().is_some() && self.scheduling.wants(node)
+    }
+
+    /// Adds what its runtime class says, if it is among these.
+    pub fn apply(&mut self, classes: &[RuntimeClass]) {
+        let Some(name) = &self.runtime_class else {
+            return;
+        };
+        let class = classes.iter().find(|class| class.name == *name);
+        self.class_is_missing = class.is_none();
+        let handler = class.map_or(name.as_str(), |class| class.handler.as_str());
+        if is_hyperv(handler) {
+            self.hyperv = Hyperv::OfContainerd;
+        }
+        if let Some(class) = class {
+            for (label, value) in &class.selector {
+                self.scheduling.require(label, value);
+            }
+            let tolerations = class.tolerations.iter().cloned();
+            self.scheduling.tolerations.extend(tolerations);
+        }
+    }
+}
+
+/// Whether a handler is one of containerd's for Hyper-V isolation, such as
+/// `runhcs-wcow-hypervisor-17763`.
+fn is_hyperv(handler: &str) -> bool {
+    let handler = handler.to_ascii_lowercase();
+    handler.contains("hypervisor") || handler.contains("hyperv") || handler.contains("hyper-v")
+}
+
+/// A pod template as the API has it.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct PodObject {
+    #[serde(default, deserialize_with = "null_is_default")]
+    metadata: PodMetadata,
+    #[serde(default, deserialize_with = "null_is_default")]
+    spec: PodSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct PodMetadata {
+    #[serde(default, deserialize_with = "null_is_default")]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodSpec {
+    #[serde(default, deserialize_with = "null_is_default")]
+    init_containers: Vec<ContainerObject>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    containers: Vec<ContainerObject>,
+    node_name: Option<String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    node_selector: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    affinity: Affinity,
+    #[serde(default, deserialize_with = "null_is_default")]
+    tolerations: Vec<Toleration>,
+    runtime_class_name: Option<String>,
+    os: Option<Os>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    security_context: SecurityContext,
+    termination_grace_period_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerObject {
+    #[serde(default)]
+    name: String,
+    image: Option<String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    security_context: SecurityContext,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SecurityContext {
+    #[serde(default, deserialize_with = "null_is_default")]
+    windows_options: WindowsOptions,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WindowsOptions {
+    host_process: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Affinity {
+    #[serde(default, deserialize_with = "null_is_default")]
+    node_affinity: NodeAffinity,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeAffinity {
+    required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeSelector {
+    #[serde(default, deserialize_with = "null_is_default")]
+    node_selector_terms: Vec<Term>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Os {
+    name: String,
+}
+
+impl From<PodObject> for PodTemplate {
+    fn from(object: PodObject) -> Self {
+        let spec = object.spec;
+        let of_pod = spec.security_context.windows_options.host_process;
+        let (containers, without_image): (Vec<_>, Vec<_>) = spec
+            .init_containers
+            .into_iter()
+            .chain(spec.containers)
+            .partition(|container| {
+                let image = container.image.as_deref();
+                image.is_some_and(|image| !image.is_empty())
+            });
+        let wants_hyperv = object
+            .metadata
+            .annotations
+            .get(HYPERV_ANNOTATION)
+            .is_some_and(|kind| kind == "hyperv");
+        Self {
+            containers: containers
+                .into_iter()
+                .map(|container| {
+                    let own = container.security_context.windows_options.host_process;
+                    Container {
+                        name: container.name,
+                        image: container.image.unwrap_or_default(),
+                        host_process: own.or(of_pod).unwrap_or(false),
+                    }
+                })
+                .collect(),
+            without_image: without_image
+                .into_iter()
+                .map(|container| container.name)
+                .collect(),
+            scheduling: Scheduling {
+                node_name: spec.node_name.filter(|name| !name.is_empty()),
+                selector: spec.node_selector,
+                affinity: spec
+                    .affinity
+                    .node_affinity
+                    .required_during_scheduling_ignored_during_execution
+                    .map(|selector| selector.node_selector_terms),
+                tolerations: spec.tolerations,
+            },
+            os_name: spec.os.map(|os| os.name),
+            hyperv: if wants_hyperv {
+                Hyperv::OfDocker
+            } else {
+                Hyperv::No
+            },
+            runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
+            class_is_missing: false,
+            grace_seconds: spec.termination_grace_period_seconds,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The commands that are advised, as they are typed into a shell.
+
+use wincimg_oci::store::Location;
+use wincimg_windows::update::{Kb, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::finding::Finding;
+use super::image::Image;
+use crate::nodes::Node;
+
+/// What stands for the recipe in a command: nothing about an image says how it was made.
+const RECIPE: &str = "RECIPE";
+
+/// What the commands of this run's advice need as the run itself did, as words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// Of `wincimg`, about registries.
+    pub registry: Vec<String>,
+    /// Of `kubectl`, about the cluster.
+    pub kubectl: Vec<String>,
+}
+
+/// What shows the version of an image that could be read and did not tell.
+pub(super) fn inspect_command(finding: &Finding, image: &Image, flags: &Flags) -> Vec<String> {
+    let is_readable = image.is_readable();
+    let is_unsaid = finding.image_build.is_none_or(|own| own.revision.is_none());
+    match &image.reference {
+        Some(reference) if is_readable && is_unsaid => {
+            let mut words = vec!["wincimg", "inspect", reference];
+            words.extend(flags.registry.iter().map(String::as_str));
+            vec![typed(&words)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The commands that bring hosts to a version. Several nodes are best drained one after the other, so
+/// only a single one is drained here.
+pub(super) fn patch_commands(
+    to: WindowsVersion,
+    kb: Option<Kb>,
+    hosts: &[&Node],
+    flags: &Flags,
+) -> Vec<String> {
+    let exact = Updates::known().exact(to).is_some();
+    let what = match kb {
+        Some(kb) if !exact => kb.to_string(),
+        None if !exact => format!("--latest {}", to.build),
+        _ => to.to_string(),
+    };
+    // A script for each update: one build's must not take the place of another's.
+    let script = kb.map_or_else(|| to.to_string(), |kb| kb.to_string());
+    let mut commands = vec![format!(
+        "wincimg hotfix script {what} --output {script}.ps1"
+    )];
+    if let [host] = hosts
+        && let Some(name) = &host.name
+    {
+        let mut words = vec!["kubectl", "drain", name, "--ignore-daemonsets"];
+        words.extend(flags.kubectl.iter().map(String::as_str));
+        commands.push(typed(&words));
+    }
+    commands
+}
+
+/// The command that builds an image for hosts of these versions; `others` is the flag that says what
+/// becomes of what its tag has.
+pub(super) fn rebuild_command(
+    image: &Image,
+    hosts: &[WindowsVersion],
+    others: Option<&str>,
+    flags: &Flags,
+) -> String {
+    let mut words = vec!["wincimg".to_owned(), "build".to_owned(), RECIPE.to_owned()];
+    let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    for host in hosts {
+        flag("host-build", host.to_string());
+    }
+    match image.location() {
+        Some(Location::Registry(reference)) => {
+            let (prefix, name) = match reference.repository().rsplit_once('/') {
+                Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
+                None => (reference.registry().to_owned(), reference.repository()),
+            };
+            flag("registry", prefix);
+            flag("name", name.to_owned());
+            if let Some(tag) = reference.tag() {
+                flag("tag", tag.to_owned());
+            }
+            words.push("--push".to_owned());
+            words.extend(others.map(str::to_owned));
+            words.extend(flags.registry.iter().cloned());
+        }
+        Some(Location::Layout { dir, tag }) => {
+            flag("output", format!("oci:{}", dir.display()));
+            if let Some(tag) = tag {
+                flag("tag", tag);
+            }
+            words.extend(others.map(str::to_owned));
+        }
+        Some(Location::Archive { file, .. }) => {
+            // An archive holds one image, a layout beside it all of them.
+            let place = match hosts {
+                [_] => format!("docker-archive:{}", file.display()),
+                _ => format!("oci:{}", file.with_extension("").display()),
+            };
+            flag("output", place);
+        }
+        None => {}
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    typed(&words)
+}
+
+/// A command line of these words for a shell.
+pub fn typed(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+/// A word for a shell: quoted where it is more than letters, digits and what names are made of.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

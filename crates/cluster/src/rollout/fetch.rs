@@ -1,0 +1,161 @@
+//! What references lead to: manifests, indexes and configurations, read from where they are.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use futures_util::{StreamExt, stream};
+use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_oci::document::{Document, Index, Manifest, Verbatim};
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Location, LocationError, Source, StoreError};
+
+use super::image::{Content, Image, Variant, is_host_process};
+
+/// How many images are looked at at once. Each takes one or two small documents, and a registry far
+/// away is waited for rather than kept busy.
+const PARALLEL: usize = 64;
+
+/// An image to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it is called.
+    pub reference: String,
+    /// Whether it may be a directory or a file of this machine; a workload's image may not.
+    pub is_local: bool,
+}
+
+impl Wanted {
+    fn location(&self) -> Result<Location, LocationError> {
+        if self.is_local {
+            self.reference.parse()
+        } else {
+            Ok(Location::Registry(parse_reference(&self.reference)?))
+        }
+    }
+}
+
+/// Looks at every image once, in any order; the answers come in the order of the questions.
+///
+/// One that cannot be read is [`Content::Unreadable`] and keeps no other from being looked at.
+pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
+    // Two spellings of one place are one question.
+    let mut questions: BTreeMap<String, Location> = BTreeMap::new();
+    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+    let mut names = Vec::with_capacity(wanted.len());
+    for image in wanted {
+        match image.location() {
+            Ok(location) => {
+                let name = location.to_string();
+                names.push(name.clone());
+                questions.insert(name, location);
+            }
+            Err(error) => {
+                names.push(image.reference.clone());
+                contents.insert(image.reference.clone(), unreadable(&error, None));
+            }
+        }
+    }
+    let answers = stream::iter(questions)
+        .map(async |(name, location)| {
+            let content = look(&location, registry).await;
+            (
+                name,
+                content.unwrap_or_else(|error| {
+                    let hint = error.hint();
+                    unreadable(&error, hint)
+                }),
+            )
+        })
+        .buffer_unordered(PARALLEL);
+    contents.extend(answers.collect::<Vec<_>>().await);
+    wanted
+        .iter()
+        .zip(names)
+        .map(|(image, name)| Image {
+            reference: Some(image.reference.clone()),
+            content: contents
+                .get(&name)
+                .cloned()
+                .unwrap_or(Content::Index(Vec::new())),
+        })
+        .collect()
+}
+
+fn unreadable(error: &dyn Error, hint: Option<String>) -> Content {
+    let reason = in_one_line(error);
+    Content::Unreadable { reason, hint }
+}
+
+async fn look(location: &Location, registry: &Registry) -> Result<Content, StoreError> {
+    let source = Source::open(location, registry).await?;
+    match source.resolve(location.wanted()).await? {
+        Document::Manifest(manifest) => single(&source, *manifest).await.map(Content::Single),
+        Document::Index(index) => entries(&source, &index).await.map(Content::Index),
+    }
+}
+
+async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant, StoreError> {
+    if !manifest.is_image() {
+        // A chart or a signature has no system: reports say what there is instead.
+        return Ok(Variant {
+            os: manifest.config.media_type.clone(),
+            digest: Some(manifest.digest().clone()),
+            ..Variant::default()
+        });
+    }
+    let image = source.image(manifest).await?;
+    let platform = image.config().platform();
+    let layers = &image.manifest().layers;
+    let bottom = layers.first().map(|layer| layer.size);
+    Ok(Variant {
+        host_process: is_host_process(&platform.os, platform.os_version.as_deref(), bottom),
+        os: platform.os,
+        architecture: platform.architecture,
+        version: platform
+            .os_version
+            .as_deref()
+            .and_then(|text| text.parse().ok()),
+        os_version: platform.os_version,
+        digest: Some(image.digest().clone()),
+        size: Some(layers.iter().map(|layer| layer.size).sum()),
+        stop_seconds: None,
+    })
+}
+
+/// The images of an index. What has no platform, or an unknown one, is an attestation or another
+/// companion of an image, which no runtime takes.
+async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreError> {
+    let mut variants = Vec::with_capacity(index.manifests.len());
+    for entry in &index.manifests {
+        let Some(platform) = &entry.platform else {
+            continue;
+        };
+        if platform.os == "unknown" {
+            continue;
+        }
+        let mut variant = Variant {
+            os: platform.os.clone(),
+            architecture: platform.architecture.clone(),
+            os_version: platform.os_version.clone(),
+            version: platform
+                .os_version
+                .as_deref()
+                .and_then(|text| text.parse().ok()),
+            digest: Some(entry.digest.clone()),
+            size: None,
+            stop_seconds: None,
+            host_process: false,
+        };
+        if variant.os == "windows"
+            && variant.version.is_none()
+            && let Document::Manifest(manifest) = source.document(entry).await?
+        {
+            let own = single(source, *manifest).await?;
+            variant.version = own.version;
+            variant.host_process = own.host_process;
+        }
+        variants.push(variant);
+    }
+    Ok(variants)
+}

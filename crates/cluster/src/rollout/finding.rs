@@ -1,0 +1,458 @@
+//! What is found for one image on one kind of host.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use wincimg_windows::compat::{
+    Concern, Edition, Fix, HostBuild, Isolation, Outcome, Rule, Runtime, accepted_builds, choose,
+    generation, judge as judge_versions,
+};
+use wincimg_windows::version::WindowsVersion;
+
+use super::Shared;
+use super::image::{Content, Image, Variant};
+use crate::nodes::Node;
+
+/// What matters about hosts; all of one kind get the same answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostKind {
+    /// Which Windows, that of the oldest of them; absent where it could not be read.
+    pub build: Option<HostBuild>,
+    /// The version of the newest of them.
+    pub newest: Option<WindowsVersion>,
+    /// What runs their containers.
+    pub runtime: Runtime,
+    /// `amd64`, `arm64`, …
+    pub architecture: String,
+}
+
+/// Up to so many different versions of hosts are told apart; of more, those that every image treats
+/// alike are one kind, so that answers do not grow with the number of updates in a cluster.
+const MANY_VERSIONS: usize = 30;
+
+/// What hosts of one kind have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Windows {
+    Unknown,
+    Exactly(HostBuild),
+    /// Everything that decides: the build, the edition, the generation, and whether the revision is
+    /// known, and how many of the images' revisions it has reached.
+    Alike(u32, Edition, Option<u32>, bool, usize),
+}
+
+impl Windows {
+    /// `revisions` are the versions of all images, sorted.
+    fn of(host: &Node, is_exact: bool, revisions: &[WindowsVersion]) -> Self {
+        match host.build {
+            None => Self::Unknown,
+            Some(build) if is_exact => Self::Exactly(build),
+            Some(HostBuild { version, edition }) => Self::Alike(
+                version.build,
+                edition,
+                generation(version),
+                version.revision.is_some(),
+                revisions.partition_point(|image| *image <= version),
+            ),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Finding {
+    /// The answer.
+    pub outcome: Outcome,
+    /// The name of the rule behind it.
+    pub rule: &'static str,
+    /// Why.
+    pub reason: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+    /// What to type for that.
+    pub commands: Vec<String>,
+    /// How the container is kept apart from the host.
+    pub isolation: Isolation,
+    /// The version of the image that the host would take.
+    pub image_build: Option<WindowsVersion>,
+    /// Which of the image's variants the host would take.
+    pub variant: Option<usize>,
+}
+
+impl Finding {
+    /// What to do, with the next command to type, in one line.
+    pub fn advice(&self) -> Option<String> {
+        let fix = self.fix.as_ref()?;
+        Some(match self.commands.first() {
+            Some(command) => format!("{fix}; type: {command}"),
+            None => fix.clone(),
+        })
+    }
+}
+
+impl HostKind {
+    fn of(host: &Node) -> Self {
+        Self {
+            build: host.build,
+            newest: host.build.map(|build| build.version),
+            runtime: host.runtime,
+            architecture: host.architecture.clone(),
+        }
+    }
+
+    fn add(&mut self, host: &Node) {
+        let version = |build: Option<HostBuild>| build.map(|build| build.version);
+        if version(host.build) < version(self.build) {
+            self.build = host.build;
+        }
+        self.newest = self.newest.max(version(host.build));
+    }
+
+    /// `17763.973`, or `17763.1039 to 17763.2300`.
+    pub fn versions(&self) -> Option<String> {
+        let oldest = self.build?.version;
+        Some(match self.newest {
+            Some(newest) if newest != oldest => format!("{oldest} to {newest}"),
+            _ => oldest.to_string(),
+        })
+    }
+}
+
+/// How bad an outcome is for a roll-out, the worst last.
+pub fn severity(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Compatible => 0,
+        Outcome::Warning => 1,
+        Outcome::Unknown => 2,
+        Outcome::Incompatible => 3,
+    }
+}
+
+/// Whether a plan can make the image start there, or it does as it is: nobody can tell of what could
+/// not be read, an image for Linux is not to be built over, one without Windows inside is built the
+/// same again, and some hosts run no image at all.
+pub(super) fn is_mendable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
+    let is_old_client = host.build.is_some_and(|build| {
+        build.edition == Edition::Client && accepted_builds(build.version.build).count() == 1
+    });
+    let needs_host_process = finding.rule == Concern::HostProcessUnsupported.name()
+        && !has_windows_inside(image.variants());
+    finding.outcome != Outcome::Unknown
+        && !needs_host_process
+        && finding.rule != Concern::NotWindows.name()
+        && finding.isolation != Isolation::HostProcess
+        && !(finding.isolation == Isolation::Process && is_old_client)
+        && host.architecture == "amd64"
+        && image.is_readable()
+}
+
+/// Judges every question once; what is found twice is one finding, so that reports say it once.
+pub(super) struct Judge<'a> {
+    images: &'a [Image],
+    kinds: Vec<HostKind>,
+    kind_of: Vec<usize>,
+    known: HashMap<(usize, usize, Isolation), Shared>,
+    found: HashSet<Shared>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(hosts: &[Node], images: &'a [Image]) -> Self {
+        let versions: HashSet<Option<HostBuild>> = hosts.iter().map(|host| host.build).collect();
+        let is_exact = versions.len() <= MANY_VERSIONS;
+        let mut revisions: Vec<WindowsVersion> = images.iter().flat_map(Image::versions).collect();
+        revisions.sort_unstable();
+        let mut kinds: Vec<HostKind> = Vec::new();
+        let mut places: HashMap<(Windows, Runtime, &str), usize> = HashMap::new();
+        let kind_of = hosts
+            .iter()
+            .map(|host| {
+                let windows = Windows::of(host, is_exact, &revisions);
+                let key = (windows, host.runtime, host.architecture.as_str());
+                let kind = *places.entry(key).or_insert_with(|| {
+                    kinds.push(HostKind::of(host));
+                    kinds.len() - 1
+                });
+                kinds[kind].add(host);
+                kind
+            })
+            .collect();
+        Self {
+            images,
+            kinds,
+            kind_of,
+            known: HashMap::new(),
+            found: HashSet::new(),
+        }
+    }
+
+    /// How an image is run on a kind of host where no pod says it: as it is made to be.
+    pub(super) fn isolation_of(&self, kind: usize, image: usize, usual: Isolation) -> Isolation {
+        let image = &self.images[image];
+        let variants = image.variants();
+        let taken = match image.content {
+            Content::Single(_) => vec![0],
+            _ => taken(&self.kinds[kind], variants),
+        };
+        if !taken.is_empty() && taken.iter().all(|place| variants[*place].host_process) {
+            Isolation::HostProcess
+        } else {
+            usual
+        }
+    }
+
+    pub(super) fn kind_of(&self, host: usize) -> usize {
+        self.kind_of[host]
+    }
+
+    pub(super) fn kind(&self, kind: usize) -> &HostKind {
+        &self.kinds[kind]
+    }
+
+    /// The kinds, and for each host its own.
+    pub(super) fn into_kinds(self) -> (Vec<HostKind>, Vec<usize>) {
+        (self.kinds, self.kind_of)
+    }
+
+    pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {
+        let (kinds, images, found) = (&self.kinds, self.images, &mut self.found);
+        let known = self.known.entry((kind, image, isolation));
+        let finding = known.or_insert_with(|| {
+            let finding = Rc::new(find(&kinds[kind], &images[image], isolation));
+            match found.get(&finding) {
+                Some(same) => Rc::clone(same),
+                None => {
+                    found.insert(Rc::clone(&finding));
+                    finding
+                }
+            }
+        });
+        Rc::clone(finding)
+    }
+}
+
+/// Judges one image on one kind of host.
+pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
+    let lacking = match host.runtime {
+        Runtime::Docker => Some(("containerd", "Docker")),
+        Runtime::OldestContainerd => Some(("containerd 1.6 or newer", "an older one")),
+        Runtime::Containerd | Runtime::OldContainerd => None,
+    };
+    if let Some((needed, found)) = lacking
+        && isolation == Isolation::HostProcess
+    {
+        let reason = format!("host process containers need {needed}, and the node runs {found}");
+        return Finding {
+            fix: Some(format!(
+                "move the node to {needed}, or keep these pods off it"
+            )),
+            ..concern(Concern::HostProcessUnsupported, reason, isolation)
+        };
+    }
+    match &image.content {
+        Content::Stated(version) => by_version(host, Some(*version), None, isolation),
+        Content::Single(variant) => single(host, variant, isolation),
+        Content::Index(variants) => of_index(host, variants, isolation),
+        Content::Unasked if isolation == Isolation::HostProcess => {
+            by_version(host, None, None, isolation)
+        }
+        Content::Unasked => {
+            let fix = "describe it with --images FILE, or leave out --offline";
+            unreadable("--offline asks no registry", Some(fix), isolation)
+        }
+        Content::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
+    }
+}
+
+fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding {
+    Finding {
+        outcome: Outcome::Unknown,
+        rule: Rule::UnknownBuild.name(),
+        reason: format!("cannot read the image: {reason}"),
+        fix: fix.map(str::to_owned),
+        commands: Vec::new(),
+        isolation,
+        image_build: None,
+        variant: None,
+    }
+}
+
+fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
+    if variant.os != "windows" {
+        return not_windows(&variant.platform(), isolation);
+    }
+    if variant.architecture != host.architecture {
+        return Finding {
+            image_build: variant.version,
+            ..no_match(host, std::slice::from_ref(variant), isolation)
+        };
+    }
+    by_variant(host, std::slice::from_ref(variant), 0, isolation)
+}
+
+fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
+    if !variants.iter().any(|variant| variant.os == "windows") {
+        return not_windows(&platforms(variants), isolation);
+    }
+    if host.build.is_none() && isolation != Isolation::HostProcess {
+        return Finding {
+            reason: "the host's Windows version is not known, and it decides which image of the \
+                     index is taken"
+                .to_owned(),
+            ..by_version(host, None, None, isolation)
+        };
+    }
+    taken(host, variants)
+        .into_iter()
+        .map(|place| by_variant(host, variants, place, isolation))
+        .max_by_key(|finding| severity(finding.outcome))
+        .unwrap_or_else(|| no_match(host, variants, isolation))
+}
+
+/// The variants of an index that a host may take, by their places; of a host whose version is not known, any of
+/// Windows.
+fn taken(host: &HostKind, variants: &[Variant]) -> Vec<usize> {
+    let places = 0..variants.len();
+    match host.build {
+        Some(build) => {
+            let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
+            choose(&entries, build, &host.architecture, host.runtime)
+        }
+        None => places
+            .filter(|place| variants[*place].os == "windows")
+            .collect(),
+    }
+}
+
+fn by_variant(
+    host: &HostKind,
+    variants: &[Variant],
+    place: usize,
+    isolation: Isolation,
+) -> Finding {
+    let variant = &variants[place];
+    if !variant.host_process || isolation == Isolation::HostProcess {
+        return by_version(host, variant.version, Some(place), isolation);
+    }
+    let reason =
+        "the image has no Windows inside, which only a host process container does without";
+    let fix = if has_windows_inside(variants) {
+        "build the image for this host too"
+    } else {
+        "set securityContext.windowsOptions.hostProcess of the pod, or build on a base with Windows"
+    };
+    Finding {
+        fix: Some(fix.to_owned()),
+        variant: Some(place),
+        ..concern(
+            Concern::HostProcessUnsupported,
+            reason.to_owned(),
+            isolation,
+        )
+    }
+}
+
+fn has_windows_inside(variants: &[Variant]) -> bool {
+    let mut of_windows = variants.iter().filter(|variant| variant.os == "windows");
+    of_windows.any(|variant| !variant.host_process)
+}
+
+fn by_version(
+    host: &HostKind,
+    version: Option<WindowsVersion>,
+    variant: Option<usize>,
+    isolation: Isolation,
+) -> Finding {
+    let verdict = judge_versions(host.build, version, isolation);
+    let hosts = host.versions().unwrap_or_default();
+    Finding {
+        outcome: verdict.outcome,
+        rule: verdict.rule.name(),
+        reason: verdict.reason_for(&hosts),
+        fix: verdict.fix.map(|fix| match verdict.outcome {
+            // It starts there already, so a new image would not help.
+            Outcome::Warning => fix.to_string(),
+            _ => in_words(fix, host.build),
+        }),
+        commands: Vec::new(),
+        isolation,
+        image_build: version,
+        variant,
+    }
+}
+
+fn no_match(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
+    let wanted = match host.build {
+        Some(build) => format!(
+            "windows/{} for build {}",
+            host.architecture, build.version.build
+        ),
+        None => format!("windows/{}", host.architecture),
+    };
+    let reason = format!(
+        "the image has no entry for the node's runtime: expected {wanted}, found {}",
+        platforms(variants)
+    );
+    Finding {
+        fix: Some("build the image for this host too".to_owned()),
+        ..concern(Concern::NoMatchingPlatform, reason, isolation)
+    }
+}
+
+fn not_windows(found: &str, isolation: Isolation) -> Finding {
+    let fix = "name an image for Windows, or keep its pods off these nodes with nodeSelector: \
+               {kubernetes.io/os: linux}";
+    Finding {
+        fix: Some(fix.to_owned()),
+        ..concern(
+            Concern::NotWindows,
+            format!("the image is not for Windows: found {found}"),
+            isolation,
+        )
+    }
+}
+
+/// What would make this image start on this host. A host that is patched is drained first, so that
+/// comes after building again.
+fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
+    match (fix, host) {
+        (Fix::PatchHost { to, kb }, Some(host)) => {
+            let rebuild = Fix::RebuildImage {
+                host,
+                or_hyperv: false,
+            };
+            let with = kb
+                .map(|kb| format!(" with {}", kb.in_advice()))
+                .unwrap_or_default();
+            format!("{rebuild}; or drain the host and bring it to {to}{with}")
+        }
+        (fix, _) => fix.to_string(),
+    }
+}
+
+/// A finding about something else than versions.
+pub(super) fn concern(concern: Concern, reason: String, isolation: Isolation) -> Finding {
+    Finding {
+        outcome: concern.outcome(),
+        rule: concern.name(),
+        reason,
+        fix: None,
+        commands: Vec::new(),
+        isolation,
+        image_build: None,
+        variant: None,
+    }
+}
+
+fn platforms(variants: &[Variant]) -> String {
+    const SHOWN: usize = 8;
+    let mut names: Vec<String> = variants.iter().map(Variant::platform).collect();
+    names.dedup();
+    if names.is_empty() {
+        return "nothing".to_owned();
+    }
+    let more = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
+}

@@ -1,0 +1,315 @@
+//! Which pod of which workload could land on which node, and would it start there?
+//!
+//! [`Rollout::new`] is a pure function from what is known of hosts, images and workloads to every
+//! answer; reading clusters and registries comes before it, reports come after. Nodes of one kind
+//! get the same answer, so that thousands of them cost little.
+
+mod advice;
+mod behind;
+mod commands;
+mod details;
+mod fetch;
+mod finding;
+mod image;
+mod notices;
+mod placement;
+mod plan;
+mod prospects;
+mod simulate;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+pub use behind::Behind;
+pub use commands::{Flags, typed as command_line};
+pub use details::Details;
+pub use fetch::{Wanted, fetch};
+use finding::Judge;
+pub use finding::{Finding, HostKind, severity};
+pub use image::{Content, Image, Variant, is_host_process};
+use jiff::civil::Date;
+pub use notices::Notice;
+use placement::Selections;
+pub use placement::{Placement, Selection};
+pub use plan::{Action, Plan};
+pub use prospects::{Prospect, Starts, Subject, Tally, decides};
+pub use simulate::{Named, Simulation, apply_hotfix};
+use wincimg_windows::compat::{Isolation, Outcome};
+
+use crate::nodes::{Node, NodeList};
+use crate::workloads::{Skipped, Workload, WorkloadId};
+
+/// What is to be answered.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The hosts, and the other nodes of their cluster.
+    pub nodes: NodeList,
+    /// Every image that is asked about, by itself or by a workload.
+    pub images: Vec<Image>,
+    /// How many of them, from the first on, are to start on every host.
+    pub plain: usize,
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+    /// What was given with them and may make pods in a way that is not known.
+    pub skipped: Vec<Skipped>,
+    /// How nodes keep containers apart where nobody asks for anything.
+    pub isolation: Option<Isolation>,
+    /// The day on which support is looked at.
+    pub today: Option<Date>,
+    /// What the commands that are advised need as this run did.
+    pub flags: Flags,
+}
+
+/// The answers.
+#[derive(Debug, Clone)]
+pub struct Rollout {
+    /// Down the matrix.
+    pub hosts: Vec<Node>,
+    /// Across the matrix.
+    pub images: Vec<Image>,
+    /// Those that are for Windows.
+    pub workloads: Vec<Workload>,
+    /// Kinds of hosts: all of one kind get the same answers.
+    pub kinds: Vec<HostKind>,
+    /// For each host its kind.
+    pub kind_of: Vec<usize>,
+    /// The images on the hosts where they could land.
+    pub placements: Vec<Placement>,
+    /// What deserves a look whatever the host.
+    pub notices: Vec<Notice>,
+    /// How everything came out.
+    pub summary: Summary,
+    /// How many workloads are for other systems.
+    pub other_workloads: usize,
+    /// Workloads that do not say their system, whose images could not be read, and that no host takes.
+    pub undecided: Vec<WorkloadId>,
+    /// Objects of unknown kinds in which no pods were found.
+    pub skipped: Vec<Skipped>,
+    /// What to do so that everything starts, where that was asked for.
+    pub plan: Option<Plan>,
+    /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
+    pub what_if: Vec<String>,
+    /// The day on which support was looked at.
+    pub today: Option<Date>,
+    /// What becomes of the workloads as things are, where something is taken to be otherwise.
+    pub as_it_is: Option<Tally>,
+}
+
+/// One answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Check<'a> {
+    /// Where; absent where the answer is about no host.
+    pub host: Option<&'a Node>,
+    /// The image; absent where the answer is about the workload alone.
+    pub image: Option<&'a Image>,
+    /// Whose image it is, where it is a workload's.
+    pub workload: Option<&'a Workload>,
+    /// What was found.
+    pub finding: &'a Finding,
+}
+
+/// How many checks came out how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Summary {
+    /// Will start.
+    pub compatible: usize,
+    /// Will start, but someone should look.
+    pub warning: usize,
+    /// Will not start.
+    pub incompatible: usize,
+    /// Nobody can tell.
+    pub unknown: usize,
+}
+
+impl Rollout {
+    /// Answers everything.
+    pub fn new(request: Request) -> Self {
+        let Request {
+            nodes,
+            images,
+            plain,
+            workloads,
+            skipped,
+            isolation,
+            today,
+            flags: _,
+        } = request;
+        let usual = isolation.unwrap_or(Isolation::Process);
+        let NodeList {
+            windows: hosts,
+            others,
+        } = nodes;
+        let total = workloads.len();
+        let places: BTreeMap<&str, usize> = images
+            .iter()
+            .enumerate()
+            .rev()
+            .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
+            .collect();
+        let (workloads, undecided) =
+            image::for_windows(workloads, &images, &places, &hosts, &others);
+        let mut judge = Judge::new(&hosts, &images);
+        let mut selections = Selections::new(&hosts, &judge);
+        let mut placements = Vec::with_capacity(workloads.len() + 1);
+        if plain > 0 {
+            placements.push(Placement::of_images(
+                0..plain,
+                &selections.all(),
+                usual,
+                &mut judge,
+            ));
+        }
+        for (index, workload) in workloads.iter().enumerate() {
+            let selection = selections.of(&workload.template.scheduling);
+            placements.push(Placement::of_workload(
+                index, workload, &places, &selection, usual, &mut judge,
+            ));
+        }
+        let (kinds, kind_of) = judge.into_kinds();
+        let notices = notices::all(&notices::Context {
+            hosts: &hosts,
+            others: &others,
+            images: &images,
+            workloads: &workloads,
+            kinds: &kinds,
+            placements: &placements,
+            today,
+        });
+        let summary = Summary::of(&placements, &notices);
+        Self {
+            other_workloads: total - workloads.len() - undecided.len(),
+            hosts,
+            images,
+            workloads,
+            kinds,
+            kind_of,
+            placements,
+            notices,
+            summary,
+            undecided,
+            skipped,
+            plan: None,
+            what_if: Vec::new(),
+            as_it_is: None,
+            today,
+        }
+    }
+
+    /// Whether everything will start; `strict` wants it without warnings too.
+    pub fn is_compatible(&self, strict: bool) -> bool {
+        self.summary.incompatible == 0
+            && self.summary.unknown == 0
+            && !(strict && self.summary.warning > 0)
+    }
+
+    /// Every answer: workload by workload, host by host, image by image.
+    pub fn checks(&self) -> impl Iterator<Item = Check<'_>> {
+        let placed = self
+            .placements
+            .iter()
+            .flat_map(move |placement| self.checks_of(placement));
+        let noticed = self.notices.iter().map(|notice| Check {
+            host: None,
+            image: notice.image.map(|image| &self.images[image]),
+            workload: notice.workload.map(|workload| &self.workloads[workload]),
+            finding: &notice.finding,
+        });
+        placed.chain(noticed)
+    }
+
+    fn checks_of<'a>(&'a self, placement: &'a Placement) -> impl Iterator<Item = Check<'a>> {
+        let workload = placement.workload.map(|workload| &self.workloads[workload]);
+        placement
+            .selection
+            .hosts
+            .iter()
+            .flat_map(move |&(host, group)| {
+                placement.images.iter().map(move |placed| Check {
+                    host: Some(&self.hosts[host as usize]),
+                    image: Some(&self.images[placed.image]),
+                    workload,
+                    finding: &placed.findings[group as usize],
+                })
+            })
+    }
+
+    /// The isolations that occur, in words.
+    pub fn isolations(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for finding in self.placements.iter().flat_map(Placement::findings) {
+            let name = finding.isolation.name();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable_by(|a, b| b.cmp(a));
+        names.join(", ")
+    }
+}
+
+impl Summary {
+    fn of(placements: &[Placement], notices: &[Notice]) -> Self {
+        let mut summary = Self::default();
+        for placement in placements {
+            for placed in &placement.images {
+                for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
+                    summary.add(finding.outcome, group.hosts.len());
+                }
+            }
+        }
+        for notice in notices {
+            summary.add(notice.finding.outcome, 1);
+        }
+        summary
+    }
+
+    fn add(&mut self, outcome: Outcome, count: usize) {
+        *match outcome {
+            Outcome::Compatible => &mut self.compatible,
+            Outcome::Warning => &mut self.warning,
+            Outcome::Incompatible => &mut self.incompatible,
+            Outcome::Unknown => &mut self.unknown,
+        } += count;
+    }
+
+    /// How many checks there were.
+    pub fn total(&self) -> usize {
+        self.compatible + self.warning + self.incompatible + self.unknown
+    }
+}
+
+impl fmt::Display for Summary {
+    /// `3 checks: 2 compatible, 1 incompatible`; what did not occur is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.compatible, Outcome::Compatible),
+            (self.warning, Outcome::Warning),
+            (self.incompatible, Outcome::Incompatible),
+            (self.unknown, Outcome::Unknown),
+        ];
+        let total = self.total();
+        write!(f, "{total} check{}", if total == 1 { "" } else { "s" })?;
+        let mut separator = ": ";
+        for (count, outcome) in parts {
+            if count > 0 {
+                write!(f, "{separator}{count} {}", outcome.name())?;
+                separator = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a person calls this host.
+pub fn host_label(host: &Node) -> String {
+    match (&host.name, host.build) {
+        (Some(name), Some(build)) => format!("{name} ({build})"),
+        (Some(name), None) => name.clone(),
+        (None, Some(build)) => build.to_string(),
+        (None, None) => "?".to_owned(),
+    }
+}
+
+/// A finding that several places share.
+type Shared = Rc<Finding>;

@@ -1,0 +1,188 @@
+//! Which hosts can be chosen for a workload's pods, and what was found there for each image.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::rc::Rc;
+
+use wincimg_windows::compat::Isolation;
+
+use super::Shared;
+use super::finding::{Finding, Judge};
+use crate::nodes::Node;
+use crate::scheduling::Scheduling;
+use crate::workloads::Workload;
+
+/// Images on the hosts where they could land.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    /// Index into [`super::Rollout::workloads`]; absent for images that were asked about by
+    /// themselves.
+    pub workload: Option<usize>,
+    /// The hosts.
+    pub selection: Rc<Selection>,
+    /// The images, each once.
+    pub images: Vec<Placed>,
+}
+
+/// One image of a placement.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    /// Index into [`super::Rollout::images`].
+    pub image: usize,
+    /// One for each group of the selection.
+    pub findings: Vec<Shared>,
+}
+
+/// Hosts that can be chosen.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Index of the host and of its group, in the order of the hosts.
+    pub hosts: Vec<(u32, u32)>,
+    /// The hosts by their kind.
+    pub groups: Vec<Group>,
+}
+
+/// Hosts of one kind.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Index into [`super::Rollout::kinds`].
+    pub kind: usize,
+    /// Indexes into [`super::Rollout::hosts`].
+    pub hosts: Vec<u32>,
+}
+
+impl Placement {
+    /// Images that are to start on every host.
+    pub(super) fn of_images(
+        images: Range<usize>,
+        selection: &Rc<Selection>,
+        isolation: Isolation,
+        judge: &mut Judge<'_>,
+    ) -> Self {
+        Self {
+            workload: None,
+            selection: Rc::clone(selection),
+            images: images
+                .map(|image| {
+                    let groups = selection.groups.iter();
+                    Placed {
+                        image,
+                        findings: groups
+                            .map(|group| {
+                                let isolation = judge.isolation_of(group.kind, image, isolation);
+                                judge.finding(group.kind, image, isolation)
+                            })
+                            .collect(),
+                    }
+                })
+                .collect(),
+        }
+    }
+
+    /// The images of a workload on the hosts that can be chosen for its pods.
+    pub(super) fn of_workload(
+        index: usize,
+        workload: &Workload,
+        places: &BTreeMap<&str, usize>,
+        selection: &Rc<Selection>,
+        usual: Isolation,
+        judge: &mut Judge<'_>,
+    ) -> Self {
+        let template = &workload.template;
+        let mut images: Vec<Placed> = Vec::with_capacity(template.containers.len());
+        for container in &template.containers {
+            let Some(&image) = places.get(container.image.as_str()) else {
+                continue;
+            };
+            let findings: Vec<Shared> = selection
+                .groups
+                .iter()
+                .map(|group| {
+                    let runtime = judge.kind(group.kind).runtime;
+                    judge.finding(
+                        group.kind,
+                        image,
+                        template.isolation(container, runtime, usual),
+                    )
+                })
+                .collect();
+            let is_known = images
+                .iter()
+                .any(|placed| placed.image == image && same_findings(&placed.findings, &findings));
+            if !is_known {
+                images.push(Placed { image, findings });
+            }
+        }
+        Self {
+            workload: Some(index),
+            selection: Rc::clone(selection),
+            images,
+        }
+    }
+
+    /// Everything that was found, each kind of host once.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.images
+            .iter()
+            .flat_map(|placed| placed.findings.iter().map(Rc::as_ref))
+    }
+}
+
+fn same_findings(a: &[Shared], b: &[Shared]) -> bool {
+    a.iter().zip(b).all(|(a, b)| Rc::ptr_eq(a, b))
+}
+
+/// Finds the hosts for pods, once for all pods that want the same.
+pub(super) struct Selections<'a> {
+    hosts: &'a [Node],
+    kind_of: Vec<usize>,
+    known: HashMap<Scheduling, Rc<Selection>>,
+}
+
+impl<'a> Selections<'a> {
+    pub(super) fn new(hosts: &'a [Node], judge: &Judge<'_>) -> Self {
+        Self {
+            hosts,
+            kind_of: (0..hosts.len()).map(|host| judge.kind_of(host)).collect(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// All hosts.
+    pub(super) fn all(&self) -> Rc<Selection> {
+        Rc::new(self.collect(|_| true))
+    }
+
+    /// The hosts that a pod may be put on.
+    pub(super) fn of(&mut self, scheduling: &Scheduling) -> Rc<Selection> {
+        if let Some(known) = self.known.get(scheduling) {
+            return Rc::clone(known);
+        }
+        let selection = Rc::new(self.collect(|host| scheduling.admits(host)));
+        self.known.insert(scheduling.clone(), Rc::clone(&selection));
+        selection
+    }
+
+    fn collect(&self, admits: impl Fn(&Node) -> bool) -> Selection {
+        let mut selection = Selection::default();
+        let mut group_of: HashMap<usize, usize> = HashMap::new();
+        for ((index, host), &kind) in (0..).zip(self.hosts).zip(&self.kind_of) {
+            if !admits(host) {
+                continue;
+            }
+            let groups = &mut selection.groups;
+            let group = *group_of.entry(kind).or_insert_with(|| {
+                groups.push(Group {
+                    kind,
+                    hosts: Vec::new(),
+                });
+                groups.len() - 1
+            });
+            groups[group].hosts.push(index);
+            selection
+                .hosts
+                .push((index, u32::try_from(group).unwrap_or(u32::MAX)));
+        }
+        selection
+    }
+}

@@ -1,0 +1,379 @@
+//! The smallest set of actions after which everything starts: workloads to keep on the nodes where
+//! they start, images to build again, and nodes to patch.
+//!
+//! What disturbs least comes first. As few nodes are patched as can be, for that stops all that runs
+//! there; given these, as few images are built as can be; and a workload is pinned only where that
+//! saves one of either.
+//!
+//! On most builds a host takes or does not take an image for good, and only building it again helps.
+//! Where the revision decides, hosts and images that meet have to come from one *generation* (see
+//! [`generation`]), and hosts only ever move to a newer one. So all that are connected, host by
+//! image by host, end up in the newest generation among them. Fewer meetings never ask for more: the
+//! pins are all made at first, and those that save nothing are taken back.
+//!
+//! [`generation`]: wincimg_windows::compat::generation
+
+mod alike;
+mod cover;
+mod graph;
+mod pin;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use cover::{base_for, builds_for};
+use graph::{Choice, Graph, Known};
+pub use pin::{Pin, Way};
+use wincimg_oci::store::Location;
+use wincimg_windows::compat::Outcome;
+use wincimg_windows::update::{Kb, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::commands::{patch_commands, rebuild_command};
+use super::finding::is_mendable;
+use super::image::{Content, Image, Variant};
+use super::placement::Group;
+use super::simulate::move_to;
+use super::{Finding, Request, Rollout, Summary, Tally};
+use crate::nodes::Node;
+
+/// What to do so that everything starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order in which they are best done.
+    pub actions: Vec<Action>,
+    /// How everything comes out then: what none of the actions mends is still there.
+    pub then: Summary,
+    /// What becomes of the workloads then.
+    pub tally: Tally,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Keep a workload where it starts.
+    Pin {
+        /// Index into the workloads.
+        workload: usize,
+        /// The label that it asks for.
+        pin: Pin,
+        /// How it gets that.
+        way: Way,
+        /// Indexes of the hosts where it can land then.
+        hosts: Vec<usize>,
+        /// What to type.
+        commands: Vec<String>,
+    },
+    /// Bring nodes to a version.
+    Patch {
+        /// The version.
+        to: WindowsVersion,
+        /// The first update that gets there, where one is known.
+        kb: Option<Kb>,
+        /// Indexes into the hosts.
+        hosts: Vec<usize>,
+        /// What to type.
+        commands: Vec<String>,
+    },
+    /// Build an image for hosts.
+    Rebuild {
+        /// Index into the images.
+        image: usize,
+        /// The versions of the hosts that it is for.
+        host_builds: Vec<WindowsVersion>,
+        /// What to type.
+        commands: Vec<String>,
+    },
+}
+
+impl Plan {
+    /// Plans for a request and the answers to it.
+    pub fn new(request: &Request, rollout: &Rollout) -> Self {
+        if rollout.summary.incompatible == 0 {
+            return Self {
+                actions: Vec::new(),
+                then: rollout.summary,
+                tally: rollout.tally(),
+            };
+        }
+        let (pins, graph, choice) = choose(request, rollout);
+        let mut after = request.clone();
+        let mut actions = pinned(&pins, rollout, &mut after);
+        actions.extend(rebuilds(&graph, &choice, &mut after));
+        actions.extend(patches(&graph, &choice, &mut after));
+        let then = if actions.is_empty() {
+            (rollout.summary, rollout.tally())
+        } else {
+            let after = Rollout::new(after);
+            (after.summary, after.tally())
+        };
+        Self {
+            actions,
+            then: then.0,
+            tally: then.1,
+        }
+    }
+}
+
+impl Action {
+    /// What to type.
+    pub fn commands(&self) -> &[String] {
+        match self {
+            Self::Pin { commands, .. }
+            | Self::Patch { commands, .. }
+            | Self::Rebuild { commands, .. } => commands,
+        }
+    }
+}
+
+impl Action {
+    /// What to do, and to what.
+    pub fn title(&self, rollout: &Rollout) -> String {
+        match self {
+            Self::Pin {
+                workload, pin, way, ..
+            } => {
+                let id = &rollout.workloads[*workload].id;
+                let what = match way {
+                    Way::Patch => format!("keep {id}"),
+                    Way::MakeAgain => format!("end {id} and make it again"),
+                };
+                format!("{what} on nodes with the label {}={}", pin.label, pin.value)
+            }
+            Self::Rebuild { image, .. } => {
+                let image = &rollout.images[*image];
+                format!("build {} again{}", image.label(), image.to_name_again())
+            }
+            Self::Patch { .. } => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    /// What to do, whatever it is done to.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pin { pin, way, .. } => {
+                f.write_str(match way {
+                    Way::Patch => "keep its pods",
+                    Way::MakeAgain => "end it and make it again",
+                })?;
+                write!(f, " on nodes with the label {}={}", pin.label, pin.value)
+            }
+            Self::Rebuild { .. } => f.write_str("build the image again for its hosts"),
+            Self::Patch { to, kb, hosts, .. } => {
+                f.write_str(match hosts.len() {
+                    1 => "drain the node and bring it",
+                    _ => "drain the nodes one by one and bring them",
+                })?;
+                write!(f, " to {to}")?;
+                kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.in_advice()))
+            }
+        }
+    }
+}
+
+/// Up to so many pins are tried to be taken back one by one.
+const TRIED: usize = 50;
+
+fn choose<'a>(
+    request: &Request,
+    rollout: &'a Rollout,
+) -> (BTreeMap<usize, Pin>, Graph<'a>, Choice) {
+    let mut pins = pin::candidates(rollout, &request.nodes.others);
+    let mut known = Known::of(rollout, &pins);
+    let mut graph = Graph::of(&mut known, &pins);
+    let mut choice = graph.choose();
+    let spare = spare(rollout, &pins, &choice, &graph.patched_hosts(&choice));
+    let mut attempts = vec![spare.clone()];
+    attempts.extend(spare.into_iter().take(TRIED).map(|one| vec![one]));
+    for attempt in attempts {
+        let mut fewer = pins.clone();
+        fewer.retain(|workload, _| !attempt.contains(workload));
+        if fewer.len() == pins.len() {
+            continue;
+        }
+        let other = Graph::of(&mut known, &fewer);
+        let other_choice = other.choose();
+        if other_choice.rebuilt == choice.rebuilt
+            && other.patched_hosts(&other_choice) == graph.patched_hosts(&choice)
+        {
+            (pins, graph, choice) = (fewer, other, other_choice);
+        }
+    }
+    (pins, graph, choice)
+}
+
+/// The pinned workloads that other actions may mend, wherever they do not start: their images are
+/// built again all the same, or their hosts patched.
+fn spare(
+    rollout: &Rollout,
+    pins: &BTreeMap<usize, Pin>,
+    choice: &Choice,
+    patched: &BTreeMap<usize, WindowsVersion>,
+) -> Vec<usize> {
+    let is_mended = |place: usize, group: &Group, finding: &Finding| {
+        let mut hosts = group.hosts.iter().map(|host| *host as usize);
+        is_mendable(finding, &rollout.images[place], &rollout.kinds[group.kind])
+            && (choice.rebuilt.contains(&place) || hosts.any(|host| patched.contains_key(&host)))
+    };
+    let placements = rollout.placements.iter();
+    placements
+        .filter(|placement| {
+            placement.images.iter().all(|placed| {
+                let mut groups = placement.selection.groups.iter().zip(&placed.findings);
+                groups.all(|(group, finding)| {
+                    finding.outcome != Outcome::Incompatible
+                        || is_mended(placed.image, group, finding)
+                })
+            })
+        })
+        .filter_map(|placement| placement.workload)
+        .filter(|workload| pins.contains_key(workload))
+        .collect()
+}
+
+fn pinned(pins: &BTreeMap<usize, Pin>, rollout: &Rollout, after: &mut Request) -> Vec<Action> {
+    let mut actions = Vec::new();
+    // The answers are about some of the workloads, in their order.
+    let mut rest = after.workloads.iter_mut();
+    for (index, workload) in rollout.workloads.iter().enumerate() {
+        let Some(own) = rest.find(|other| *other == workload) else {
+            continue;
+        };
+        let Some(pin) = pins.get(&index) else {
+            continue;
+        };
+        pin.apply(own);
+        let placements = rollout.placements.iter();
+        let hosts = placements
+            .filter(|placement| placement.workload == Some(index))
+            .flat_map(|placement| &placement.selection.hosts)
+            .map(|&(host, _)| host as usize)
+            .filter(|&host| pin.admits(&rollout.hosts[host]));
+        actions.push(Action::Pin {
+            workload: index,
+            hosts: hosts.collect(),
+            commands: pin.commands(&workload.id, &after.flags),
+            way: Way::of(&workload.id).unwrap_or(Way::Patch),
+            pin: pin.clone(),
+        });
+    }
+    actions
+}
+
+fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Action> {
+    let mut targets: BTreeMap<WindowsVersion, Vec<usize>> = BTreeMap::new();
+    for (host, to) in graph.patched_hosts(choice) {
+        move_to(&mut after.nodes.windows[host], to);
+        targets.entry(to).or_default().push(host);
+    }
+    let actions = targets.into_iter().map(|(to, hosts)| {
+        let kb = Updates::known().reaching(to).and_then(|update| update.kb);
+        let nodes: Vec<&Node> = hosts
+            .iter()
+            .map(|&host| &graph.rollout.hosts[host])
+            .collect();
+        Action::Patch {
+            to,
+            kb,
+            commands: patch_commands(to, kb, &nodes, &after.flags),
+            hosts,
+        }
+    });
+    actions.collect()
+}
+
+fn rebuilds(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Action> {
+    let mut actions = Vec::new();
+    for &place in &choice.rebuilt {
+        let image = &graph.rollout.images[place];
+        let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
+        let builds = with_own_builds(builds_for(hosts), image);
+        let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
+        let others = others(image, &builds);
+        actions.push(Action::Rebuild {
+            image: place,
+            commands: vec![rebuild_command(image, &host_builds, others, &after.flags)],
+            host_builds,
+        });
+        after.images[place] = rebuilt(image, &builds);
+    }
+    actions
+}
+
+/// What a build does with what its tag has: what is for other systems stays, and what the build makes
+/// anew in another revision goes.
+fn others(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Option<&'static str> {
+    let mut variants = image.variants().iter();
+    let is_anew = |variant: &Variant| {
+        variant
+            .version
+            .is_some_and(|own| builds.iter().all(|(_, base)| *base != own))
+    };
+    if variants.clone().any(|variant| !can_build(variant)) {
+        Some("--join")
+    } else if variants.any(is_anew) {
+        Some("--replace")
+    } else {
+        None
+    }
+}
+
+/// Whether building makes something that takes this one's place.
+fn can_build(variant: &Variant) -> bool {
+    variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
+}
+
+/// The same with the builds that the image has already: hosts that are not looked at may use them. Of
+/// two revisions of one build only one would ever be taken, and an archive holds one image.
+fn with_own_builds(
+    mut builds: Vec<(WindowsVersion, WindowsVersion)>,
+    image: &Image,
+) -> Vec<(WindowsVersion, WindowsVersion)> {
+    if matches!(image.location(), Some(Location::Archive { .. })) {
+        return builds;
+    }
+    let mut own: Vec<WindowsVersion> = image
+        .variants()
+        .iter()
+        .filter(|variant| can_build(variant))
+        .filter_map(|variant| variant.version)
+        .collect();
+    own.sort_by_key(|version| std::cmp::Reverse(*version));
+    for version in own {
+        if builds.iter().all(|(_, base)| base.build != version.build) {
+            builds.push((version, base_for(version)));
+        }
+    }
+    builds.sort();
+    builds
+}
+
+/// The image as it is once it was built for hosts, each with the version of its base, beside what it
+/// has for other systems.
+fn rebuilt(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Image {
+    let kept = image.variants().iter().filter(|own| !can_build(own));
+    let variants: Vec<Variant> = builds
+        .iter()
+        .map(|(_, base)| Variant {
+            os: "windows".to_owned(),
+            architecture: "amd64".to_owned(),
+            os_version: Some(base.os_version()),
+            version: Some(*base),
+            ..Variant::default()
+        })
+        .chain(kept.cloned())
+        .collect();
+    let content = match &variants[..] {
+        [single] => Content::Single(single.clone()),
+        _ => Content::Index(variants),
+    };
+    Image {
+        reference: image.reference.clone(),
+        content,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! For which hosts an image has to be built so that all its hosts are served, with as few builds as
+//! will do.
+
+use std::collections::BTreeSet;
+
+use wincimg_windows::compat::{Runtime, accepted_builds, base_release_for};
+use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::graph::Served;
+
+/// The hosts to build for, oldest first, each with the version of the base that it gets.
+///
+/// From the oldest host on, each that is not served yet gets a build; a newer host may be served by
+/// it too. No choice serves more: an older base than the host's own serves fewer of the newer hosts.
+pub(super) fn builds_for(hosts: BTreeSet<Served>) -> Vec<(WindowsVersion, WindowsVersion)> {
+    let mut builds: Vec<(WindowsVersion, WindowsVersion)> = Vec::new();
+    for host in hosts {
+        let is_served = builds.iter().any(|(_, base)| serves(*base, host));
+        if !is_served {
+            builds.push((host.version, base_for(host.version)));
+        }
+    }
+    builds
+}
+
+fn serves(base: WindowsVersion, host: Served) -> bool {
+    match host.runtime {
+        Runtime::Containerd => accepted_builds(host.version.build).contains(&base.build),
+        // Docker may take an older entry than the one that starts.
+        Runtime::Docker | Runtime::OldContainerd | Runtime::OldestContainerd => {
+            base.build == host.version.build
+        }
+    }
+}
+
+pub(super) fn base_for(host: WindowsVersion) -> WindowsVersion {
+    match base_release_for(host.build) {
+        Some(release) if release.build != host.build => Updates::known()
+            .newest(release.build)
+            .map_or(WindowsVersion::of_build(release.build), Update::version),
+        _ => host,
+    }
+}

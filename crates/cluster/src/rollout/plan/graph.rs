@@ -1,0 +1,337 @@
+//! Which images meet which hosts, and what has to change about either.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use wincimg_windows::compat::{
+    HostBuild, Isolation, Outcome, Runtime, choose, generation, revisions_matter,
+};
+use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::alike::Alike;
+use super::pin::Pin;
+use crate::rollout::finding::is_mendable;
+use crate::rollout::{HostKind, Image, Rollout, Variant};
+
+/// Hosts and images that meet.
+pub(super) struct Graph<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) groups: Vec<HostGroup>,
+}
+
+/// Hosts of one kind where the same images can land.
+pub(super) struct HostGroup {
+    build: HostBuild,
+    runtime: Runtime,
+    /// Indexes of the hosts.
+    pub(super) hosts: Vec<usize>,
+    /// The images that can land there and that an action could mend, and the version of each that
+    /// the hosts would take.
+    meets: Rc<Meetings>,
+}
+
+type Meetings = BTreeMap<(usize, Isolation), Meeting>;
+
+/// A kind of host, and the placements that can land there.
+type Landing = (usize, Vec<u32>);
+
+/// What graphs of one rollout share, however workloads are pinned in each.
+pub(super) struct Known<'a> {
+    alike: Alike<'a>,
+    meetings: HashMap<Rc<Landing>, Rc<Meetings>>,
+    generations: Generations,
+}
+
+#[derive(Clone, Copy)]
+struct Meeting {
+    is_fine: bool,
+    takes: Option<WindowsVersion>,
+}
+
+/// A host that an image is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Served {
+    pub(super) version: WindowsVersion,
+    pub(super) runtime: Runtime,
+}
+
+/// What is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// Groups that are patched, and to which version.
+    pub(super) patched: BTreeMap<usize, WindowsVersion>,
+    /// Images that are built again.
+    pub(super) rebuilt: BTreeSet<usize>,
+}
+
+/// Groups of one build that images connect, with these images: they end up in one generation.
+struct Component {
+    groups: Vec<usize>,
+    images: Vec<usize>,
+}
+
+impl<'a> Known<'a> {
+    /// Nothing but the hosts, with all pins that a plan may have.
+    pub(super) fn of(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
+        Self {
+            alike: Alike::new(rollout, pins),
+            meetings: HashMap::new(),
+            generations: Generations::default(),
+        }
+    }
+}
+
+impl<'a> Graph<'a> {
+    /// The hosts and images as they meet once workloads are pinned.
+    pub(super) fn of(known: &mut Known<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
+        let rollout = known.alike.rollout;
+        let mut places: HashMap<Rc<Landing>, usize> = HashMap::new();
+        let mut groups: Vec<HostGroup> = Vec::new();
+        for class in &known.alike.classes {
+            let kind = &rollout.kinds[class.kind];
+            let Some(build) = kind.build else { continue };
+            let landing = Rc::new((class.kind, class.placements(rollout, pins)));
+            if let Some(&place) = places.get(&landing) {
+                groups[place].hosts.extend(&class.hosts);
+                continue;
+            }
+            let generations = &mut known.generations;
+            let meets = known.meetings.entry(Rc::clone(&landing));
+            let meets = meets.or_insert_with(|| {
+                let meets = meetings(rollout, class.hosts[0], build, &landing.1, generations);
+                Rc::new(meets)
+            });
+            places.insert(landing, groups.len());
+            groups.push(HostGroup {
+                build,
+                runtime: kind.runtime,
+                hosts: class.hosts.clone(),
+                meets: Rc::clone(meets),
+            });
+        }
+        Self { rollout, groups }
+    }
+
+    /// The hosts that an image has to serve once the choice is carried out.
+    pub(super) fn hosts_of(&self, image: usize, choice: &Choice) -> impl Iterator<Item = Served> {
+        let groups = self
+            .groups
+            .iter()
+            .enumerate()
+            .filter(move |(_, group)| group.meets.keys().any(|(own, _)| *own == image));
+        groups.map(|(index, group)| Served {
+            version: *choice.patched.get(&index).unwrap_or(&group.build.version),
+            runtime: group.runtime,
+        })
+    }
+
+    /// The hosts that are patched, each with its new version.
+    pub(super) fn patched_hosts(&self, choice: &Choice) -> BTreeMap<usize, WindowsVersion> {
+        let patched = choice.patched.iter();
+        patched
+            .flat_map(|(&group, &to)| self.groups[group].hosts.iter().map(move |&host| (host, to)))
+            .collect()
+    }
+
+    /// The choice that patches the fewest hosts, and of those builds the fewest images.
+    ///
+    /// Hosts of one build that images connect end up in one generation, and none goes back: it is
+    /// the newest that one of them is in already.
+    pub(super) fn choose(&self) -> Choice {
+        let mut choice = Choice {
+            rebuilt: self.must_be_rebuilt(),
+            ..Choice::default()
+        };
+        for component in self.components() {
+            let of_hosts = component.groups.iter();
+            let Some(wanted) = of_hosts
+                .filter_map(|&group| generation(self.groups[group].build.version))
+                .max()
+            else {
+                continue;
+            };
+            for &image in &component.images {
+                if self.taken(&component, image) != Some(wanted) {
+                    choice.rebuilt.insert(image);
+                }
+            }
+            let to = self.target(&component, wanted);
+            for &group in &component.groups {
+                if generation(self.groups[group].build.version) != Some(wanted) {
+                    choice.patched.insert(group, to);
+                }
+            }
+        }
+        choice
+    }
+
+    /// Images that only building again mends, whatever is patched.
+    fn must_be_rebuilt(&self) -> BTreeSet<usize> {
+        let mut must = BTreeSet::new();
+        for group in &self.groups {
+            for (&(image, isolation), meeting) in group.meets.iter() {
+                let is_about_revisions = isolation == Isolation::Process
+                    && meeting.takes.is_some_and(|version| {
+                        version.build == group.build.version.build && has_generations(version)
+                    });
+                if !meeting.is_fine && !is_about_revisions {
+                    must.insert(image);
+                }
+            }
+        }
+        must
+    }
+
+    /// The generation of what a component's hosts take of an image.
+    fn taken(&self, component: &Component, image: usize) -> Option<u32> {
+        let versions = self.versions(component, image);
+        let mut generations = versions.map(generation);
+        let first = generations.next()??;
+        generations
+            .all(|other| other == Some(first))
+            .then_some(first)
+    }
+
+    fn versions<'g>(
+        &'g self,
+        component: &'g Component,
+        image: usize,
+    ) -> impl Iterator<Item = WindowsVersion> + 'g {
+        component.groups.iter().filter_map(move |&group| {
+            let group = &self.groups[group];
+            let meeting = group.meets.get(&(image, Isolation::Process))?;
+            meeting
+                .takes
+                .filter(|version| version.build == group.build.version.build)
+        })
+    }
+
+    /// The version that brings a host into a generation: the update that reaches the newest image
+    /// there, or the newest host.
+    fn target(&self, component: &Component, wanted: u32) -> WindowsVersion {
+        let build = self.groups[component.groups[0]].build.version.build;
+        let of_images = component
+            .images
+            .iter()
+            .flat_map(|&image| self.versions(component, image));
+        let of_hosts = component
+            .groups
+            .iter()
+            .map(|&group| self.groups[group].build.version);
+        let in_generation = |version: &WindowsVersion| generation(*version) == Some(wanted);
+        let newest_image = of_images.filter(in_generation).max();
+        let newest = newest_image
+            .or_else(|| of_hosts.filter(in_generation).max())
+            .unwrap_or(WindowsVersion::new(build, wanted));
+        Updates::known()
+            .reaching(newest)
+            .map(Update::version)
+            .filter(in_generation)
+            .unwrap_or(newest)
+    }
+
+    fn components(&self) -> Vec<Component> {
+        let mut components: Vec<Component> = Vec::new();
+        for (index, group) in self.groups.iter().enumerate() {
+            if !has_generations(group.build.version) {
+                continue;
+            }
+            let images: BTreeSet<usize> = group
+                .meets
+                .keys()
+                .filter(|(_, isolation)| *isolation == Isolation::Process)
+                .map(|(image, _)| *image)
+                .collect();
+            if images.is_empty() {
+                continue;
+            }
+            let build = group.build.version.build;
+            let is_connected = |component: &Component| {
+                self.groups[component.groups[0]].build.version.build == build
+                    && component.images.iter().any(|image| images.contains(image))
+            };
+            let mut groups = vec![index];
+            let mut all_images = images.clone();
+            let mut rest = Vec::with_capacity(components.len());
+            for component in components {
+                if is_connected(&component) {
+                    groups.extend(component.groups);
+                    all_images.extend(component.images);
+                } else {
+                    rest.push(component);
+                }
+            }
+            components = rest;
+            components.push(Component {
+                groups,
+                images: all_images.into_iter().collect(),
+            });
+        }
+        components
+    }
+}
+
+/// Whether the revision matters on a build, and is known.
+fn has_generations(version: WindowsVersion) -> bool {
+    revisions_matter(version.build) && generation(version).is_some()
+}
+
+/// The images that meet a host and that an action could mend or that are fine as they are.
+fn meetings(
+    rollout: &Rollout,
+    host: usize,
+    build: HostBuild,
+    placements: &[u32],
+    generations: &mut Generations,
+) -> Meetings {
+    let mut meets = BTreeMap::new();
+    for &index in placements {
+        let placement = &rollout.placements[index as usize];
+        let hosts = &placement.selection.hosts;
+        let Ok(place) = hosts.binary_search_by_key(&host, |&(host, _)| host as usize) else {
+            continue;
+        };
+        let group = hosts[place].1 as usize;
+        for placed in &placement.images {
+            let finding = &placed.findings[group];
+            let image = &rollout.images[placed.image];
+            if is_mendable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
+                let meeting = Meeting {
+                    is_fine: finding.outcome != Outcome::Incompatible,
+                    takes: finding
+                        .image_build
+                        .filter(|_| generations.is_one(rollout, host, placed.image, build)),
+                };
+                meets.insert((placed.image, finding.isolation), meeting);
+            }
+        }
+    }
+    meets
+}
+
+/// Whether all that a host may take of an image is of one generation, asked once for each kind of
+/// host and image. Where it is not, no generation of hosts is right.
+#[derive(Default)]
+struct Generations(HashMap<(usize, usize), bool>);
+
+impl Generations {
+    fn is_one(&mut self, rollout: &Rollout, host: usize, image: usize, build: HostBuild) -> bool {
+        let kind = rollout.kind_of[host];
+        let known = self.0.entry((kind, image));
+        *known.or_insert_with(|| {
+            is_one_generation(&rollout.images[image], &rollout.kinds[kind], build)
+        })
+    }
+}
+
+fn is_one_generation(image: &Image, kind: &HostKind, build: HostBuild) -> bool {
+    let variants = image.variants();
+    let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
+    let places = choose(&entries, build, &kind.architecture, kind.runtime);
+    let mut generations = places
+        .into_iter()
+        .map(|place| variants[place].version.and_then(generation));
+    let first = generations.next();
+    generations.all(|other| Some(other) == first)
+}

@@ -1,0 +1,244 @@
+//! What if these nodes were patched?
+
+use std::fmt;
+use std::str::FromStr;
+
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::update::{Kb, Update, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use crate::nodes::Node;
+
+/// Nodes that are taken to run another version: `NODE=BUILD`, where a `*` in NODE stands for
+/// anything. A pattern moves nodes of BUILD's own build alone: no update changes the build. A node
+/// that is named moves to any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Simulation {
+    nodes: String,
+    version: WindowsVersion,
+}
+
+/// How many nodes a simulation names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Named {
+    /// Those that have their new version now.
+    pub moved: usize,
+    /// Those of other builds, which stay as they are.
+    pub left: usize,
+}
+
+/// A text that says no such thing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid simulation {text:?}: expected NODE=BUILD such as win-a=17763.1158 or win-*=17763.1158"
+)]
+pub struct SimulationError {
+    text: String,
+}
+
+impl FromStr for Simulation {
+    type Err = SimulationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('=')
+            .filter(|(nodes, _)| !nodes.is_empty())
+            .and_then(|(nodes, version)| {
+                Some(Self {
+                    nodes: nodes.to_owned(),
+                    version: version.parse().ok()?,
+                })
+            })
+            .ok_or_else(|| SimulationError {
+                text: text.to_owned(),
+            })
+    }
+}
+
+impl fmt::Display for Simulation {
+    /// `win-*=17763.1158`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.nodes, self.version)
+    }
+}
+
+impl Simulation {
+    /// What it calls its nodes.
+    pub fn nodes(&self) -> &str {
+        &self.nodes
+    }
+
+    /// The version that they are taken to run.
+    pub fn version(&self) -> WindowsVersion {
+        self.version
+    }
+
+    /// Gives the nodes that it names their new version.
+    pub fn apply(&self, nodes: &mut [Node]) -> Named {
+        let is_pattern = self.nodes.contains('*');
+        let mut named = Named::default();
+        for node in nodes {
+            let version = node.build.map(|build| build.to_string());
+            let name = node.name.as_deref().or(version.as_deref());
+            if !name.is_some_and(|name| fits(&self.nodes, name)) {
+                continue;
+            }
+            let has_build = node
+                .build
+                .is_some_and(|build| build.version.build == self.version.build);
+            if is_pattern && !has_build {
+                named.left += 1;
+            } else {
+                move_to(node, self.version);
+                named.moved += 1;
+            }
+        }
+        named
+    }
+}
+
+/// Gives every node an update that is for its build and newer than what it has, and says how many
+/// got it.
+pub fn apply_hotfix(kb: Kb, nodes: &mut [Node]) -> usize {
+    let mut patched = 0;
+    for node in nodes {
+        let newer = node.build.and_then(|host| {
+            Updates::known()
+                .of_kb(kb)
+                .map(Update::version)
+                .find(|version| version.build == host.version.build && *version > host.version)
+        });
+        if let Some(version) = newer {
+            move_to(node, version);
+            patched += 1;
+        }
+    }
+    patched
+}
+
+pub(super) fn move_to(node: &mut Node, version: WindowsVersion) {
+    node.build = Some(match node.build {
+        Some(build) => HostBuild { version, ..build },
+        None => HostBuild::new(version),
+    });
+    if let Some(label) = node.labels.get_mut("node.kubernetes.io/windows-build") {
+        *label = format!("10.0.{}", version.build);
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match name.find(part) {
+            Some(place) => name = &name[place + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn node(name: &str, version: &str) -> Node {
+        Node {
+            name: Some(name.to_owned()),
+            ..Node::of_build(HostBuild::new(version.parse().unwrap()))
+        }
+    }
+
+    fn versions(nodes: &[Node]) -> Vec<String> {
+        nodes
+            .iter()
+            .map(|node| node.build.unwrap().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn nodes_are_named_with_or_without_stars() {
+        for (pattern, name, expected) in [
+            ("win-a", "win-a", true),
+            ("win-a", "win-ab", false),
+            ("win-*", "win-ab", true),
+            ("*", "any", true),
+            ("*a*c", "abc", true),
+            ("*a*c", "abcd", false),
+            ("a*a", "a", false),
+            ("a*b*b", "ab", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_moves_nodes_of_its_build_alone() {
+        let mut nodes = [
+            node("win-a", "17763.973"),
+            node("win-b", "20348.2402"),
+            node("win-c", "17763"),
+            Node {
+                build: None,
+                ..node("win-d", "17763.1")
+            },
+            node("other", "17763.973"),
+        ];
+        let simulation: Simulation = "win-*=17763.1158".parse().unwrap();
+        assert_eq!(simulation.apply(&mut nodes), Named { moved: 2, left: 2 });
+        assert_eq!(nodes[3].build, None);
+        nodes[3].build = nodes[4].build;
+        assert_eq!(
+            versions(&nodes),
+            [
+                "17763.1158",
+                "20348.2402",
+                "17763.1158",
+                "17763.973",
+                "17763.973"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_moves_with_its_label() {
+        let mut nodes = [node("win-a", "17763.973"), node("other", "17763.973")];
+        let simulation: Simulation = "win-a=20348.2402".parse().unwrap();
+        assert_eq!(simulation.apply(&mut nodes), Named { moved: 1, left: 0 });
+        assert_eq!(versions(&nodes), ["20348.2402", "17763.973"]);
+        assert_eq!(
+            nodes[0].labels["node.kubernetes.io/windows-build"],
+            "10.0.20348"
+        );
+    }
+
+    #[test]
+    fn a_hotfix_reaches_older_nodes_of_its_build_alone() {
+        let mut nodes = [
+            node("a", "17763.973"),
+            node("b", "17763.5696"),
+            node("c", "20348.1"),
+            node("d", "17763"),
+        ];
+        assert_eq!(apply_hotfix("KB4549949".parse().unwrap(), &mut nodes), 2);
+        assert_eq!(
+            versions(&nodes),
+            ["17763.1158", "17763.5696", "20348.1", "17763.1158"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_simulation_is_refused() {
+        for text in ["", "win-a", "=17763.1", "win-a=", "win-a=new"] {
+            assert!(text.parse::<Simulation>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Label selectors as kubectl's `--selector` has them: `pool=web,tier!=cache,zone in (a,b),!spot`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::nodes::Node;
+use super::scheduling::{Operator, Requirement};
+
+/// Requirements about labels, all of which have to be met.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabelSelector(Vec<Requirement>);
+
+/// A text that is not a label selector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid selector {text:?}: {problem}; expected pool=web,tier!=cache,zone in (a,b),!spot")]
+pub struct SelectorError {
+    text: String,
+    problem: String,
+}
+
+impl LabelSelector {
+    /// Whether a node has such labels. Of a host that has no name nobody knows the labels, so it
+    /// may have them.
+    pub fn selects(&self, node: &Node) -> bool {
+        self.0.iter().all(|requirement| {
+            let label = node.labels.get(&requirement.key);
+            let may_have_it = label.is_none() && !node.labels_are_complete;
+            may_have_it || requirement.is_met_by(label.map(String::as_str))
+        })
+    }
+}
+
+impl FromStr for LabelSelector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = parts(text);
+        let requirements = parts.into_iter().map(requirement).collect::<Result<_, _>>();
+        requirements.map(Self).map_err(|problem| SelectorError {
+            text: text.to_owned(),
+            problem,
+        })
+    }
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, requirement) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str(",")?;
+            }
+            let Requirement {
+                key,
+                operator,
+                values,
+            } = requirement;
+            match (operator, values.as_slice()) {
+                (Operator::DoesNotExist, _) => write!(f, "!{key}")?,
+                (Operator::In, [value]) => write!(f, "{key}={value}")?,
+                (Operator::NotIn, [value]) => write!(f, "{key}!={value}")?,
+                (Operator::In, values) => write!(f, "{key} in ({})", values.join(","))?,
+                (Operator::NotIn, values) => write!(f, "{key} notin ({})", values.join(","))?,
+                (Operator::Exists | Operator::Gt | Operator::Lt, _) => f.write_str(key)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The requirements, which commas outside of parentheses keep apart.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut depth) = (0, 0_u32);
+    for (place, character) in text.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(text[start..place].trim());
+                start = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}
+
+fn requirement(text: &str) -> Result<Requirement, String> {
+    let (key, operator, values) = if let Some(key) = text.strip_prefix('!') {
+        (key.trim(), Operator::DoesNotExist, Vec::new())
+    } else if let Some(list) = text.strip_suffix(')') {
+        let (before, list) = list
+            .split_once('(')
+            .ok_or_else(|| format!("{text:?} has no opening parenthesis"))?;
+        let mut words = before.split_whitespace();
+        let operator = match (words.next(), words.next(), words.next()) {
+            (Some(_), Some("in"), None) => Operator::In,
+            (Some(_), Some("notin"), None) => Operator::NotIn,
+            _ => return Err(format!("{text:?} has neither in nor notin")),
+        };
+        let key = before.split_whitespace().next().unwrap_or_default();
+        let values = list.split(',').map(|value| value.trim().to_owned());
+        (key, operator, values.collect())
+    } else if let Some((key, value)) = text.split_once("!=") {
+        (key.trim(), Operator::NotIn, vec![value.trim().to_owned()])
+    } else if let Some((key, value)) = text.split_once('=') {
+        let value = value.strip_prefix('=').unwrap_or(value);
+        (key.trim(), Operator::In, vec![value.trim().to_owned()])
+    } else {
+        (text, Operator::Exists, Vec::new())
+    };
+    if !is_key(key) {
+        return Err(format!("{key:?} cannot be the name of a label"));
+    }
+    if let Some(value) = values.iter().find(|value| !is_value(value)) {
+        return Err(format!("{value:?} cannot be the value of a label"));
+    }
+    Ok(Requirement {
+        key: key.to_owned(),
+        operator,
+        values,
+    })
+}
+
+/// A name, perhaps behind a domain and a slash.
+fn is_key(text: &str) -> bool {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    let is_prefix = |prefix: &str| {
+        let is_of_domain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        !prefix.is_empty() && prefix.chars().all(is_of_domain)
+    };
+    !name.is_empty() && is_value(name) && prefix.is_none_or(is_prefix)
+}
+
+/// Up to 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends.
+fn is_value(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    text.len() <= 63
+        && text.chars().all(is_inner)
+        && text.chars().next().is_none_or(is_end)
+        && text.chars().next_back().is_none_or(is_end)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use wincimg_windows::compat::HostBuild;
+
+    use super::*;
+
+    fn node(labels: &[(&str, &str)]) -> Node {
+        let labels = labels.iter();
+        Node {
+            labels: labels
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            labels_are_complete: true,
+            ..Node::of_build(HostBuild::new("17763.973".parse().unwrap()))
+        }
+    }
+
+    #[test]
+    fn nodes_are_selected_as_kubectl_selects_them() {
+        let web = node(&[("pool", "web"), ("example.com/zone", "a")]);
+        for (selector, expected) in [
+            ("pool=web", true),
+            ("pool==web", true),
+            ("pool=cache", false),
+            ("pool!=cache", true),
+            ("tier!=cache", true),
+            ("pool", true),
+            ("tier", false),
+            ("!tier", true),
+            ("! pool", false),
+            ("pool in (web, shop)", true),
+            ("pool in (shop)", false),
+            ("pool notin (shop,cache)", true),
+            ("tier notin (shop)", true),
+            ("pool=web,example.com/zone in (a,b),!tier", true),
+            ("pool=web,example.com/zone in (b,c)", false),
+            ("pool=", false),
+        ] {
+            let selector: LabelSelector = selector.parse().unwrap();
+            assert_eq!(selector.selects(&web), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_which_only_the_build_is_known_may_have_any_label() {
+        let host = Node::of_build(HostBuild::new("17763.973".parse().unwrap()));
+        let selector: LabelSelector = "pool=web".parse().unwrap();
+        assert!(selector.selects(&host));
+    }
+
+    #[test]
+    fn what_is_not_a_selector_is_refused_with_what_is_wrong() {
+        for (text, problem) in [
+            ("", "\"\" cannot be the name of a label"),
+            ("pool=web,", "\"\" cannot be the name of a label"),
+            ("pool=a b", "\"a b\" cannot be the value of a label"),
+            ("-pool", "\"-pool\" cannot be the name of a label"),
+            (
+                "pool in web)",
+                "\"pool in web)\" has no opening parenthesis",
+            ),
+            (
+                "pool of (web)",
+                "\"pool of (web)\" has neither in nor notin",
+            ),
+            ("a/b/c=d", "\"a/b/c\" cannot be the name of a label"),
+        ] {
+            let error = text.parse::<LabelSelector>().unwrap_err();
+            assert_eq!(error.problem, problem, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_selector_is_written_as_it_is_read() {
+        for text in [
+            "pool=web",
+            "pool!=a,!tier,x",
+            "pool in (a,b),zone notin (c,d)",
+        ] {
+            let selector: LabelSelector = text.parse().unwrap();
+            assert_eq!(selector.to_string(), text);
+        }
+    }
+}

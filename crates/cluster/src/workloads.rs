@@ -1,0 +1,492 @@
+//! Workloads as people write them and as `kubectl get -o yaml|json` prints them: several documents,
+//! lists, everything that makes pods, and runtime classes. Other objects of Kubernetes are passed over;
+//! those of others are searched for pod templates, and listed where they have none.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+
+use super::null_is_default;
+use super::pod::{PodObject, PodTemplate, RuntimeClass};
+use super::scheduling::Toleration;
+use super::search::{is_of_kubernetes, pod_templates};
+use super::yaml::{Malformed, documents};
+
+/// Something that makes pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// What it is called.
+    pub id: WorkloadId,
+    /// Where it was read, where it is from a file.
+    pub origin: Option<Origin>,
+    /// The pods that it makes.
+    pub template: PodTemplate,
+    /// What made it, if something did.
+    owner: Option<WorkloadId>,
+}
+
+/// What a workload is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct WorkloadId {
+    /// `Deployment`, `Pod`, …
+    pub kind: String,
+    /// Where it lives; `default` where it does not say.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for WorkloadId {
+    /// `Deployment shop/web`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The file as it was named.
+    pub file: String,
+    /// The line where the object's document begins, counted from 1.
+    pub line: usize,
+}
+
+/// An object without pods, of a kind that does not belong to Kubernetes: what it makes is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// What it is called.
+    pub id: WorkloadId,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+impl fmt::Display for Skipped {
+    /// `Certificate shop/web (deploy.yaml, line 3)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}, line {})",
+            self.id, self.origin.file, self.origin.line
+        )
+    }
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkloadList {
+    /// In the order of the files.
+    pub workloads: Vec<Workload>,
+    /// Runtime classes that they may name.
+    pub runtime_classes: Vec<RuntimeClass>,
+    /// Objects that may make pods in a way that is not known.
+    pub skipped: Vec<Skipped>,
+    /// What was read although it can hardly be meant.
+    pub warnings: Vec<String>,
+}
+
+/// Why a text holds no workloads.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadsError {
+    /// It is neither YAML nor JSON.
+    #[error("line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What the parser says.
+        problem: String,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
+    },
+    /// A document is not a Kubernetes object.
+    #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
+    NoObject {
+        /// Where the document begins, counted from 1.
+        line: usize,
+        /// What it is instead.
+        found: &'static str,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
+    },
+    /// An object has a field of the wrong type.
+    #[error("line {line}: {object}: {problem}")]
+    Field {
+        /// Where its document begins, counted from 1.
+        line: usize,
+        /// Its kind and name.
+        object: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Diagnose for WorkloadsError {
+    fn hint(&self) -> Option<String> {
+        Some(
+            "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml \
+             print it"
+                .to_owned(),
+        )
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Malformed { excerpt, .. } | Self::NoObject { excerpt, .. } => {
+                Some((**excerpt).clone())
+            }
+            // The line is the document's, and the field somewhere below it.
+            Self::Field { .. } => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
+}
+
+/// Lists in lists are not deeper than this.
+const MOST_NESTED: usize = 4;
+
+impl WorkloadList {
+    /// Adds what a text holds; `file` is what to call it.
+    pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
+        let read = documents(text)?;
+        self.warnings.extend(read.warning.map(|twice| {
+            let Malformed { line, problem, .. } = twice;
+            format!("{file}: line {line}: {problem}; the last one counts")
+        }));
+        for (line, document) in read.documents {
+            let origin = Origin {
+                file: file.to_owned(),
+                line,
+            };
+            self.add_document(document, &origin, text, MOST_NESTED)?;
+        }
+        Ok(())
+    }
+
+    fn add_document(
+        &mut self,
+        document: Value,
+        origin: &Origin,
+        text: &str,
+        depth: usize,
+    ) -> Result<(), WorkloadsError> {
+        let line = origin.line;
+        let no_object = |found| WorkloadsError::NoObject {
+            line,
+            found,
+            excerpt: Box::new(Excerpt::at_place(text, line, 1)),
+        };
+        let mut object = match document {
+            Value::Null => return Ok(()),
+            Value::Object(object) => object,
+            Value::Array(_) => return Err(no_object("a list")),
+            _ => return Err(no_object("a plain value")),
+        };
+        let kind = match object.get("kind") {
+            Some(Value::String(kind)) => kind.clone(),
+            _ if object.contains_key("items") => "List".to_owned(),
+            _ => return Err(no_object("an object without one")),
+        };
+        if kind.ends_with("List")
+            && depth > 0
+            && let Some(Value::Array(items)) = object.remove("items")
+        {
+            let of_list = kind.strip_suffix("List").unwrap_or_default().to_owned();
+            let api_version = object.get("apiVersion").cloned().unwrap_or_default();
+            for mut item in items {
+                // The items of a typed list need not say what they are.
+                if !of_list.is_empty()
+                    && let Value::Object(item) = &mut item
+                {
+                    item.entry("kind").or_insert_with(|| of_list.clone().into());
+                    item.entry("apiVersion")
+                        .or_insert_with(|| api_version.clone());
+                }
+                self.add_document(item, origin, text, depth - 1)?;
+            }
+            return Ok(());
+        }
+        let object = Value::Object(object);
+        let is_known = is_of_kubernetes(api_version_of(&object));
+        let name = |pointer: &str, default: &str| {
+            let name = object.pointer(pointer).and_then(Value::as_str);
+            name.unwrap_or(default).to_owned()
+        };
+        let id = WorkloadId {
+            kind: kind.clone(),
+            namespace: name("/metadata/namespace", "default"),
+            name: name_or_pattern(
+                name("/metadata/name", ""),
+                &name("/metadata/generateName", ""),
+            ),
+        };
+        let found = self
+            .add_object(&kind, object)
+            .map_err(|(object, problem)| WorkloadsError::Field {
+                line,
+                object,
+                problem,
+            })?;
+        if found.is_empty() && !is_known && kind != "RuntimeClass" {
+            self.skipped.push(Skipped {
+                id,
+                origin: origin.clone(),
+            });
+        }
+        let found = found.into_iter().map(|workload| Workload {
+            origin: Some(origin.clone()),
+            ..workload
+        });
+        self.workloads.extend(found);
+        Ok(())
+    }
+
+    /// Takes one object of the API: what in it makes pods.
+    pub(super) fn add_object(
+        &mut self,
+        kind: &str,
+        object: Value,
+    ) -> Result<Vec<Workload>, (String, String)> {
+        let name = object
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or("without a name")
+            .to_owned();
+        let failed = |error: serde_json::Error| (format!("{kind} {name}"), error.to_string());
+        if kind == "RuntimeClass" {
+            let class = RuntimeClassObject::deserialize(object).map_err(failed)?;
+            self.runtime_classes.push(class.into());
+            return Ok(Vec::new());
+        }
+        let templates: Vec<PodObject> = match template_of(kind, &object) {
+            Some(template) => vec![
+                Option::<PodObject>::deserialize(template)
+                    .map_err(failed)?
+                    .unwrap_or_default(),
+            ],
+            None if is_of_kubernetes(api_version_of(&object)) => Vec::new(),
+            // What only looks like a pod may fail to be one.
+            None => pod_templates(&object)
+                .into_iter()
+                .filter_map(|template| PodObject::deserialize(template).ok())
+                .collect(),
+        };
+        if templates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let metadata = object.get("metadata").unwrap_or(&Value::Null);
+        let metadata = Option::<Metadata>::deserialize(metadata)
+            .map_err(failed)?
+            .unwrap_or_default();
+        let is_from_a_cluster = metadata.uid.is_some();
+        let namespace = match metadata.namespace {
+            namespace if namespace.is_empty() => "default".to_owned(),
+            namespace => namespace,
+        };
+        let owner = metadata
+            .owner_references
+            .into_iter()
+            // A static pod belongs to its node, and runs nowhere else.
+            .find(|owner| owner.controller && owner.kind != "Node")
+            .map(|owner| WorkloadId {
+                kind: owner.kind,
+                namespace: namespace.clone(),
+                name: owner.name,
+            });
+        let id = WorkloadId {
+            kind: kind.to_owned(),
+            namespace,
+            name: name_or_pattern(metadata.name, &metadata.generate_name),
+        };
+        Ok(templates
+            .into_iter()
+            .map(|template| {
+                let mut template = PodTemplate::from(template);
+                if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
+                    template.grace_seconds = None;
+                }
+                Workload {
+                    id: id.clone(),
+                    origin: None,
+                    template,
+                    owner: owner.clone(),
+                }
+            })
+            .collect())
+    }
+
+    /// The workloads with their runtime classes applied, each once: what another workload of the
+    /// list made is left out, and what something else made counts as that, once.
+    pub fn into_workloads(self) -> Vec<Workload> {
+        let known: HashSet<&WorkloadId> =
+            self.workloads.iter().map(|workload| &workload.id).collect();
+        let is_made_by_another: Vec<bool> = self
+            .workloads
+            .iter()
+            .map(|workload| {
+                workload
+                    .owner
+                    .as_ref()
+                    .is_some_and(|owner| known.contains(owner))
+            })
+            .collect();
+        let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
+        let mut nodes_of: Vec<BTreeSet<String>> = Vec::with_capacity(self.workloads.len());
+        let mut places: HashMap<WorkloadId, Vec<usize>> = HashMap::new();
+        for (mut workload, is_made) in self.workloads.into_iter().zip(is_made_by_another) {
+            if is_made {
+                continue;
+            }
+            let mut nodes = Vec::new();
+            if let Some(owner) = workload.owner.take() {
+                if owner.kind == "DaemonSet" {
+                    nodes = workload.template.scheduling.take_node_names();
+                }
+                workload.id = owner;
+                // Where one of its pods was put says nothing about the next.
+                workload.template.scheduling.node_name = None;
+            }
+            workload.template.apply(&self.runtime_classes);
+            let same_name = places.entry(workload.id.clone()).or_default();
+            let same = same_name
+                .iter()
+                .copied()
+                .find(|&place| kept[place].template == workload.template);
+            let place = same.unwrap_or_else(|| {
+                same_name.push(kept.len());
+                kept.push(workload);
+                nodes_of.push(BTreeSet::new());
+                kept.len() - 1
+            });
+            nodes_of[place].extend(nodes);
+        }
+        for (workload, nodes) in kept.iter_mut().zip(nodes_of) {
+            workload.template.scheduling.require_node_names(nodes);
+        }
+        kept
+    }
+}
+
+/// What an object is called; where the cluster will make up its name, `migrate-*`.
+fn name_or_pattern(name: String, generate_name: &str) -> String {
+    if name.is_empty() && !generate_name.is_empty() {
+        format!("{generate_name}*")
+    } else {
+        name
+    }
+}
+
+/// What the API server writes where nobody said how long a pod may take to stop.
+const USUAL_GRACE_SECONDS: u64 = 30;
+
+/// The kinds of Kubernetes that make pods, whatever is in them.
+const MAKERS: [&str; 9] = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "Pod",
+    "PodTemplate",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+];
+
+fn api_version_of(object: &Value) -> &str {
+    let version = object.get("apiVersion").and_then(Value::as_str);
+    version.unwrap_or_default()
+}
+
+/// The pod or the template of one in an object: in all kinds but two it is `spec.template`, also in
+/// those that are not part of Kubernetes.
+fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
+    let template = match kind {
+        "Pod" => Some(object),
+        "CronJob" => object.pointer("/spec/jobTemplate/spec/template"),
+        "PodTemplate" => object.get("template"),
+        _ => object.pointer("/spec/template"),
+    };
+    // Others have jobs of their own, with other fields.
+    let api_version = api_version_of(object);
+    if MAKERS.contains(&kind) && (api_version.is_empty() || is_of_kubernetes(api_version)) {
+        static NOTHING: Value = Value::Null;
+        return Some(template.unwrap_or(&NOTHING));
+    }
+    template.filter(|template| {
+        template
+            .pointer("/spec/containers")
+            .is_some_and(Value::is_array)
+    })
+}
+
+impl From<Malformed> for WorkloadsError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed {
+            line: malformed.line,
+            column: malformed.column,
+            problem: malformed.problem,
+            excerpt: Box::new(malformed.excerpt),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    generate_name: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    namespace: String,
+    uid: Option<String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    owner_references: Vec<OwnerReference>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OwnerReference {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    controller: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct RuntimeClassObject {
+    metadata: Metadata,
+    #[serde(default)]
+    handler: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    scheduling: ClassScheduling,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClassScheduling {
+    #[serde(default, deserialize_with = "null_is_default")]
+    node_selector: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    tolerations: Vec<Toleration>,
+}
+
+impl From<RuntimeClassObject> for RuntimeClass {
+    fn from(object: RuntimeClassObject) -> Self {
+        Self {
+            name: object.metadata.name,
+            handler: object.handler,
+            selector: object.scheduling.node_selector,
+            tolerations: object.scheduling.tolerations,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,550 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fmt::Write as _;
+
+use wincimg_windows::compat::{HostBuild, Isolation, Runtime};
+
+use super::*;
+use crate::nodes::Node;
+use crate::pod::Hyperv;
+use crate::scheduling::System;
+
+fn read(text: &str) -> Vec<Workload> {
+    let mut list = WorkloadList::default();
+    list.read(text, "app.yaml")
+        .unwrap_or_else(|error| panic!("{error}"));
+    list.into_workloads()
+}
+
+fn message(text: &str) -> String {
+    WorkloadList::default()
+        .read(text, "app.yaml")
+        .unwrap_err()
+        .to_string()
+}
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  template:
+    spec:
+      nodeSelector: {kubernetes.io/os: windows}
+      terminationGracePeriodSeconds: 120
+      initContainers:
+      - {name: setup, image: repo/setup:1}
+      containers:
+      - {name: web, image: repo/web:1.4}
+";
+
+#[test]
+fn documents_lists_and_kinds_are_read_in_order() {
+    let text = format!(
+        "# a comment\n---\n{DEPLOYMENT}---\napiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n---\n---\n\
+         kind: List\nitems:\n\
+         - kind: CronJob\n  metadata: {{name: nightly}}\n  spec:\n    jobTemplate:\n      spec:\n        template:\n          \
+         spec: {{containers: [{{name: job, image: repo/job:2}}]}}\n\
+         - kind: Pod\n  metadata: {{name: one}}\n  spec: {{containers: [{{name: a, image: repo/a}}], nodeSelector: null}}\n"
+    );
+    let workloads = read(&text);
+    let seen: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            let id = &workload.id;
+            let images: Vec<_> = workload
+                .template
+                .containers
+                .iter()
+                .map(|container| container.image.as_str())
+                .collect();
+            (
+                id.to_string(),
+                images.join(" "),
+                workload.origin.as_ref().unwrap().line,
+            )
+        })
+        .collect();
+    let expected = [
+        ("Deployment shop/web", "repo/setup:1 repo/web:1.4", 3),
+        ("CronJob default/nightly", "repo/job:2", 21),
+        ("Pod default/one", "repo/a", 21),
+    ]
+    .map(|(id, images, line)| (id.to_owned(), images.to_owned(), line));
+    assert_eq!(seen, expected);
+    assert_eq!(workloads[0].template.grace_seconds, Some(120));
+    assert_eq!(workloads[0].template.system(), System::Windows);
+}
+
+#[test]
+fn what_helm_template_prints_is_read_with_its_empty_documents_and_anchors() {
+    let workloads = read(
+        "---\n# Source: shop/templates/empty.yaml\n---\n# Source: shop/templates/web.yaml\n\n\
+         apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \"web\"\n  labels: &labels\n    app: web\n\
+         spec:\n  selector: {matchLabels: *labels}\n  template:\n    metadata: {labels: *labels}\n    \
+         spec:\n      nodeSelector: {kubernetes.io/os: windows}\n      containers:\n      \
+         - &app {name: a, image: \"app:1\"}\n      - {<<: *app, name: b}\n---\n# the end\n",
+    );
+    let names: Vec<_> = workloads[0]
+        .template
+        .containers
+        .iter()
+        .map(|container| (container.name.as_str(), container.image.as_str()))
+        .collect();
+    assert_eq!(names, [("a", "app:1"), ("b", "app:1")]);
+    assert_eq!(workloads.len(), 1);
+}
+
+#[test]
+fn sidecars_count_and_containers_for_debugging_do_not() {
+    let workloads = read(
+        "kind: Pod\nmetadata: {name: p}\nspec:\n  \
+         initContainers: [{name: proxy, image: proxy:1, restartPolicy: Always}]\n  \
+         containers: [{name: app, image: app:1}]\n  \
+         ephemeralContainers: [{name: debugger, image: debug:1}]\n",
+    );
+    let images: Vec<_> = workloads[0]
+        .template
+        .containers
+        .iter()
+        .map(|container| container.image.as_str())
+        .collect();
+    assert_eq!(
+        images,
+        ["proxy:1", "app:1"],
+        "an ephemeral container is put into a running pod, and never starts with one"
+    );
+}
+
+#[test]
+fn every_kind_with_a_pod_template_counts_even_one_that_kubernetes_does_not_have() {
+    for kind in [
+        "DaemonSet",
+        "StatefulSet",
+        "ReplicaSet",
+        "ReplicationController",
+        "Job",
+        "Rollout",
+    ] {
+        let text = DEPLOYMENT.replace("kind: Deployment", &format!("kind: {kind}"));
+        assert_eq!(read(&text)[0].id.kind, kind);
+    }
+    assert!(read("kind: Certificate\nspec: {template: {spec: {hosts: [a]}}}").is_empty());
+}
+
+#[test]
+fn json_of_kubectl_is_read_also_where_items_do_not_say_their_kind() {
+    let text = r#"{"kind":"PodList","items":[
+        {"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}]}
+        {"kind":"Pod","metadata":{"name":"q"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let workloads = read(text);
+    let names: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            (
+                workload.id.name.as_str(),
+                workload.origin.as_ref().unwrap().line,
+            )
+        })
+        .collect();
+    assert_eq!(names, [("p", 1), ("q", 3)]);
+}
+
+/// A pod that something else made, as a cluster gives it.
+fn made(name: &str, owner: &str, image: &str) -> String {
+    format!(
+        "---\nkind: Pod\nmetadata:\n  name: {name}\n  uid: abc\n  ownerReferences: [{owner}]\n\
+         spec: {{nodeName: n-{name}, terminationGracePeriodSeconds: 30, containers: [{{name: c, image: {image}}}]}}\n"
+    )
+}
+
+#[test]
+fn what_another_workload_made_is_left_out() {
+    let owner = "{kind: Job, name: nightly, controller: true}";
+    let job = "kind: Job\nmetadata: {name: nightly}\nspec: {template: {spec: {containers: [{image: j}]}}}\n";
+    let workloads = read(&format!("{job}{}", made("nightly-1", owner, "j")));
+    assert_eq!(workloads.len(), 1);
+    assert_eq!(workloads[0].id.kind, "Job");
+}
+
+#[test]
+fn pods_of_something_that_is_not_listed_count_as_it_once() {
+    let owner = "{kind: ReplicaSet, name: web-5d, controller: true}";
+    let text =
+        made("web-1", owner, "w:1") + &made("web-2", owner, "w:1") + &made("web-3", owner, "w:2");
+    let workloads = read(&text);
+    let images: Vec<_> = workloads
+        .iter()
+        .map(|workload| workload.template.containers[0].image.as_str())
+        .collect();
+    assert_eq!(images, ["w:1", "w:2"]);
+    assert!(
+        workloads
+            .iter()
+            .all(|workload| workload.id.kind == "ReplicaSet")
+    );
+    assert_eq!(workloads[0].template.scheduling.node_name, None);
+    assert_eq!(
+        workloads[0].template.grace_seconds, None,
+        "the API server wrote the 30 seconds, nobody asked for them"
+    );
+}
+
+#[test]
+fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
+    for (value, expected) in [
+        ("windows", System::Windows),
+        ("Windows", System::Windows),
+        ("linux", System::Unsaid),
+    ] {
+        let pod = format!(
+            "kind: Pod\nspec: {{tolerations: [{{key: os, value: {value}}}], containers: [{{image: i}}]}}"
+        );
+        assert_eq!(read(&pod)[0].template.system(), expected, "{value}");
+    }
+}
+
+#[test]
+fn what_the_cluster_gives_a_name_is_called_by_what_it_begins_with() {
+    let job = |name: &str| {
+        format!(
+            "---\nkind: Job\nmetadata: {{{name}}}\nspec: {{template: {{spec: {{containers: [{{image: j}}]}}}}}}\n"
+        )
+    };
+    let text = job("generateName: migrate-") + &job("generateName: seed-, name: seed-x7");
+    let names: Vec<_> = read(&text)
+        .into_iter()
+        .map(|workload| workload.id.name)
+        .collect();
+    assert_eq!(names, ["migrate-*", "seed-x7"]);
+}
+
+#[test]
+fn a_static_pod_stays_on_its_node() {
+    let owner = "{kind: Node, name: n-etcd, controller: true}";
+    let workloads = read(&made("etcd", owner, "e"));
+    assert_eq!(workloads[0].id.to_string(), "Pod default/etcd");
+    assert_eq!(
+        workloads[0].template.scheduling.node_name.as_deref(),
+        Some("n-etcd")
+    );
+}
+
+#[test]
+fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
+    let pod = |node: &str, image: &str| {
+        format!(
+            "---\nkind: Pod\nmetadata:\n  name: logs-{node}\n  ownerReferences: \
+             [{{kind: DaemonSet, name: logs, controller: true}}]\n\
+             spec:\n  nodeName: {node}\n  containers: [{{image: {image}}}]\n  affinity:\n    \
+             nodeAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        \
+             nodeSelectorTerms: [{{matchFields: [{{key: metadata.name, operator: In, values: [{node}]}}]}}]\n"
+        )
+    };
+    let workloads = read(&(pod("a", "w:1") + &pod("b", "w:1") + &pod("c", "w:2")));
+    let seen: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            let admits = |name: &&str| {
+                let host = Node::of_build(HostBuild::new("17763.1158".parse().unwrap()));
+                let host = Node {
+                    name: Some((*name).to_owned()),
+                    ..host
+                };
+                workload.template.scheduling.admits(&host)
+            };
+            let nodes: Vec<&str> = ["a", "b", "c", "d"].into_iter().filter(admits).collect();
+            (workload.id.to_string(), nodes.join(" "))
+        })
+        .collect();
+    let id = "DaemonSet default/logs".to_owned();
+    assert_eq!(seen, [(id.clone(), "a b".to_owned()), (id, "c".to_owned())]);
+}
+
+#[test]
+fn a_runtime_class_brings_its_selector_and_its_isolation() {
+    let class = "\
+kind: RuntimeClass
+metadata: {name: old}
+handler: runhcs-wcow-hypervisor-17763
+scheduling:
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}
+  tolerations: [{key: os, value: windows}]
+---
+kind: Pod
+metadata: {name: p}
+spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
+";
+    let workloads = read(class);
+    let template = &workloads[0].template;
+    assert_eq!(template.scheduling.selector.len(), 2);
+    assert_eq!(template.scheduling.tolerations.len(), 1);
+    assert_eq!(template.system(), System::Windows);
+    let isolation =
+        |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
+    assert_eq!(isolation(Runtime::Containerd), Isolation::HyperV);
+    assert_eq!(isolation(Runtime::Docker), Isolation::Process);
+}
+
+#[test]
+fn a_pod_that_contradicts_its_runtime_class_lands_nowhere() {
+    let with_build = |build: &str| {
+        let text = format!(
+            "kind: RuntimeClass\nmetadata: {{name: old}}\nhandler: runhcs-wcow-process\n\
+             scheduling: {{nodeSelector: {{node.kubernetes.io/windows-build: 10.0.17763}}}}\n---\n\
+             kind: Pod\nspec:\n  runtimeClassName: old\n  containers: [{{image: i}}]\n  \
+             nodeSelector: {{node.kubernetes.io/windows-build: {build}}}\n"
+        );
+        read(&text).remove(0).template.scheduling
+    };
+    let hosts = ["17763.1158", "20348.1"]
+        .map(|version| Node::of_build(HostBuild::new(version.parse().unwrap())));
+    let admitted = |build: &str| {
+        hosts
+            .iter()
+            .filter(|host| with_build(build).admits(host))
+            .count()
+    };
+    assert_eq!(admitted("10.0.17763"), 1);
+    assert_eq!(admitted("10.0.20348"), 0);
+}
+
+#[test]
+fn an_unknown_runtime_class_is_judged_by_its_name() {
+    let hyperv = |class: &str| {
+        let pod =
+            format!("kind: Pod\nspec: {{runtimeClassName: {class}, containers: [{{image: i}}]}}");
+        read(&pod)[0].template.hyperv
+    };
+    assert_eq!(hyperv("windows-hyperv"), Hyperv::OfContainerd);
+    assert_eq!(hyperv("windows-2019"), Hyperv::No);
+}
+
+#[test]
+fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
+    let workloads = read(
+        "kind: Pod\nmetadata: {annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}}\n\
+         spec: {containers: [{image: i}]}\n---\n\
+         kind: Pod\nmetadata: {name: hpc}\nspec:\n  securityContext: {windowsOptions: {hostProcess: true}}\n  \
+         containers: [{image: i}, {image: j, securityContext: {windowsOptions: {hostProcess: false}}}]\n",
+    );
+    let old = &workloads[0].template;
+    let isolation = |runtime| old.isolation(&old.containers[0], runtime, Isolation::Process);
+    assert_eq!(isolation(Runtime::Docker), Isolation::HyperV);
+    assert_eq!(isolation(Runtime::Containerd), Isolation::Process);
+    assert_eq!(old.system(), System::Windows);
+    let host = &workloads[1].template;
+    assert_eq!(host.system(), System::Windows);
+    let of = |index: usize| {
+        host.isolation(
+            &host.containers[index],
+            Runtime::Containerd,
+            Isolation::Process,
+        )
+    };
+    assert_eq!(of(0), Isolation::HostProcess);
+    assert_eq!(of(1), Isolation::Process);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    assert_eq!(
+        message("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}"),
+        "line 1: Pod p: invalid type: integer `7`, expected a string"
+    );
+    assert_eq!(
+        message("---\na: 1\n"),
+        "line 2: expected a Kubernetes object with a kind, found an object without one"
+    );
+    assert_eq!(
+        message("- a\n"),
+        "line 1: expected a Kubernetes object with a kind, found a list"
+    );
+    let malformed = message("kind: Pod\nspec: {a: [\n");
+    assert!(malformed.starts_with("line "), "{malformed}");
+    assert!(
+        malformed.ends_with("expected Kubernetes objects as YAML or JSON"),
+        "{malformed}"
+    );
+    let json = message("{\"kind\":\n \"Po");
+    assert!(json.starts_with("line 2, column "), "{json}");
+    let operator = message(
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [], affinity: {nodeAffinity: \
+         {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: \
+         [{matchExpressions: [{key: a, operator: Is}]}]}}}}",
+    );
+    assert!(operator.contains("unknown variant `Is`"), "{operator}");
+}
+
+#[test]
+fn text_that_repeats_itself_without_end_is_refused() {
+    let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+    for level in 1..12 {
+        let before = format!("*a{},", level - 1).repeat(9);
+        writeln!(text, "a{level}: &a{level} [{before}]").unwrap();
+    }
+    let started = std::time::Instant::now();
+    assert!(WorkloadList::default().read(&text, "bomb").is_err());
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn comments_are_no_matter_however_many_there_are() {
+    let comments = "# as AKS writes them\n".repeat(1000);
+    let inner = "        # and here\n".repeat(1000);
+    let text = DEPLOYMENT.replace(
+        "      containers:\n",
+        &format!("{inner}      containers:\n"),
+    );
+    assert_eq!(read(&format!("{comments}{text}{comments}")), {
+        let mut plain = read(DEPLOYMENT);
+        plain[0].origin.as_mut().unwrap().line = 1001;
+        plain
+    });
+}
+
+#[test]
+fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
+    let text = DEPLOYMENT.replace(
+        "image: repo/web:1.4",
+        "image: repo/old:1, image: repo/web:1.4",
+    );
+    let mut list = WorkloadList::default();
+    list.read(&text, "app.yaml").unwrap();
+    assert_eq!(list.warnings.len(), 1);
+    assert_eq!(
+        list.warnings[0],
+        "app.yaml: line 12: duplicate mapping key: image; the last one counts"
+    );
+    assert_eq!(list.into_workloads(), read(DEPLOYMENT));
+    // What is wrong besides is still wrong.
+    assert!(message(&format!("{text}  - [\n")).contains("expected Kubernetes objects"));
+}
+
+#[test]
+fn of_a_key_that_is_there_twice_in_json_the_last_counts_with_a_warning_too() {
+    let pod = |name: &str, image: &str| {
+        format!(
+            "{{\"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}},\n \"spec\": {{\"containers\": \
+             [{{\"name\": \"c\", {image}\"image\": \"repo/web:1.4\"}}]}}}}\n"
+        )
+    };
+    let plain = pod("p", "");
+    let twice = format!("{plain}{}", pod("q", "\"image\": \"repo/old:1\",\n"));
+    let mut list = WorkloadList::default();
+    list.read(&twice, "pods.json").unwrap();
+    assert_eq!(
+        list.warnings,
+        ["pods.json: line 5: duplicate mapping key: image; the last one counts"]
+    );
+    let images = found(&twice).0;
+    assert_eq!(images, [["repo/web:1.4"], ["repo/web:1.4"]]);
+    let mut list = WorkloadList::default();
+    list.read(&plain, "pods.json").unwrap();
+    assert_eq!(list.warnings, [""; 0]);
+    // What is wrong besides is still wrong.
+    assert!(message(&format!("{twice}{{")).contains("EOF"));
+}
+
+/// The images of each workload that is found, and what is skipped.
+fn found(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
+    let mut list = WorkloadList::default();
+    list.read(text, "app.yaml").unwrap();
+    let skipped = list.skipped.iter().map(ToString::to_string).collect();
+    let images = list.into_workloads().into_iter().map(|workload| {
+        let containers = workload.template.containers.into_iter();
+        containers.map(|container| container.image).collect()
+    });
+    (images.collect(), skipped)
+}
+
+#[test]
+fn pods_are_found_in_kinds_that_kubernetes_does_not_have() {
+    for (text, images) in [
+        (
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: x}\nspec:\n  \
+             replicatedJobs:\n  - name: a\n    template: {spec: {template: {spec: {containers: \
+             [{image: a}]}}}}\n  - name: b\n    template: {spec: {template: {spec: {containers: \
+             [{image: b}, {image: c}]}}}}\n",
+            vec![vec!["a"], vec!["b", "c"]],
+        ),
+        (
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {name: x}\nspec:\n  \
+             jobTargetRef: {template: {spec: {containers: [{image: a}]}}}\n",
+            vec![vec!["a"]],
+        ),
+        (
+            "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n  \
+             templates:\n  - {name: a, container: {image: a}}\n  - {name: b, script: {image: b}}\n  \
+             - {name: c, steps: [[{name: d, template: a}]]}\n",
+            vec![vec!["a"], vec!["b"]],
+        ),
+        (
+            "apiVersion: actions.summerwind.dev/v1alpha1\nkind: RunnerDeployment\nmetadata: \
+             {name: x}\nspec: {template: {spec: {repository: r, containers: [{name: runner, \
+             image: a}]}}}\n",
+            vec![vec!["a"]],
+        ),
+        (
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}\nspec:\n  \
+             tasks: [{template: {spec: {containers: [{image: a}]}}}, {template: {spec: \
+             {containers: [{image: a}]}}}]\n",
+            // The same twice is one.
+            vec![vec!["a"]],
+        ),
+    ] {
+        let images: Vec<Vec<String>> = images
+            .into_iter()
+            .map(|images| images.into_iter().map(str::to_owned).collect())
+            .collect();
+        assert_eq!(found(text), (images, Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn a_workflows_step_runs_where_the_workflow_does() {
+    let text = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n  \
+                nodeSelector: {kubernetes.io/os: windows}\n  templates:\n  \
+                - {name: a, container: {image: a}}\n  \
+                - {name: b, container: {image: b}, nodeSelector: {kubernetes.io/os: linux}}\n";
+    let systems: Vec<System> = read(text)
+        .iter()
+        .map(|workload| workload.template.system())
+        .collect();
+    assert_eq!(systems, [System::Windows, System::Other]);
+}
+
+#[test]
+fn what_makes_no_pods_is_skipped_and_said_where_its_kind_is_unknown() {
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web}\n\
+                       spec: {containers: none}\n";
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let list = "---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: web}}]\n";
+    assert_eq!(
+        found(&format!("{certificate}{service}{list}---\n{DEPLOYMENT}")),
+        (
+            vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
+            vec!["Certificate default/web (app.yaml, line 1)".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn a_workload_without_an_image_is_one_all_the_same() {
+    for (text, without_image) in [
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {}\n",
+            vec![],
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", vec![]),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: \
+             {containers: [{name: a, image: ''}, {name: b}, {name: c, image: c}]}}}\n",
+            vec!["a", "b"],
+        ),
+    ] {
+        let workloads = read(text);
+        assert_eq!(workloads.len(), 1, "{text}");
+        assert_eq!(workloads[0].template.without_image, without_image, "{text}");
+    }
+}

@@ -1,0 +1,217 @@
+//! YAML and JSON as kubectl reads them: several documents, and of a key that is there twice the last.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use serde_saphyr::DuplicateKeyPolicy;
+use wincimg_common::diagnose::Excerpt;
+
+use super::text::without_place;
+
+/// What a text holds.
+pub(super) struct Documents {
+    /// Each with the line where it begins, counted from 1.
+    pub(super) documents: Vec<(usize, Value)>,
+    /// What was read although it can hardly be meant.
+    pub(super) warning: Option<Malformed>,
+}
+
+/// What is wrong with a text, and where, counted from 1.
+#[derive(Debug)]
+pub struct Malformed {
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) problem: String,
+    pub(super) excerpt: Excerpt,
+}
+
+/// The documents of a text.
+pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    let read = |duplicate_keys| match (is_json, duplicate_keys) {
+        (true, DuplicateKeyPolicy::Error) => json_documents::<Once>(text),
+        (true, _) => json_documents::<Value>(text),
+        (false, _) => yaml_documents(text, duplicate_keys),
+    };
+    match read(DuplicateKeyPolicy::Error) {
+        Ok(documents) => Ok(Documents {
+            documents,
+            warning: None,
+        }),
+        Err(Problem {
+            malformed,
+            is_twice: false,
+        }) => Err(malformed),
+        Err(twice) => {
+            let last_wins = read(DuplicateKeyPolicy::LastWins);
+            Ok(Documents {
+                documents: last_wins.map_err(|problem| problem.malformed)?,
+                warning: Some(twice.malformed),
+            })
+        }
+    }
+}
+
+/// Why a text cannot be read, and whether that is only a key that is there twice.
+struct Problem {
+    malformed: Malformed,
+    is_twice: bool,
+}
+
+fn yaml_documents(
+    text: &str,
+    duplicate_keys: DuplicateKeyPolicy,
+) -> Result<Vec<(usize, Value)>, Problem> {
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        emit_comments: false,
+        duplicate_keys: duplicate_keys,
+        budget: serde_saphyr::budget! {
+            max_events: 50_000_000,
+            max_nodes: 50_000_000,
+            max_documents: 1_000_000,
+            max_total_scalar_bytes: 1 << 30,
+        },
+    };
+    let documents: Vec<serde_saphyr::Spanned<Value>> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+            let location = error.location();
+            let place = |of: fn(&serde_saphyr::Location) -> u64| {
+                location
+                    .as_ref()
+                    .and_then(|location| usize::try_from(of(location)).ok())
+                    .unwrap_or(1)
+            };
+            let said = error.to_string();
+            let said = without_place(first_line(&said));
+            let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
+            // What else the library says there is for those who write programs.
+            let problem = said.split_once(", set ").filter(|_| is_twice);
+            let line = place(serde_saphyr::Location::line);
+            let column = place(serde_saphyr::Location::column);
+            Problem {
+                malformed: Malformed {
+                    line,
+                    column,
+                    problem: problem.map_or(said, |(problem, _)| problem).to_owned(),
+                    excerpt: Excerpt::at_place(text, line, column),
+                },
+                is_twice,
+            }
+        })?;
+    Ok(documents
+        .into_iter()
+        .map(|document| {
+            let line = usize::try_from(document.referenced.line()).unwrap_or(1);
+            (line.max(1), document.value)
+        })
+        .collect())
+}
+
+/// One JSON document after the other, as `kubectl get … -o json` prints them when it is run twice.
+fn json_documents<D: DeserializeOwned + Into<Value>>(
+    text: &str,
+) -> Result<Vec<(usize, Value)>, Problem> {
+    let mut documents = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
+    loop {
+        let rest = text.get(stream.byte_offset()..).unwrap_or_default();
+        let start = text.len() - rest.trim_start().len();
+        let line = 1 + text[..start].matches('\n').count();
+        match stream.next() {
+            None => return Ok(documents),
+            Some(Ok(document)) => documents.push((line, document.into())),
+            Some(Err(error)) => {
+                let said = error.to_string();
+                let problem = without_place(&said);
+                return Err(Problem {
+                    is_twice: error.is_data() && problem.starts_with(TWICE),
+                    malformed: Malformed {
+                        line: error.line(),
+                        column: error.column(),
+                        problem: problem.to_owned(),
+                        excerpt: Excerpt::at_byte(text, error.line(), error.column()),
+                    },
+                });
+            }
+        }
+    }
+}
+
+/// What is said of a key that is there twice, in JSON as in YAML.
+const TWICE: &str = "duplicate mapping key: ";
+
+/// A value of JSON without a key that is there twice.
+struct Once(Value);
+
+impl From<Once> for Value {
+    fn from(once: Once) -> Self {
+        once.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OnceVisitor).map(Self)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Once(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(Error::custom(format_args!("{TWICE}{key}")));
+            }
+            let Once(value) = entries.next_value()?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim()
+}

@@ -1,0 +1,448 @@
+//! The line of a text where an error stands, with carets under its word.
+//!
+//! ```text
+//!   3 | base = nanoserver
+//!     |        ^^^^^^^^^^
+//! ```
+//!
+//! Libraries for this print files as they are; these lines were written by others. So controls and
+//! marks for the direction of text are escaped here before anything is measured, tabs and wide
+//! characters take the columns that they take on a terminal, and a long line is cut around the word.
+
+use std::fmt;
+use std::ops::Range;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::diagnose::line_and_column;
+use crate::foreign::Foreign;
+
+/// More columns than this are not shown of a line.
+const WIDEST: usize = 100;
+/// Of a word in a line that has to be cut, this much.
+const WIDEST_WORD: usize = 60;
+/// What a tab is shown as.
+const TAB: &str = "    ";
+const CUT: &str = "…";
+
+/// A line with a mark below one of its words, ready to be printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Counted from 1; what was typed has none.
+    number: Option<usize>,
+    line: String,
+    /// The columns before the mark.
+    indent: usize,
+    /// The columns of the mark.
+    width: usize,
+}
+
+impl Excerpt {
+    /// The line of a text at a byte offset, its word there marked.
+    pub fn at(text: &str, offset: usize) -> Self {
+        Self::of_span(text, offset..offset)
+    }
+
+    /// The line of a text where a span begins, marked as far as the span goes in it; an empty span
+    /// stands for its word.
+    pub fn of_span(text: &str, span: Range<usize>) -> Self {
+        let (number, _) = line_and_column(text, span.start);
+        let (start, line) = nth_line(text, number);
+        let inside = |offset: usize| floor(line, offset.saturating_sub(start));
+        let mut word = inside(span.start)..inside(span.end);
+        if word.is_empty() {
+            word = word_at(line, word.start);
+        }
+        let before = visible(&line[..word.start]);
+        let fits = visible(line).width() <= WIDEST;
+        let most = if fits { WIDEST } else { WIDEST_WORD };
+        let marked = cut_end(&visible(&line[word.clone()]), most);
+        let behind = visible(&line[word.end..]);
+        let room = WIDEST.saturating_sub(marked.width());
+        let kept_behind = behind.width().min(room / 3);
+        let before = cut_start(&before, room - kept_behind);
+        let behind = cut_end(&behind, room.saturating_sub(before.width()));
+        Self {
+            number: Some(number),
+            line: visible(&[before.as_str(), &marked, &behind].concat()),
+            indent: before.width(),
+            width: marked.width().max(1),
+        }
+    }
+
+    /// The line and the column, counted from 1 in characters, of a text.
+    pub fn at_place(text: &str, line: usize, column: usize) -> Self {
+        let (start, found) = nth_line(text, line);
+        let mut characters = found.char_indices().map(|(at, _)| at);
+        let offset = characters.nth(column.saturating_sub(1));
+        Self::at(text, start + offset.unwrap_or(found.len()))
+    }
+
+    /// The same in bytes, as parsers of JSON count columns.
+    pub fn at_byte(text: &str, line: usize, column: usize) -> Self {
+        let (start, found) = nth_line(text, line);
+        Self::at(text, start + json_offset(found, column.saturating_sub(1)))
+    }
+
+    /// A line of a file that may hold secrets: only its punctuation and these words are shown.
+    pub fn of_secrets(text: &str, line: usize, column: usize, known: &[&str]) -> Self {
+        let (_, found) = nth_line(text, line);
+        let offset = column.saturating_sub(1).min(found.len());
+        let word = word_at(found, floor(found, offset));
+        let hidden = hide_words(found, known);
+        let before = hide_words(&found[..word.start], known);
+        Self::of_line_at(line, &hidden, before.len())
+    }
+
+    /// What was typed on a command line, with a span of it marked.
+    pub fn of_argument(argument: &str, span: Range<usize>) -> Self {
+        Self {
+            number: None,
+            ..Self::of_span(argument, span)
+        }
+    }
+
+    /// A whole line with its number, the text in it marked.
+    pub fn of_line(number: usize, line: &str) -> Self {
+        let start = line.len() - line.trim_start().len();
+        Self {
+            number: Some(number),
+            ..Self::of_span(line, start..line.trim_end().len())
+        }
+    }
+
+    /// A line by itself, its word at a byte offset marked.
+    pub fn of_line_at(number: usize, line: &str, offset: usize) -> Self {
+        Self {
+            number: Some(number),
+            ..Self::at(line, offset)
+        }
+    }
+
+    /// The same, with the word marked that a message quotes, or its flag, where the line has it.
+    pub fn of_quoted(number: usize, line: &str, message: &str) -> Self {
+        let quoted = message.split('"').skip(1).step_by(2);
+        let flags = message
+            .split([' ', ':', ',', ';'])
+            .filter(|it| it.starts_with("--"));
+        let mut places = quoted
+            .chain(flags)
+            .filter(|word| !word.is_empty())
+            .filter_map(|word| Some((line.find(word)?, word.len())));
+        match places.next() {
+            Some((start, length)) => Self {
+                number: Some(number),
+                ..Self::of_span(line, start..start + length)
+            },
+            None => Self::of_line(number, line),
+        }
+    }
+
+    /// The same, with the words marked in which another line differs from it.
+    pub fn of_change(number: usize, line: &str, changed: &str) -> Self {
+        let start: usize = line
+            .chars()
+            .zip(changed.chars())
+            .take_while(|(a, b)| a == b)
+            .map(|(c, _)| c.len_utf8())
+            .sum();
+        let same_end: usize = line[start..]
+            .chars()
+            .rev()
+            .zip(changed[start..].chars().rev())
+            .take_while(|(a, b)| a == b)
+            .map(|(c, _)| c.len_utf8())
+            .sum();
+        let end = line.len() - same_end;
+        // Of a word that is changed in part, all is marked.
+        let start = word_at(line, start).start;
+        let end = match line[..end].chars().next_back() {
+            Some(last) if end > start => word_at(line, end - last.len_utf8()).end,
+            _ => end.max(start),
+        };
+        Self {
+            number: Some(number),
+            ..Self::of_span(line, start..end)
+        }
+    }
+
+    /// The lines to print, in colour where that is welcome.
+    pub fn shown(&self, colour: bool) -> String {
+        let paint = |code: &str, text: &str| {
+            if colour {
+                format!("\x1b[{code}m{text}\x1b[0m")
+            } else {
+                text.to_owned()
+            }
+        };
+        let indent = " ".repeat(self.indent);
+        let mark = paint("1;31", &"^".repeat(self.width));
+        let Some(number) = self.number else {
+            return format!("  {}\n  {indent}{mark}", self.line);
+        };
+        let gap = " ".repeat(number.to_string().len());
+        let first = paint("34", &format!("{number} |"));
+        let second = paint("34", &format!("{gap} |"));
+        let line = [&first, " ", &self.line].concat();
+        format!("  {}\n  {second} {indent}{mark}", line.trim_end())
+    }
+}
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown(false))
+    }
+}
+
+/// The offset and the text of a line, counted from 1; behind the last one there is an empty one.
+fn nth_line(text: &str, number: usize) -> (usize, &str) {
+    let mut start = 0;
+    for _ in 1..number {
+        match text[start..].find('\n') {
+            Some(end) => start += end + 1,
+            None => return (text.len(), ""),
+        }
+    }
+    (start, text[start..].lines().next().unwrap_or_default())
+}
+
+/// Where a parser of JSON stopped, or the end of the value that it stopped behind.
+pub fn json_offset(line: &str, offset: usize) -> usize {
+    let offset = floor(line, offset);
+    let is_behind = line[offset..].starts_with([',', ']', '}']);
+    let before = line[..offset].chars().next_back();
+    match before.filter(|c| is_behind && (c.is_alphanumeric() || *c == '"')) {
+        Some(last) => offset - last.len_utf8(),
+        None => offset,
+    }
+}
+
+/// The character boundary at or before an offset.
+fn floor(line: &str, offset: usize) -> usize {
+    let mut offset = offset.min(line.len());
+    while !line.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+/// The word of a line that has this byte: a text with its quotes, or letters and what joins them.
+fn word_at(line: &str, at: usize) -> Range<usize> {
+    let Some(here) = line[at..].chars().next() else {
+        return at..at;
+    };
+    let end = at + here.len_utf8();
+    if matches!(here, '"' | '\'') {
+        let opens = line[..at].matches(here).count() % 2 == 0;
+        return if opens {
+            let length = line[end..].find(here);
+            at..length.map_or(end, |length| end + length + 1)
+        } else {
+            line[..at].rfind(here).unwrap_or(at)..end
+        };
+    }
+    let joins = |c: char| c.is_alphanumeric() || "_-./\\".contains(c);
+    if !joins(here) {
+        return at..end;
+    }
+    let start = line[..at].rfind(|c| !joins(c));
+    let start = start.map_or(0, |at| {
+        at + line[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let length = line[end..].find(|c| !joins(c));
+    start..length.map_or(line.len(), |length| end + length)
+}
+
+fn visible(text: &str) -> String {
+    Foreign(text.replace('\t', TAB)).to_string()
+}
+
+fn width_of(c: char) -> usize {
+    c.width().unwrap_or_default()
+}
+
+/// The beginning of a text that fits in so many columns.
+fn cut_end(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let fits = text.chars().take_while(|c| {
+        let width = width_of(*c);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    });
+    fits.chain(CUT.chars()).collect()
+}
+
+/// The end of a text that fits in so many columns.
+fn cut_start(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let mut start = text.len();
+    for (at, c) in text.char_indices().rev() {
+        let width = width_of(c);
+        if width > left {
+            break;
+        }
+        left -= width;
+        start = at;
+    }
+    [CUT, &text[start..]].concat()
+}
+
+/// A text with every word that is not known as `…`.
+fn hide_words(text: &str, known: &[&str]) -> String {
+    let is_structure = |c: char| c.is_whitespace() || "{}[]:,\"".contains(c);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if is_structure(first) {
+            shown.push(first);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        let end = rest.find(is_structure).unwrap_or(rest.len());
+        let word = &rest[..end];
+        shown += if known.contains(&word) { word } else { CUT };
+        rest = &rest[end..];
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str, offset: usize) -> String {
+        Excerpt::at(text, offset).to_string()
+    }
+
+    #[test]
+    fn a_word_is_marked_from_its_first_to_its_last_column() {
+        let text = "a = 1\n\tç = two\n";
+        assert_eq!(at(text, 12), "  2 |     ç = two\n    |         ^^^");
+        assert_eq!(at(text, 99), "  3 |\n    | ^");
+        assert_eq!(at("漢字 = true", 9), "  1 | 漢字 = true\n    |        ^^^^");
+        let number = Excerpt::at_byte("{\"a\": 7}", 1, 8).to_string();
+        assert_eq!(number, "  1 | {\"a\": 7}\n    |       ^");
+        let quoted = "{\"a\": \"b c\"}";
+        let marked = "  1 | {\"a\": \"b c\"}\n    |       ^^^^^";
+        assert_eq!(at(quoted, 6), marked, "its beginning");
+        assert_eq!(at(quoted, 10), marked, "its end");
+        let typed = Excerpt::of_argument("--set prot=…", 6..10);
+        assert_eq!(typed.to_string(), "  --set prot=…\n        ^^^^");
+    }
+
+    #[test]
+    fn places_are_counted_as_parsers_count_them() {
+        let text = "é: [\nö: x\n";
+        let shown = "  2 | ö: x\n    |    ^";
+        assert_eq!(Excerpt::at_place(text, 2, 4).to_string(), shown);
+        assert_eq!(Excerpt::at_byte(text, 2, 5).to_string(), shown);
+        assert_eq!(Excerpt::at_place("", 7, 7).to_string(), "  1 |\n    | ^");
+    }
+
+    #[test]
+    fn what_moves_the_cursor_is_escaped_before_the_mark_is_placed() {
+        let shown = at("\x1b[2J\u{202e} oops", 8);
+        assert_eq!(
+            shown,
+            "  1 | \\u{1b}[2J\\u{202e} oops\n    |                   ^^^^"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_word() {
+        let line = format!("{} wrong {}", "a ".repeat(200), "b ".repeat(200));
+        let excerpt = Excerpt::of_span(&line, 401..406);
+        let shown = excerpt.to_string();
+        let (first, second) = shown.split_once('\n').unwrap_or_default();
+        let (start, end) = (second.find('^').unwrap_or_default(), second.len());
+        let marked: String = first.chars().skip(start).take(end - start).collect();
+        assert_eq!(marked, "wrong", "{shown}");
+        assert!(first.contains("| …") && first.ends_with('…'), "{shown}");
+    }
+
+    #[test]
+    fn a_change_is_marked_by_whole_words() {
+        let marked = |line, changed| {
+            let excerpt = Excerpt::of_change(7, line, changed);
+            line[excerpt.indent..excerpt.indent + excerpt.width].to_owned()
+        };
+        for (line, changed, expected) in [
+            ("add /t REG_SZ /d 5", "add /t REG_DWORD /d 5", "REG_SZ"),
+            ("RUN a \"b c\" d", "RUN a 'b c' d", "\"b c\""),
+            ("one two three", "one four three", "two"),
+            ("FROM a:ltsc2019", "FROM a:10.0.17763.973", "ltsc2019"),
+        ] {
+            assert_eq!(marked(line, changed), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_message_quotes_is_marked_and_else_the_line() {
+        let shown = |message| Excerpt::of_quoted(3, "COPY --form=x a b", message).to_string();
+        assert_eq!(
+            shown("unknown flag \"--form\""),
+            "  3 | COPY --form=x a b\n    |      ^^^^^^"
+        );
+        assert_eq!(shown("no flag --form: x"), shown("no \"--form\""));
+        assert_eq!(
+            shown("it needs \"more\""),
+            "  3 | COPY --form=x a b\n    | ^^^^^^^^^^^^^^^^^"
+        );
+    }
+
+    #[test]
+    fn a_line_that_fits_is_shown_whole() {
+        let line = "x".repeat(WIDEST);
+        let shown = Excerpt::of_line(1, &line).to_string();
+        assert_eq!(shown, format!("  1 | {line}\n    | {}", "^".repeat(WIDEST)));
+    }
+
+    #[test]
+    fn nothing_of_a_secret_is_shown() {
+        let text = "{\"auths\": {\"repo.lan\": {\"auth\": SECRET=, \"password\": \"S:E\"}}}";
+        let shown = Excerpt::of_secrets(text, 1, 33, &["auths", "auth"]).to_string();
+        assert_eq!(
+            shown,
+            "  1 | {\"auths\": {\"…\": {\"auth\": …, \"…\": \"…:…\"}}}\n    |                          ^"
+        );
+    }
+
+    #[test]
+    fn colours_are_around_the_number_and_the_mark_alone() {
+        let shown = Excerpt::at("a = b", 4).shown(true);
+        assert_eq!(
+            shown,
+            "  \x1b[34m1 |\x1b[0m a = b\n  \x1b[34m  |\x1b[0m     \x1b[1;31m^\x1b[0m"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_place_of_every_text_has_two_harmless_lines(
+            text in "[\\PC\\p{Cc}\u{202e}\"'#\n\t]{0,300}",
+            start in 0usize..400,
+            length in 0usize..200,
+        ) {
+            for excerpt in [
+                Excerpt::of_span(&text, start..start + length),
+                Excerpt::at_place(&text, start / 20, length),
+                Excerpt::at_byte(&text, start / 20, length),
+                Excerpt::of_secrets(&text, start / 20, length, &["a"]),
+            ] {
+                let shown = excerpt.to_string();
+                prop_assert_eq!(shown.lines().count(), 2);
+                prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
+                prop_assert!(excerpt.indent + excerpt.width <= 2 * WIDEST, "{}", shown);
+            }
+        }
+    }
+}

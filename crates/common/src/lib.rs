@@ -1,0 +1,18 @@
+//! What every other crate of wincimg rests on, and what knows nothing of containers or Windows.
+//!
+//! ```
+//! use wincimg_common::digest::sha256;
+//! use wincimg_common::foreign::Foreign;
+//!
+//! assert!(sha256(b"").to_string().starts_with("sha256:e3b0c442"));
+//! // What a stranger wrote reaches a terminal without its control characters.
+//! println!("{}", Foreign("a label with \u{1b}[31mcolour"));
+//! ```
+
+pub mod diagnose;
+pub mod digest;
+pub mod excerpt;
+pub mod files;
+pub mod foreign;
+pub mod progress;
+pub mod x509;

@@ -1,0 +1,116 @@
+//! X.509 certificates: what one says of itself.
+
+mod der;
+#[cfg(any(test, feature = "testing"))]
+pub mod sample;
+
+use std::fmt;
+
+use jiff::civil::DateTime;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use sha1::{Digest, Sha1};
+
+/// An X.509 certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    der: Vec<u8>,
+    subject: String,
+    is_self_issued: bool,
+    not_before: DateTime,
+    not_after: DateTime,
+    signs_others: bool,
+}
+
+/// Bytes that are not an X.509 certificate in DER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is not an X.509 certificate: its {part} cannot be read")]
+pub struct CertificateError {
+    part: &'static str,
+}
+
+impl Certificate {
+    /// Reads a certificate in DER; nothing may follow it.
+    pub fn parse(der: impl Into<Vec<u8>>) -> Result<Self, CertificateError> {
+        let der = der.into();
+        let read = der::read(&der).map_err(|part| CertificateError { part })?;
+        Ok(Self {
+            subject: read.subject,
+            is_self_issued: read.is_self_issued,
+            not_before: read.not_before,
+            not_after: read.not_after,
+            signs_others: read.signs_others,
+            der,
+        })
+    }
+
+    /// Reads the certificates of a message of signed data, PKCS #7 in DER; none where the bytes are
+    /// something else.
+    pub fn in_message(der: &[u8]) -> Option<Result<Vec<Self>, CertificateError>> {
+        let found = der::in_message(der)?;
+        Some(found.into_iter().map(Self::parse).collect())
+    }
+
+    /// Its bytes.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// Whose it is, such as `CN=Corp Root, O=Corp`.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Its first second, in UTC.
+    pub fn not_before(&self) -> DateTime {
+        self.not_before
+    }
+
+    /// Its last second, in UTC.
+    pub fn not_after(&self) -> DateTime {
+        self.not_after
+    }
+
+    /// Whether it is a CA's. One of version 1 cannot say, and is taken for one.
+    pub fn signs_others(&self) -> bool {
+        self.signs_others
+    }
+
+    /// Whether its subject issued it, as a root does.
+    pub fn is_self_issued(&self) -> bool {
+        self.is_self_issued
+    }
+
+    /// The SHA-1 of its bytes, as Windows shows it and names it by.
+    pub fn thumbprint(&self) -> String {
+        hex::encode_upper(self.sha1())
+    }
+
+    /// The SHA-1 of its bytes.
+    pub fn sha1(&self) -> [u8; 20] {
+        Sha1::digest(&self.der).into()
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.subject.as_str() {
+            "" => f.write_str(&self.thumbprint()),
+            subject => f.write_str(subject),
+        }
+    }
+}
+
+/// What a person asks of it; its SHA-1 names the bytes.
+impl Serialize for Certificate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Certificate", 4)?;
+        fields.serialize_field("subject", &self.subject)?;
+        fields.serialize_field("sha1", &self.thumbprint())?;
+        fields.serialize_field("not_before", &format!("{}Z", self.not_before))?;
+        fields.serialize_field("not_after", &format!("{}Z", self.not_after))?;
+        fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

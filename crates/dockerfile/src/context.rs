@@ -1,0 +1,139 @@
+//! What has to be beside a Dockerfile: the plan's files, under the rules that layers have, too.
+
+use std::path::Path;
+
+use serde::Serialize;
+use wincimg_layer::{Content, Layer, LayerError, LinkTo, Source};
+use wincimg_recipe::{Plan, add_files};
+
+use super::words::{self, Unwritable};
+
+/// The folder of the context that is laid out like the drive.
+pub(super) const DRIVE: &str = "files";
+
+/// One file or folder of a build context. Nothing of it is read yet.
+#[derive(Debug, Clone)]
+pub struct ContextEntry {
+    /// Where it is in the context; folders come before what is in them.
+    pub path: String,
+    /// What it is.
+    pub content: ContextContent,
+}
+
+/// What an entry of a build context is.
+#[derive(Debug, Clone)]
+pub enum ContextContent {
+    /// A folder.
+    Folder,
+    /// A file, and where its bytes are.
+    File(Source),
+    /// A symbolic link to something in the context, with a relative target.
+    Link {
+        /// Where it leads, with `/` between names.
+        target: String,
+        /// What is there.
+        to: LinkTo,
+    },
+}
+
+/// An entry in a list for people and programs.
+#[derive(Debug, Serialize)]
+pub struct ContextSummary<'a> {
+    path: &'a str,
+    kind: &'static str,
+    /// The file on disk that it is a copy of, if it is one.
+    source: Option<&'a Path>,
+}
+
+impl ContextEntry {
+    /// A file that was made here.
+    pub(super) fn made(path: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self {
+            path: path.into(),
+            content: ContextContent::File(bytes.into()),
+        }
+    }
+
+    /// What it is and where it comes from.
+    pub fn summary(&self) -> ContextSummary<'_> {
+        let (kind, source) = match &self.content {
+            ContextContent::Folder => ("folder", None),
+            ContextContent::File(Source::Path(path)) => ("file", Some(&**path)),
+            ContextContent::File(
+                Source::Bytes(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. },
+            ) => ("file", None),
+            ContextContent::Link { .. } => ("link", None),
+        };
+        ContextSummary {
+            path: &self.path,
+            kind,
+            source,
+        }
+    }
+}
+
+/// A link to a folder. In a context it would arrive as a link to a file: the daemon makes links in
+/// their order, and Go's `os.Symlink` asks what the target is, which is not there yet.
+#[derive(Debug)]
+pub(super) struct FolderLink {
+    /// Where it is in the image.
+    pub(super) path: String,
+    /// Where it leads, from its own folder.
+    pub(super) target: String,
+}
+
+/// Takes the links to folders out of a context: they have to be made after everything is copied.
+pub(super) fn take_folder_links(
+    context: &mut Vec<ContextEntry>,
+) -> Result<Vec<FolderLink>, Unwritable> {
+    let mut links = Vec::new();
+    let mut kept = Vec::with_capacity(context.len());
+    for entry in context.drain(..) {
+        match &entry.content {
+            ContextContent::Link {
+                target,
+                to: LinkTo::Directory,
+            } => {
+                let inside = entry.path.strip_prefix(DRIVE).unwrap_or(&entry.path);
+                links.push(FolderLink {
+                    path: words::cmd_path(&format!("C:{inside}"))?,
+                    target: words::cmd_path(target)?,
+                });
+            }
+            _ => kept.push(entry),
+        }
+    }
+    *context = kept;
+    Ok(links)
+}
+
+/// The plan's files in the context.
+pub(super) fn files(plan: &Plan) -> Result<Vec<ContextEntry>, LayerError> {
+    let mut layer = Layer::new(0);
+    add_files(&mut layer, &plan.files)?;
+    let entries = layer.drive()?;
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let drive = ContextEntry {
+        path: DRIVE.to_owned(),
+        content: ContextContent::Folder,
+    };
+    let inside = entries.into_iter().filter_map(|(path, content)| {
+        let content = match content {
+            Content::Directory => ContextContent::Folder,
+            Content::File(source) => ContextContent::File(source.clone()),
+            Content::Symlink { target, to } => ContextContent::Link {
+                target: target.clone(),
+                to: *to,
+            },
+            // No plan deletes files.
+            Content::Deletion => return None,
+        };
+        Some(ContextEntry {
+            path: format!("{DRIVE}/{path}"),
+            content,
+        })
+    });
+    Ok(std::iter::once(drive).chain(inside).collect())
+}

@@ -1,0 +1,353 @@
+//! Files of a layer as entries of a recipe: whole folders where one says the same.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use wincimg_layer::{Content, Layer, OnDisk};
+use wincimg_recipe::{
+    FileSource, PlannedContent, PlannedEntry, PlannedFile, add_files, utf16_with_mark,
+};
+use wincimg_windows::path::{ImagePath, fold};
+
+use super::toml::{quoted, text};
+use super::{Reason, Unsayable};
+
+/// The longest file that is written into a recipe as bytes.
+const LONGEST: usize = 64 << 10;
+
+/// The folder that a recipe is going to be in.
+pub(super) struct Place {
+    folder: PathBuf,
+    /// Folders that files come from, as they really are.
+    tops: HashMap<Arc<Path>, PathBuf>,
+}
+
+/// A folder on disk that goes into the image as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Whole {
+    /// Its names below the recipe's folder.
+    from: Vec<String>,
+    /// Where it goes.
+    to: Vec<String>,
+}
+
+impl Place {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            folder: real(folder),
+            tops: HashMap::new(),
+        }
+    }
+
+    /// The names of a file below the recipe's folder; none where it is not there.
+    fn names(&mut self, file: &OnDisk) -> Option<Vec<String>> {
+        let top = self.tops.entry(Arc::clone(&file.top));
+        let top = top.or_insert_with(|| real(&file.top));
+        let inside = match file.inside() {
+            inside if inside.is_empty() => top.clone(),
+            inside => top.join(inside),
+        };
+        let names = inside.strip_prefix(&self.folder).ok()?.iter();
+        names
+            .map(|name| name.to_str().map(str::to_owned))
+            .collect::<Option<_>>()
+    }
+
+    /// What a recipe there takes for a folder, by folded paths.
+    fn content(&self, whole: &Whole) -> Option<BTreeMap<String, Content>> {
+        let mut path = self.folder.clone();
+        path.extend(&whole.from);
+        let mut layer = Layer::new(0);
+        let file = PlannedFile {
+            source: FileSource::Folder(OnDisk {
+                top: self.folder.as_path().into(),
+                path: path.into(),
+            }),
+            target: image_path(&whole.to)?,
+            unpack: None,
+        };
+        add_files(&mut layer, &[file]).ok()?;
+        Some(by_path(&layer))
+    }
+}
+
+/// A folder as it really is, where it is there.
+fn real(folder: &Path) -> PathBuf {
+    let folder = match folder.as_os_str() {
+        empty if empty.is_empty() => Path::new("."),
+        _ => folder,
+    };
+    fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+fn image_path(names: &[String]) -> Option<ImagePath> {
+    format!("C:/{}", names.join("/")).parse().ok()
+}
+
+fn by_path(layer: &Layer) -> BTreeMap<String, Content> {
+    let drive = layer.drive().unwrap_or_default().into_iter();
+    drive
+        .map(|(path, content)| (fold(&path), content.clone()))
+        .collect()
+}
+
+fn key(path: &ImagePath) -> String {
+    fold(&path.components().join("/"))
+}
+
+/// The keys of a layer's own table: folders that are made, and what is deleted.
+pub(super) struct Own {
+    pub(super) folders: Vec<String>,
+    pub(super) deletes: Vec<String>,
+}
+
+/// Writes the files of a layer as entries for it, and says what its own table has.
+pub(super) fn write(
+    entries: &[PlannedEntry],
+    place: &mut Place,
+    layer: &str,
+    out: &mut String,
+) -> Result<Own, Unsayable> {
+    let mut on_disk: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
+            &entry.content
+        {
+            let names = place.names(file);
+            let names = names.ok_or_else(|| Box::new(outside(file, &place.folder)))?;
+            on_disk.insert(key(&entry.path), names);
+        }
+    }
+    let wholes = wholes(entries, &on_disk, place);
+    let mut covered = BTreeSet::new();
+    for (whole, content) in &wholes {
+        covered.extend(content.keys().cloned());
+        let from = match whole.from.join("/") {
+            empty if empty.is_empty() => ".".to_owned(),
+            path => path,
+        };
+        let to = format!(r"C:\{}", whole.to.join(r"\"));
+        file_entry(layer, &format!("from = {}", text(&from)), &to, out);
+    }
+    let there: BTreeSet<String> = entries
+        .iter()
+        .filter(|entry| entry.content != PlannedContent::Deleted)
+        .map(|entry| key(&entry.path))
+        .collect();
+    let mut own = Own {
+        folders: Vec::new(),
+        deletes: Vec::new(),
+    };
+    for entry in entries {
+        let at = key(&entry.path);
+        let to = entry.path.to_string();
+        if covered.contains(&at) {
+            continue;
+        }
+        let source = match &entry.content {
+            PlannedContent::Deleted => {
+                own.deletes.push(to);
+                continue;
+            }
+            PlannedContent::Folder => {
+                // It is there by itself where something lies in it.
+                let below = format!("{at}\0");
+                let next = there.range(below.clone()..).next();
+                if !next.is_some_and(|next| next.starts_with(&below)) {
+                    own.folders.push(to);
+                }
+                continue;
+            }
+            PlannedContent::Link { target, .. } => {
+                let why =
+                    format!("{to} is a symbolic link to {target}, which recipes have no word for");
+                let help = "put the folder with the link beside the recipe, and COPY that";
+                return Err(Reason::new(why, help).into());
+            }
+            PlannedContent::File(FileSource::Disk(_) | FileSource::Folder(_)) => {
+                let names = on_disk.get(&at).map(|names| names.join("/"));
+                format!("from = {}", text(&names.unwrap_or_default()))
+            }
+            PlannedContent::File(FileSource::Text(value)) => format!("content = {}", text(value)),
+            PlannedContent::File(FileSource::Bytes(bytes)) => bytes_of(&to, bytes)?,
+            PlannedContent::File(FileSource::Embedded(program)) => {
+                format!("embedded = {:?}", program.name())
+            }
+            PlannedContent::File(FileSource::Download(download)) => {
+                let url = format!("url = {}", text(&download.url));
+                let digest = download.digest.as_ref().map(ToString::to_string);
+                match digest
+                    .as_deref()
+                    .and_then(|digest| digest.strip_prefix("sha256:"))
+                {
+                    Some(hash) => format!("{url}\nsha256 = {hash:?}"),
+                    None => url,
+                }
+            }
+            PlannedContent::File(FileSource::Member(member)) => {
+                let why = format!("{to} is {member}, which a layer of a recipe has no word for");
+                let help = "unpack the archive beside the Dockerfile, and COPY the folder";
+                return Err(Reason::new(why, help).into());
+            }
+            PlannedContent::File(FileSource::Brought(brought)) => {
+                let why = format!("{to} is {}, which recipes have no word for", brought.from);
+                let help = "put the file beside the Dockerfile, and COPY it";
+                return Err(Reason::new(why, help).into());
+            }
+        };
+        file_entry(layer, &source, &to, out);
+    }
+    Ok(own)
+}
+
+fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {
+    let _ = writeln!(out, "\n[[files]]\nlayer = {}\n{source}", quoted(layer));
+    let _ = writeln!(out, "to = {}", text(to));
+}
+
+fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, Unsayable> {
+    let units: Vec<u16> = bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
+    if let Some(value) = String::from_utf16(&units).ok().as_deref() {
+        let value = value.strip_prefix('\u{FEFF}').unwrap_or_default();
+        if utf16_with_mark(value) == bytes {
+            return Ok(format!("encoding = \"utf-16\"\ncontent = {}", text(value)));
+        }
+    }
+    if bytes.len() > LONGEST {
+        let why = format!("{to} is not a text file ({} bytes)", bytes.len());
+        let help = "put the file beside the Dockerfile, and COPY it";
+        return Err(Reason::new(why, help).into());
+    }
+    let mut lines = String::new();
+    for line in BASE64_STANDARD.encode(bytes).as_bytes().chunks(76) {
+        lines += &String::from_utf8_lossy(line);
+        lines.push('\n');
+    }
+    Ok(format!("base64 = {}", quoted(&lines)))
+}
+
+/// The folders that stand for many files: the topmost ones in which nothing differs.
+fn wholes(
+    entries: &[PlannedEntry],
+    on_disk: &BTreeMap<String, Vec<String>>,
+    place: &Place,
+) -> Vec<(Whole, BTreeMap<String, Content>)> {
+    let mut asked = BTreeSet::new();
+    for entry in entries {
+        let Some(from) = on_disk.get(&key(&entry.path)) else {
+            continue;
+        };
+        let to = entry.path.components();
+        let alike = std::iter::zip(from.iter().rev(), to.iter().rev());
+        let count = alike.take_while(|(one, other)| one == other).count();
+        if count > 0 {
+            asked.insert(Whole {
+                from: from[..from.len() - count].to_vec(),
+                to: to[..to.len() - count].to_vec(),
+            });
+        }
+    }
+    let own: BTreeMap<String, (&PlannedContent, Option<&Vec<String>>)> = entries
+        .iter()
+        .map(|entry| {
+            let key = key(&entry.path);
+            let names = on_disk.get(&key);
+            (key, (&entry.content, names))
+        })
+        .collect();
+    let mut found: Vec<(Whole, BTreeMap<String, Content>)> = Vec::new();
+    let mut pending: Vec<Whole> = asked.into_iter().rev().collect();
+    while let Some(whole) = pending.pop() {
+        let is_known = found.iter().any(|(above, _)| {
+            let from = whole.from.strip_prefix(above.from.as_slice());
+            from.is_some() && from == whole.to.strip_prefix(above.to.as_slice())
+        });
+        if is_known {
+            continue;
+        }
+        let Some(content) = place.content(&whole) else {
+            continue;
+        };
+        let count = content
+            .values()
+            .filter(|content| matches!(content, Content::File(_)))
+            .count();
+        let is_same = content.iter().all(|(path, content)| {
+            let Some((own, names)) = own.get(path) else {
+                // On the way to what the folder becomes.
+                return matches!(content, Content::Directory)
+                    && is_above(path, &fold(&whole.to.join("/")));
+            };
+            is_alike(content, own, *names, &place.folder)
+        });
+        // A single file is more likely to be meant by its name.
+        if is_same && count > 1 {
+            found.push((whole, content));
+            continue;
+        }
+        // Something differs: perhaps in one of its folders alone.
+        let mut inside = BTreeSet::new();
+        for (path, names) in on_disk {
+            let is_here = names.starts_with(&whole.from) && names.len() > whole.from.len() + 1;
+            let depth = path.matches('\0').count() + usize::from(!path.is_empty());
+            if is_here && depth + whole.from.len() == names.len() + whole.to.len() {
+                let name = names[whole.from.len()].clone();
+                inside.insert(Whole {
+                    from: [whole.from.clone(), vec![name.clone()]].concat(),
+                    to: [whole.to.clone(), vec![name]].concat(),
+                });
+            }
+        }
+        pending.extend(inside);
+    }
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    found
+}
+
+/// Whether a folder is on the way to another, or the same.
+fn is_above(path: &str, other: &str) -> bool {
+    path == other || other.starts_with(&format!("{path}\0"))
+}
+
+fn is_alike(
+    content: &Content,
+    own: &PlannedContent,
+    names: Option<&Vec<String>>,
+    folder: &Path,
+) -> bool {
+    match (content, own) {
+        (Content::Directory, PlannedContent::Folder) => true,
+        (Content::File(wincimg_layer::Source::Path(path)), PlannedContent::File(_)) => names
+            .is_some_and(|names| {
+                let mut there = folder.to_owned();
+                there.extend(names);
+                there == **path
+            }),
+        (
+            Content::Symlink { target, to },
+            PlannedContent::Link {
+                target: own,
+                to_folder,
+            },
+        ) => target == own && (*to == wincimg_layer::LinkTo::Directory) == *to_folder,
+        _ => false,
+    }
+}
+
+fn outside(file: &OnDisk, folder: &Path) -> Reason {
+    let why = format!(
+        "{} is outside of the recipe's folder, {}",
+        file.path.display(),
+        folder.display()
+    );
+    let help = "write the recipe into a folder above both: --output DIR/recipe.toml";
+    Reason::new(why, help)
+}

@@ -1,0 +1,505 @@
+//! The recipe that a Dockerfile comes to.
+//!
+//! The recipe is written from what the Dockerfile's instructions come to, not from their words, and
+//! is then read again: where it would not make the same image, it is not handed out.
+
+mod files;
+mod registry;
+mod settings;
+mod toml;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_inspect::bases::{BaseRegistry, Choice, NAMES, NamedBase};
+use wincimg_layer::{Content, Download, Layer, Source};
+use wincimg_oci::document::ContainerConfig;
+use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_recipe::{
+    HEALTH_TIMES, Instructions, Plan, PlannedLayer, PlannedStep, Recipe, Settings, add_entries,
+};
+use wincimg_registry::hive::{FileTime, layer_hives};
+use wincimg_windows::inside::Inside;
+
+use self::files::Place;
+use self::toml::{key, list, quoted, text};
+use super::stages::StageError;
+
+/// A Dockerfile that was planned for a host, and the recipe that is wanted of it.
+pub struct Conversion<'a> {
+    /// What the recipe is to be called.
+    pub name: &'a str,
+    /// What the Dockerfile comes to.
+    pub plan: &'a Plan,
+    /// What is inside its base, as far as that is known.
+    pub inside: &'a dyn Inside,
+    /// Whether it was looked into the base for it.
+    pub looked: bool,
+    /// The Dockerfile, as results call it.
+    pub dockerfile: &'a Path,
+    /// Its base, as it names it.
+    pub base: &'a str,
+    /// Where bases come from.
+    pub base_registry: &'a BaseRegistry,
+    /// The folder that the recipe is going to be in.
+    pub folder: &'a Path,
+}
+
+/// What stands in the way of a recipe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Obstacle {
+    /// The Dockerfile.
+    pub file: String,
+    /// Its line, counted from 1; none where it is about the whole file.
+    pub line: Option<usize>,
+    /// The instruction.
+    pub command: String,
+    /// Why it is in the way.
+    pub why: String,
+    /// What helps.
+    pub help: Option<String>,
+}
+
+/// Why something cannot be said in a recipe.
+#[derive(Debug)]
+struct Reason {
+    why: String,
+    help: Option<String>,
+}
+
+/// The same, boxed by its owner.
+type Unsayable = Box<Reason>;
+
+impl Reason {
+    fn new(why: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            help: Some(help.into()),
+        }
+    }
+}
+
+/// The lines that keep a Dockerfile from coming to an image without Windows.
+pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<Obstacle> {
+    error
+        .lines()
+        .map(|error| match error {
+            StageError::Line {
+                file,
+                line,
+                problem,
+                text,
+                ..
+            } => Obstacle {
+                file: file.to_string(),
+                line: Some(*line),
+                command: text.to_string(),
+                why: problem.to_string(),
+                help: error.hint(),
+            },
+            other => Obstacle {
+                file: dockerfile.display().to_string(),
+                line: None,
+                command: String::new(),
+                why: in_one_line(other),
+                help: other.hint(),
+            },
+        })
+        .collect()
+}
+
+impl Conversion<'_> {
+    /// The recipe's text, or what stands in its way.
+    pub fn recipe(&self) -> Result<String, Vec<Obstacle>> {
+        let Some(instructions) = &self.plan.instructions else {
+            return Ok(String::new());
+        };
+        let text = self.write(instructions)?;
+        self.compare(&text, instructions)
+            .map_err(|obstacle| vec![obstacle])?;
+        Ok(text)
+    }
+
+    fn obstacle(&self, step: Option<&PlannedStep>, reason: Reason) -> Obstacle {
+        Obstacle {
+            file: self.dockerfile.display().to_string(),
+            line: step.and_then(|step| step.line),
+            command: step.map_or_else(String::new, |step| step.created_by.clone()),
+            why: reason.why,
+            help: reason.help,
+        }
+    }
+
+    fn write(&self, instructions: &Instructions) -> Result<String, Vec<Obstacle>> {
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "# The same image as {} makes. Paths are relative to the folder of this file.",
+            self.dockerfile.display()
+        );
+        let _ = writeln!(out, "name = {}", text(self.name));
+        out += &base_key(self.base_registry, self.base);
+        if self.looked {
+            out.push_str(
+                "# The Dockerfile's lines depend on what the base has.\nlook_inside = true\n",
+            );
+        }
+        self.container(instructions, &mut out);
+        let mut obstacles = Vec::new();
+        let mut place = Place::new(self.folder);
+        let mut names = BTreeSet::new();
+        for step in &instructions.steps {
+            let name = name_of(step, &mut names);
+            if let Err(reason) = write_step(step, &name, &mut place, &mut out) {
+                obstacles.push(self.obstacle(Some(step), *reason));
+            }
+        }
+        if obstacles.is_empty() {
+            Ok(out)
+        } else {
+            Err(obstacles)
+        }
+    }
+
+    /// How containers start, as far as the base does not say so.
+    fn container(&self, instructions: &Instructions, out: &mut String) {
+        let base = &self.plan.base.container;
+        let own = &instructions.container;
+        if let Some(author) = &instructions.author {
+            let _ = writeln!(out, "author = {}", text(author));
+        }
+        let takes_cmd_away = own.cmd.is_none() && base.cmd.is_some();
+        let has_entrypoint = own.entrypoint != base.entrypoint || takes_cmd_away;
+        if let Some(words) = own.entrypoint.as_ref().filter(|_| has_entrypoint) {
+            let _ = writeln!(out, "entrypoint = {}", list(words));
+        }
+        let has_cmd = has_entrypoint || own.cmd != base.cmd;
+        if let Some(words) = own.cmd.as_ref().filter(|_| has_cmd) {
+            let _ = writeln!(out, "cmd = {}", list(words));
+        }
+        if own.args_escaped && (has_entrypoint || has_cmd || !base.args_escaped) {
+            out.push_str("# A line for the shell, which Windows does not quote again.\n");
+            out.push_str("args_escaped = true\n");
+        }
+        if let Some(user) = own.user.as_ref().filter(|_| own.user != base.user) {
+            let _ = writeln!(out, "user = {}", text(user));
+        }
+        let folder = own.working_dir.as_ref();
+        if let Some(folder) = folder.filter(|_| own.working_dir != base.working_dir) {
+            let _ = writeln!(out, "working_dir = {}", text(folder));
+        }
+        let ports = own.exposed_ports.keys();
+        let ports: Vec<String> = ports
+            .filter(|port| !base.exposed_ports.contains_key(*port))
+            .map(|port| match port.strip_suffix("/tcp") {
+                Some(number) => number.to_owned(),
+                None => quoted(port),
+            })
+            .collect();
+        if !ports.is_empty() {
+            let _ = writeln!(out, "ports = [{}]", ports.join(", "));
+        }
+        let volumes = |config: &ContainerConfig| -> Vec<String> {
+            let volumes = config.other.get("Volumes").and_then(Value::as_object);
+            volumes.map_or_else(Vec::new, |volumes| volumes.keys().cloned().collect())
+        };
+        let of_base = volumes(base);
+        let mut new = volumes(own);
+        new.retain(|folder| !of_base.contains(folder));
+        if !new.is_empty() {
+            let _ = writeln!(out, "volumes = {}", list(&new));
+        }
+        let changed = |name: &str| {
+            let value = own.other.get(name);
+            value.filter(|_| value != base.other.get(name))
+        };
+        if let Some(signal) = changed("StopSignal").and_then(Value::as_str) {
+            let _ = writeln!(out, "stop_signal = {}", text(signal));
+        }
+        if let Some(words) = own.shell.as_ref().filter(|_| own.shell != base.shell) {
+            out.push_str("# For Dockerfiles that are built on the image.\n");
+            let _ = writeln!(out, "shell = {}", list(words));
+        }
+        if !own.on_build.is_empty() {
+            let _ = writeln!(out, "on_build = {}", list(&own.on_build));
+        }
+        let env: Vec<&String> = own
+            .env
+            .iter()
+            .filter(|line| !base.env.contains(line))
+            .collect();
+        if !env.is_empty() {
+            out.push_str("\n[env]\n");
+            for (name, value) in env.iter().filter_map(|line| line.split_once('=')) {
+                let _ = writeln!(out, "{} = {}", key(name), text(value));
+            }
+        }
+        let labels = own.labels.iter();
+        let labels: Vec<_> = labels
+            .filter(|(name, value)| base.labels.get(*name) != Some(*value))
+            .collect();
+        if !labels.is_empty() {
+            out.push_str("\n[labels]\n");
+            for (name, value) in labels {
+                let _ = writeln!(out, "{} = {}", key(name), text(value));
+            }
+        }
+        if let Some(check) = changed("Healthcheck") {
+            health(check, out);
+        }
+    }
+
+    /// Reads the recipe and holds it against the Dockerfile.
+    fn compare(&self, text: &str, instructions: &Instructions) -> Result<(), Obstacle> {
+        let differs = |step: Option<&PlannedStep>, why: String| {
+            let help = "write the recipe by hand, or go on building the Dockerfile".to_owned();
+            let help = Some(help);
+            self.obstacle(step, Reason { why, help })
+        };
+        let whole = |why: String| differs(None, why);
+        let read = Recipe::from_text("the recipe", text.to_owned(), self.folder);
+        let recipe = read.map_err(|error| whole(in_one_line(&error)))?;
+        let settings = Settings {
+            values: &std::collections::BTreeMap::new(),
+            context: self.folder,
+        };
+        let base = self.plan.base.clone();
+        let made = recipe.plan(base, self.plan.host_build, &settings);
+        let mut made = made.map_err(|error| {
+            let reason = Reason {
+                why: in_one_line(&error),
+                help: error.hint(),
+            };
+            self.obstacle(None, reason)
+        })?;
+        // What is here by now is not fetched again.
+        let mut planned = self.plan.clone();
+        let known: Vec<Download> = planned.downloads_mut().map(|file| file.clone()).collect();
+        for file in made.downloads_mut() {
+            let same = |it: &&Download| it.url == file.url && it.digest == file.digest;
+            if let Some(known) = known.iter().find(same) {
+                *file = known.clone();
+            }
+        }
+        let base = &self.plan.base.container;
+        let (own, other) = (made.container(base), self.plan.container(base));
+        if own != other {
+            let (one, two) = (as_json(&own), as_json(&other));
+            let field = two
+                .as_object()
+                .into_iter()
+                .flatten()
+                .find_map(|(name, value)| {
+                    (one.get(name) != Some(value)).then(|| format!("{name} {value}"))
+                });
+            let field = field.unwrap_or_else(|| "what the base says".to_owned());
+            return Err(whole(format!("a recipe has no form for {field}")));
+        }
+        let steps = made.instructions.map_or_else(Vec::new, |made| made.steps);
+        let pairs = std::iter::zip(&steps, &instructions.steps);
+        for (own, step) in pairs {
+            let is_same = own.created_by == step.created_by
+                && self.is_same_layer(own.layer.as_deref(), step.layer.as_deref());
+            if !is_same {
+                return Err(differs(
+                    Some(step),
+                    "a recipe has no form for what this line does".to_owned(),
+                ));
+            }
+        }
+        if steps.len() != instructions.steps.len() {
+            return Err(whole("the recipe has other layers".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn is_same_layer(&self, one: Option<&PlannedLayer>, other: Option<&PlannedLayer>) -> bool {
+        let (Some(one), Some(other)) = (one, other) else {
+            return one.is_none() && other.is_none();
+        };
+        let hives = |layer: &PlannedLayer| {
+            let hives = layer_hives(&layer.registry, self.inside, FileTime::from_unix_seconds(0));
+            hives.map(|hives| hives.into_iter().map(|hive| hive.bytes).collect::<Vec<_>>())
+        };
+        let same_registry = one.registry == other.registry
+            || matches!((hives(one), hives(other)), (Ok(one), Ok(other)) if one == other);
+        let iis = |layer: &PlannedLayer| -> Vec<_> {
+            let edits = layer.iis.iter();
+            edits.map(settings::as_recipes_have_it).collect()
+        };
+        let same_settings = one.access == other.access
+            && iis(one) == iis(other)
+            && (&one.kept, &one.anew) == (&other.kept, &other.anew);
+        let (mut first, mut second) = (Layer::new(0), Layer::new(0));
+        let are_made = add_entries(&mut first, &one.entries).is_ok()
+            && add_entries(&mut second, &other.entries).is_ok();
+        let (Ok(one), Ok(other)) = (first.drive(), second.drive()) else {
+            return false;
+        };
+        let same_files = one.len() == other.len()
+            && std::iter::zip(&one, &other)
+                .all(|(one, other)| one.0 == other.0 && is_same_content(one.1, other.1));
+        same_settings && same_registry && are_made && same_files
+    }
+}
+
+/// Files on disk are the same where they are one file.
+fn is_same_content(one: &Content, other: &Content) -> bool {
+    match (one, other) {
+        (Content::File(Source::Path(one)), Content::File(Source::Path(other))) => {
+            let real = |path: &Path| std::fs::canonicalize(path).ok();
+            one == other || real(one).is_some_and(|one| Some(one) == real(other))
+        }
+        (one, other) => one == other,
+    }
+}
+
+fn as_json(config: &ContainerConfig) -> Value {
+    serde_json::to_value(config).unwrap_or_default()
+}
+
+/// What the base is called in a recipe: by its short name, where the host decides on the Windows, or
+/// as the Dockerfile has it.
+fn base_key(registry: &BaseRegistry, name: &str) -> String {
+    let exactly = format!("base_image = {}\n", text(name));
+    let Ok(NamedBase::OfHost { name: meant, .. }) = registry.named(name) else {
+        return exactly;
+    };
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    let end = name[last..]
+        .find(':')
+        .map_or(name.len(), |colon| last + colon);
+    let plain = name[..end]
+        .strip_prefix("mcr.microsoft.com/")
+        .unwrap_or(&name[..end]);
+    let short = NAMES.iter().find(|(_, path)| *path == plain);
+    let mut plain = short.map_or(plain, |(short, _)| *short).to_owned();
+    if plain == name[..end] {
+        // Another registry's: it has to be said which.
+        plain = repository_of(&meant.repository);
+    }
+    if let Choice::Named(words) = &meant.flavour {
+        plain = format!("{plain}:{}", words.join("-"));
+    }
+    let same = |other: &Reference| {
+        let own = &meant.repository;
+        (own.registry(), own.repository()) == (other.registry(), other.repository())
+    };
+    match registry.repository(&plain) {
+        Ok(read) if same(&read.repository) && read.flavour == meant.flavour => {
+            format!("base = {}\n", text(&plain))
+        }
+        _ => exactly,
+    }
+}
+
+fn health(check: &Value, out: &mut String) {
+    out.push_str("\n[healthcheck]\n");
+    let test = check["Test"].as_array().into_iter().flatten();
+    let test: Vec<String> = test
+        .filter_map(|word| word.as_str().map(str::to_owned))
+        .collect();
+    let _ = writeln!(out, "test = {}", list(&test));
+    for (name, key) in HEALTH_TIMES.into_iter().zip([
+        "interval",
+        "timeout",
+        "start_period",
+        "start_interval",
+        "retries",
+    ]) {
+        let Some(number) = check.get(name).and_then(Value::as_i64) else {
+            continue;
+        };
+        let value = match number {
+            number if name == "Retries" => number.to_string(),
+            number if number % 1_000_000_000 == 0 => format!("\"{}s\"", number / 1_000_000_000),
+            number if number % 1_000_000 == 0 => format!("\"{}ms\"", number / 1_000_000),
+            number => format!("\"{number}ns\""),
+        };
+        let _ = writeln!(out, "{key} = {value}");
+    }
+}
+
+/// What a layer is called: after its instruction and line.
+fn name_of(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
+    let word = step.created_by.split_whitespace().next().unwrap_or("layer");
+    let word = word.to_ascii_lowercase();
+    let name = match step.line {
+        Some(line) => format!("{word}-{line}"),
+        None => word,
+    };
+    let mut numbered = name.clone();
+    let mut number = 1;
+    while !taken.insert(numbered.clone()) {
+        number += 1;
+        numbered = format!("{name}-{number}");
+    }
+    numbered
+}
+
+/// Refuses what a layer keeps of what was in the image before.
+fn cannot_keep(layer: &PlannedLayer) -> Result<(), Unsayable> {
+    let why = if let Some(kept) = layer.kept.first() {
+        let what = if kept.is_moved {
+            "the rights and attributes"
+        } else {
+            "the attributes"
+        };
+        format!("{} keeps {what} of {}", kept.path, kept.from)
+    } else if let Some(folder) = layer.anew.first() {
+        format!("{folder} is deleted and made anew in one layer")
+    } else {
+        return Ok(());
+    };
+    let help = "put the file in its place with COPY, or go on building the Dockerfile";
+    Err(Box::new(Reason::new(why, help)))
+}
+
+fn write_step(
+    step: &PlannedStep,
+    name: &str,
+    place: &mut Place,
+    out: &mut String,
+) -> Result<(), Unsayable> {
+    let mut content = String::new();
+    let mut own = None;
+    if let Some(layer) = &step.layer {
+        cannot_keep(layer)?;
+        own = Some(files::write(&layer.entries, place, name, &mut content)?);
+        registry::write(&layer.registry, name, &mut content);
+        settings::write_access(&layer.access, name, &mut content);
+        settings::write_iis(&layer.iis, name, &mut content);
+    }
+    out.push_str("\n[[layers]]");
+    if let Some(line) = step.line {
+        let _ = write!(out, " # line {line}");
+    }
+    out.push('\n');
+    if !content.is_empty() {
+        let _ = writeln!(out, "name = {}", quoted(name));
+    }
+    let _ = writeln!(out, "created_by = {}", text(&step.created_by));
+    if let Some(own) = own {
+        for (key, paths) in [("folders", &own.folders), ("deletes", &own.deletes)] {
+            match paths.as_slice() {
+                [] => {}
+                [path] => {
+                    let _ = writeln!(out, "{key} = [{}]", text(path));
+                }
+                several => {
+                    let _ = writeln!(out, "{key} = [");
+                    for path in several {
+                        let _ = writeln!(out, "    {},", text(path));
+                    }
+                    out.push_str("]\n");
+                }
+            }
+        }
+    }
+    out.push_str(&content);
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Registry changes of a layer as entries of a recipe.
+
+use std::fmt::Write as _;
+
+use wincimg_registry::upcase::same;
+use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Typed};
+
+use super::toml::{key, list, quoted, text};
+
+/// Changes to one key that an entry says: it is made, then values are deleted, then set.
+struct Group<'e> {
+    key: &'e KeyPath,
+    mode: Option<KeyMode>,
+    is_deleted: bool,
+    deleted: Vec<&'e String>,
+    set: Vec<(&'e str, &'e RegistryData)>,
+}
+
+impl<'e> Group<'e> {
+    fn of(edit: &'e RegistryEdit) -> Self {
+        let mut group = Self {
+            key: edit.key(),
+            mode: None,
+            is_deleted: false,
+            deleted: Vec::new(),
+            set: Vec::new(),
+        };
+        match edit {
+            RegistryEdit::CreateKey { mode, .. } => group.mode = Some(*mode),
+            RegistryEdit::DeleteKey { .. } => group.is_deleted = true,
+            RegistryEdit::DeleteValue { name, .. } => group.deleted.push(name),
+            RegistryEdit::SetValue { name, data, .. } => group.set.push((name, data)),
+        }
+        group
+    }
+
+    /// Takes a further change in where the entry can say both, in this order.
+    fn takes(&mut self, edit: &'e RegistryEdit) -> bool {
+        let is_known = |name: &str| {
+            let mut names = self.set.iter().map(|(name, _)| *name);
+            names.any(|known| same(known, name))
+        };
+        if self.is_deleted || edit.key() != self.key {
+            return false;
+        }
+        match edit {
+            RegistryEdit::SetValue { name, data, .. } if !is_known(name) => {
+                self.set.push((name, data));
+                true
+            }
+            RegistryEdit::DeleteValue { name, .. } if self.set.is_empty() => {
+                self.deleted.push(name);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn write(&self, layer: &str, out: &mut String) {
+        let _ = writeln!(out, "\n[[registry]]\nlayer = {}", quoted(layer));
+        let _ = writeln!(out, "key = {}", text(&self.key.to_string()));
+        if self.is_deleted {
+            out.push_str("delete = true\n");
+        }
+        match self.mode {
+            Some(KeyMode::Replace) => out.push_str("mode = \"replace\"\n"),
+            Some(KeyMode::ReplaceValues) => out.push_str("mode = \"replace_values\"\n"),
+            Some(KeyMode::Merge) | None => {}
+        }
+        if !self.deleted.is_empty() {
+            let _ = writeln!(
+                out,
+                "delete_values = {}",
+                list(self.deleted.iter().copied())
+            );
+        }
+        match self.set.as_slice() {
+            [] => {}
+            [(name, data)] => {
+                let _ = writeln!(out, "values = {{ {} = {} }}", key(name), value(data));
+            }
+            several => {
+                out.push_str("[registry.values]\n");
+                for (name, data) in several {
+                    let _ = writeln!(out, "{} = {}", key(name), value(data));
+                }
+            }
+        }
+    }
+}
+
+/// Writes the changes as entries for a layer.
+pub(super) fn write(edits: &[RegistryEdit], layer: &str, out: &mut String) {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for edit in edits {
+        let last = groups.last_mut();
+        if !last.is_some_and(|last| last.takes(edit)) {
+            groups.push(Group::of(edit));
+        }
+    }
+    for group in groups {
+        group.write(layer, out);
+    }
+}
+
+/// A value's data. What a recipe has no form for comes out as bytes of another type, which whoever
+/// compares the recipe with its Dockerfile finds.
+fn value(data: &RegistryData) -> String {
+    let kind = data.kind().name().unwrap_or("binary");
+    let typed = |data: String| format!("{{ type = {kind:?}, data = {data} }}");
+    match data.typed() {
+        Typed::Text(value) if data.kind() == DataType::SZ => text(&value),
+        Typed::Text(value) => typed(text(&value)),
+        Typed::List(values) => list(&values),
+        Typed::Dword(number) if data.kind() == DataType::DWORD => number.to_string(),
+        Typed::Dword(number) => typed(number.to_string()),
+        Typed::Qword(number) => typed(number.to_string()),
+        Typed::Bytes(bytes) => {
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            typed(format!("\"{}\"", digits.join(" ")))
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Rights and IIS's configuration in a layer as entries of a recipe.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use wincimg_iis::config::{Change, ConfigEdit};
+use wincimg_windows::access::Access;
+
+use super::toml::{key, list, quoted, text};
+
+/// Writes what is granted as entries for a layer.
+pub(super) fn write_access(all: &[Access], layer: &str, out: &mut String) {
+    for access in all {
+        let _ = writeln!(out, "\n[[access]]\nlayer = {}", quoted(layer));
+        let _ = writeln!(out, "path = {}", text(&access.path.to_string()));
+        let grants: Vec<String> = access
+            .grants
+            .iter()
+            .map(|grant| {
+                let account = key(&grant.account.to_string());
+                format!("{account} = {:?}", grant.rights.name())
+            })
+            .collect();
+        let _ = writeln!(out, "grant = {{ {} }}", grants.join(", "));
+        // The words of recipes are those of the plan.
+        let inherit = serde_json::to_value(access.inherit).unwrap_or_default();
+        if let Some(word) = Value::as_str(&inherit).filter(|word| *word != "all") {
+            let _ = writeln!(out, "inherit = {word:?}");
+        }
+    }
+}
+
+/// Writes changes of IIS's own configuration as entries for a layer. One that a recipe has no form
+/// for is left out, which whoever compares the recipe with its Dockerfile finds.
+pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
+    let mut edits = edits;
+    while let Some((first, _)) = edits.split_first() {
+        let is_alike = |edit: &&ConfigEdit| {
+            edit.section == first.section
+                && edit.location == first.location
+                && word(&edit.change) == word(&first.change)
+        };
+        let mut count = edits.iter().take_while(is_alike).count();
+        let Some(word) = word(&first.change) else {
+            edits = &edits[count..];
+            continue;
+        };
+        let mut said: Vec<(String, &str)> = edits[..count]
+            .iter()
+            .map(|edit| said(&edit.change))
+            .collect();
+        if word == "delegate" {
+            count = 1;
+            said.truncate(1);
+        }
+        if word == "set" {
+            // A table is read in the order of its keys.
+            let ascends = said
+                .windows(2)
+                .take_while(|pair| pair[0].0 < pair[1].0)
+                .count();
+            count = ascends + 1;
+            said.truncate(count);
+        }
+        let _ = writeln!(out, "\n[[iis.config]]\nlayer = {}", quoted(layer));
+        let _ = writeln!(out, "section = {}", text(first.section.as_str()));
+        if let Some(location) = &first.location {
+            let _ = writeln!(out, "location = {}", text(&location.to_string()));
+        }
+        if word == "delegate" {
+            let last = said.last().map_or("false", |(allowed, _)| allowed);
+            let _ = writeln!(out, "delegate = {last}");
+        } else if word == "set" {
+            let set: Vec<String> = said
+                .iter()
+                .map(|(path, value)| format!("{} = {}", key(path), text(value)))
+                .collect();
+            let _ = writeln!(out, "set = {{ {} }}", set.join(", "));
+        } else {
+            let _ = writeln!(out, "{word} = {}", list(said.iter().map(|(path, _)| path)));
+        }
+        edits = &edits[count..];
+    }
+}
+
+/// The key of an entry that says a change.
+fn word(change: &Change) -> Option<&'static str> {
+    Some(match change {
+        Change::Set { .. } => "set",
+        // What has to be new is new there, as the Dockerfile was carried out.
+        Change::Add { first: false, .. } | Change::New { first: false, .. } => "add",
+        Change::Add { first: true, .. } | Change::New { first: true, .. } => "add_first",
+        Change::Ensure { .. } => "ensure",
+        Change::Remove { .. } | Change::Take { .. } => "remove",
+        Change::Delegate { .. } => "delegate",
+        Change::Clear { .. } => "clear",
+        Change::Fill { .. } => return None,
+    })
+}
+
+/// Where something changes, and the value that it gets.
+fn said(change: &Change) -> (String, &str) {
+    match change {
+        Change::Set {
+            element,
+            attribute,
+            value,
+        } => {
+            let dot = if element.steps().is_empty() { "" } else { "." };
+            (format!("{element}{dot}{attribute}"), value)
+        }
+        Change::Add { entry, .. }
+        | Change::New { entry, .. }
+        | Change::Ensure { entry }
+        | Change::Take { entry }
+        | Change::Remove { entry } => (entry.to_string(), ""),
+        Change::Delegate { allowed } => (allowed.to_string(), ""),
+        Change::Clear { element } => (element.to_string(), ""),
+        Change::Fill { collection, .. } => (collection.to_string(), ""),
+    }
+}
+
+/// A change as a recipe has it.
+pub(super) fn as_recipes_have_it(edit: &ConfigEdit) -> ConfigEdit {
+    let mut edit = edit.clone();
+    edit.change = match edit.change {
+        Change::New { entry, first } => Change::Add { entry, first },
+        Change::Take { entry } => Change::Remove { entry },
+        change => change,
+    };
+    edit
+}

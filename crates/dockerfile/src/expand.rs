@@ -1,0 +1,588 @@
+//! How words of a Dockerfile are read: quotes, escapes, and variables with their modifiers.
+//!
+//! The rules are those of `BuildKit`'s lexer, which are a shell's but for details: `${NAME:-default}`,
+//! `:+`, `:?`, the same without the colon, `#`, `##`, `%`, `%%` with `*` and `?`, `/` and `//`.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use wincimg_windows::quoting::Escape;
+
+/// How deep variables may lie in each other's modifiers.
+const DEEPEST: usize = 100;
+/// The most that the variables of one text may come to.
+const LONGEST: usize = 1 << 20;
+
+/// What a word became.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// The text.
+    pub text: String,
+    /// It, taken apart at the spaces that no quote holds.
+    pub words: Vec<String>,
+    /// Variables without a value of which the value was wanted.
+    pub unset: Vec<String>,
+}
+
+/// A text that is not a word.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// Something opens and does not close.
+    #[error("{0} is not closed")]
+    Open(&'static str),
+    /// Not a name in braces.
+    #[error("invalid variable in braces: expected a name, as in ${{NAME}}")]
+    Substitution,
+    /// Braces hold something else behind the name.
+    #[error("unknown modifier {0:?} of a variable: expected one of :- :+ :? - + ? # % /")]
+    Modifier(String),
+    /// A pattern with a backslash before a character that needs none.
+    #[error("invalid pattern {0:?}: a \\ stands before *, ?, / or another \\ only")]
+    Pattern(String),
+    /// Variables in modifiers of variables, and so on.
+    #[error("variables lie too deep in each other")]
+    TooDeep,
+    /// Values that hold each other many times.
+    #[error("its variables come to more than 1 MiB")]
+    TooLong,
+    /// The author's own complaint.
+    #[error("{0}")]
+    Required(String),
+}
+
+/// How words are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Lexer {
+    /// The character that takes the meaning of the next.
+    pub escape: Escape,
+    /// Whether quotes mean nothing, as in here-documents.
+    pub keeps_quotes: bool,
+}
+
+impl Lexer {
+    /// How the arguments of instructions are read.
+    pub const fn new(escape: Escape) -> Self {
+        Self {
+            escape,
+            keeps_quotes: false,
+        }
+    }
+
+    /// Reads a word, with the values of its variables.
+    pub fn expand(
+        self,
+        text: &str,
+        value: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Expanded, ExpandError> {
+        let mut reader = Reader {
+            lexer: self,
+            rest: text.chars().peekable(),
+            value,
+            unset: Vec::new(),
+            depth: 0,
+            left: LONGEST,
+        };
+        let (text, words) = reader.read(None, false)?;
+        Ok(Expanded {
+            text,
+            words,
+            unset: reader.unset,
+        })
+    }
+}
+
+struct Reader<'a> {
+    lexer: Lexer,
+    rest: Peekable<Chars<'a>>,
+    value: &'a dyn Fn(&str) -> Option<String>,
+    unset: Vec<String>,
+    depth: usize,
+    /// What is left of [`LONGEST`].
+    left: usize,
+}
+
+/// Words that are put together.
+#[derive(Default)]
+struct Words {
+    done: Vec<String>,
+    word: String,
+}
+
+impl Words {
+    fn add(&mut self, c: char) {
+        if c.is_whitespace() {
+            if !self.word.is_empty() {
+                self.done.push(std::mem::take(&mut self.word));
+            }
+        } else {
+            self.word.push(c);
+        }
+    }
+
+    fn end(mut self) -> Vec<String> {
+        if !self.word.is_empty() {
+            self.done.push(self.word);
+        }
+        self.done
+    }
+}
+
+impl Reader<'_> {
+    /// Reads up to the end, or past a character that has to come.
+    fn read(
+        &mut self,
+        stop: Option<char>,
+        keeps_escapes: bool,
+    ) -> Result<(String, Vec<String>), ExpandError> {
+        let mut text = String::new();
+        let mut words = Words::default();
+        let escape = self.lexer.escape.character();
+        while let Some(c) = self.rest.next() {
+            if Some(c) == stop {
+                return Ok((text, words.end()));
+            }
+            match c {
+                '$' => {
+                    let value = self.variable()?;
+                    value.chars().for_each(|c| words.add(c));
+                    text.push_str(&value);
+                }
+                '\'' if !self.lexer.keeps_quotes => {
+                    let quoted = self.single_quoted()?;
+                    words.word.push_str(&quoted);
+                    text.push_str(&quoted);
+                }
+                '"' if !self.lexer.keeps_quotes => {
+                    let quoted = self.double_quoted(keeps_escapes)?;
+                    words.word.push_str(&quoted);
+                    text.push_str(&quoted);
+                }
+                c if c == escape => {
+                    if keeps_escapes {
+                        words.word.push(c);
+                        text.push(c);
+                    }
+                    if let Some(next) = self.rest.next() {
+                        words.word.push(next);
+                        text.push(next);
+                    }
+                }
+                c => {
+                    words.add(c);
+                    text.push(c);
+                }
+            }
+        }
+        match stop {
+            Some('/') => Err(ExpandError::Open("${…/")),
+            Some(_) => Err(ExpandError::Open("${")),
+            None => Ok((text, words.end())),
+        }
+    }
+
+    fn single_quoted(&mut self) -> Result<String, ExpandError> {
+        let mut text = String::new();
+        for c in self.rest.by_ref() {
+            if c == '\'' {
+                return Ok(text);
+            }
+            text.push(c);
+        }
+        Err(ExpandError::Open("'"))
+    }
+
+    fn double_quoted(&mut self, keeps_escapes: bool) -> Result<String, ExpandError> {
+        let mut text = String::new();
+        let escape = self.lexer.escape.character();
+        while let Some(c) = self.rest.next() {
+            match c {
+                '"' => return Ok(text),
+                '$' => text.push_str(&self.variable()?),
+                c if c == escape => {
+                    if keeps_escapes {
+                        text.push(c);
+                    }
+                    match self.rest.peek() {
+                        None => {}
+                        Some(next) if *next == '"' || *next == '$' || *next == escape => {
+                            text.extend(self.rest.next());
+                        }
+                        Some(_) if keeps_escapes => {}
+                        Some(_) => text.push(c),
+                    }
+                }
+                c => text.push(c),
+            }
+        }
+        Err(ExpandError::Open("\""))
+    }
+
+    /// What stands for a variable, whose `$` was read.
+    fn variable(&mut self) -> Result<String, ExpandError> {
+        if self.depth == DEEPEST {
+            return Err(ExpandError::TooDeep);
+        }
+        self.depth += 1;
+        let value = self.modified()?;
+        self.depth -= 1;
+        let left = self.left.checked_sub(value.len());
+        self.left = left.ok_or(ExpandError::TooLong)?;
+        Ok(value)
+    }
+
+    fn modified(&mut self) -> Result<String, ExpandError> {
+        if self.rest.next_if_eq(&'{').is_none() {
+            let name = self.name();
+            if name.is_empty() {
+                return Ok("$".to_owned());
+            }
+            return Ok(self.value_of(&name));
+        }
+        match self.rest.peek() {
+            None => return Err(ExpandError::Open("${")),
+            Some('{' | '}' | ':') => return Err(ExpandError::Substitution),
+            Some(_) => {}
+        }
+        let name = self.name();
+        let mut modifier = String::new();
+        let mut take = |reader: &mut Self| {
+            let c = reader.rest.next();
+            modifier.extend(c);
+            c
+        };
+        let Some(mut c) = take(self) else {
+            return Err(ExpandError::Open("${"));
+        };
+        let empty_is_unset = c == ':';
+        if empty_is_unset {
+            c = take(self).ok_or(ExpandError::Open("${"))?;
+        }
+        match c {
+            '}' if !empty_is_unset => Ok(self.value_of(&name)),
+            '-' | '+' | '?' => {
+                let (word, _) = self.read(Some('}'), false)?;
+                let value = (self.value)(&name);
+                let value = value.filter(|value| !(empty_is_unset && value.is_empty()));
+                match (c, value) {
+                    ('-', value) => Ok(value.unwrap_or(word)),
+                    ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
+                    (_, Some(value)) => Ok(value),
+                    (_, None) if word.is_empty() => {
+                        Err(ExpandError::Required(format!("{name} has to have a value")))
+                    }
+                    (_, None) => Err(ExpandError::Required(format!("{name}: {word}"))),
+                }
+            }
+            '#' | '%' if !empty_is_unset => {
+                let (pattern, _) = self.read(Some('}'), true)?;
+                let value = self.value_of(&name);
+                let longest = pattern.strip_prefix(c);
+                let pattern = Pattern::parse(longest.unwrap_or(&pattern))?;
+                Ok(pattern.trimmed(&value, c == '%', longest.is_some()))
+            }
+            '/' if !empty_is_unset => {
+                let all = self.rest.next_if_eq(&'/').is_some();
+                let (pattern, _) = self.read(Some('/'), true)?;
+                let (replacement, _) = self.read(Some('}'), true)?;
+                let value = self.value_of(&name);
+                if value.len().saturating_mul(replacement.len()) > LONGEST {
+                    return Err(ExpandError::TooLong);
+                }
+                Ok(Pattern::parse(&pattern)?.replaced(&value, &replacement, all))
+            }
+            _ => Err(ExpandError::Modifier(modifier)),
+        }
+    }
+
+    fn value_of(&mut self, name: &str) -> String {
+        (self.value)(name).unwrap_or_else(|| {
+            if !self.unset.iter().any(|known| known == name) {
+                self.unset.push(name.to_owned());
+            }
+            String::new()
+        })
+    }
+
+    /// A name; a number or a sign that a shell has a meaning for is one too.
+    fn name(&mut self) -> String {
+        let mut name = String::new();
+        match self.rest.peek() {
+            Some(c) if c.is_numeric() => {
+                while let Some(c) = self.rest.next_if(|c| c.is_numeric()) {
+                    name.push(c);
+                }
+            }
+            Some('@' | '*' | '#' | '?' | '-' | '$' | '!') => name.extend(self.rest.next()),
+            _ => {
+                while let Some(c) = self.rest.next_if(|c| c.is_alphanumeric() || *c == '_') {
+                    name.push(c);
+                }
+            }
+        }
+        name
+    }
+}
+
+/// A pattern of a modifier.
+struct Pattern(Vec<Piece>);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Piece {
+    Just(char),
+    One,
+    Any,
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Self, ExpandError> {
+        let mut pieces = Vec::new();
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            pieces.push(match c {
+                '*' => Piece::Any,
+                '?' => Piece::One,
+                '\\' => match rest.next() {
+                    Some(c @ ('}' | '/' | '*' | '?' | '\\')) => Piece::Just(c),
+                    _ => return Err(ExpandError::Pattern(text.to_owned())),
+                },
+                c => Piece::Just(c),
+            });
+        }
+        Ok(Self(pieces))
+    }
+
+    /// How many characters at the start of a text the pattern may stand for: the fewest and the most.
+    fn reach(&self, text: &[char]) -> Option<(usize, usize)> {
+        let mut reached = vec![false; self.0.len() + 1];
+        reached[0] = true;
+        self.skip(&mut reached);
+        let mut found: Option<(usize, usize)> = None;
+        for count in 0.. {
+            if reached[self.0.len()] {
+                found = Some((found.map_or(count, |(fewest, _)| fewest), count));
+            }
+            let Some(c) = text.get(count) else { break };
+            let mut next = vec![false; self.0.len() + 1];
+            for (index, piece) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
+                match piece {
+                    Piece::Just(wanted) => next[index + 1] |= wanted == c,
+                    Piece::One => next[index + 1] |= *c != '\n',
+                    Piece::Any => next[index] |= *c != '\n',
+                }
+            }
+            reached = next;
+            self.skip(&mut reached);
+            if !reached.contains(&true) {
+                break;
+            }
+        }
+        found
+    }
+
+    fn skip(&self, reached: &mut [bool]) {
+        for (index, piece) in self.0.iter().enumerate() {
+            if *piece == Piece::Any && reached[index] {
+                reached[index + 1] = true;
+            }
+        }
+    }
+
+    /// The value without what the pattern stands for at its start, or at its end.
+    fn trimmed(&self, value: &str, at_end: bool, longest: bool) -> String {
+        let mut text: Vec<char> = value.chars().collect();
+        let choose = |(fewest, most)| if longest { most } else { fewest };
+        if at_end {
+            text.reverse();
+            let pattern = Self(self.0.iter().rev().copied().collect());
+            let count = pattern.reach(&text).map_or(0, choose);
+            return text[count..].iter().rev().collect();
+        }
+        let count = self.reach(&text).map_or(0, choose);
+        text[count..].iter().collect()
+    }
+
+    fn replaced(&self, value: &str, replacement: &str, all: bool) -> String {
+        let text: Vec<char> = value.chars().collect();
+        let mut out = String::new();
+        let mut at = 0;
+        let mut after_match = false;
+        while at <= text.len() {
+            match self.reach(&text[at..]) {
+                Some((_, most)) if most > 0 || !after_match => {
+                    out.push_str(replacement);
+                    at += most;
+                    if !all {
+                        break;
+                    }
+                    after_match = most > 0;
+                    if most > 0 {
+                        continue;
+                    }
+                }
+                _ => after_match = false,
+            }
+            out.extend(text.get(at));
+            at += 1;
+        }
+        out.extend(text.get(at..).unwrap_or_default());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value(name: &str) -> Option<String> {
+        let known = match name {
+            "HOME" => r"C:\Users\me",
+            "EMPTY" => "",
+            "VERSION" => "1.22.3-rc1",
+            "FILE" => "tool-1.2.tar.gz",
+            "LIST" => "a b",
+            "MESSAGE" => "foobarfoo",
+            _ => return None,
+        };
+        Some(known.to_owned())
+    }
+
+    fn expand(text: &str) -> Result<String, ExpandError> {
+        Lexer::new(Escape::Backslash)
+            .expand(text, &value)
+            .map(|it| it.text)
+    }
+
+    #[test]
+    fn variables_and_modifiers_are_what_docker_documents() {
+        for (text, expected) in [
+            ("$VERSION", "1.22.3-rc1"),
+            ("${VERSION}x", "1.22.3-rc1x"),
+            ("$NONE", ""),
+            ("${NONE:-word}", "word"),
+            ("${EMPTY:-word}", "word"),
+            ("${EMPTY-word}", ""),
+            ("${NONE-word}", "word"),
+            ("${VERSION:+word}", "word"),
+            ("${EMPTY:+word}", ""),
+            ("${EMPTY+word}", "word"),
+            ("${NONE:-$VERSION}", "1.22.3-rc1"),
+            ("${NONE:-${EMPTY:-deep}}", "deep"),
+            ("${VERSION%-*}", "1.22.3"),
+            ("${VERSION%.*}", "1.22"),
+            ("${VERSION%%.*}", "1"),
+            ("${VERSION#*.}", "22.3-rc1"),
+            ("${VERSION##*.}", "3-rc1"),
+            ("${FILE%.tar.??}", "tool-1.2"),
+            ("${MESSAGE/foo/x}", "xbarfoo"),
+            ("${MESSAGE//foo/x}", "xbarx"),
+            ("${MESSAGE/f*o/x}", "x"),
+            ("${MESSAGE//o/}", "fbarf"),
+            ("${MESSAGE/none/x}", "foobarfoo"),
+            ("a\\$VERSION", "a$VERSION"),
+            ("'$VERSION'", "$VERSION"),
+            ("\"$VERSION\"", "1.22.3-rc1"),
+            ("\"a\\b\"", "a\\b"),
+            ("\"a\\\"b\"", "a\"b"),
+            ("a\\b", "ab"),
+            ("a\\", "a"),
+            ("$", "$"),
+            ("$ x", "$ x"),
+            ("100%", "100%"),
+            ("$$", ""),
+            ("${HOME}", r"C:\Users\me"),
+        ] {
+            assert_eq!(expand(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_in_variables_end_somewhere() {
+        let nested = |depth| format!("{}x{}", "${NONE:-".repeat(depth), "}".repeat(depth));
+        assert_eq!(expand(&nested(DEEPEST)).as_deref(), Ok("x"));
+        assert_eq!(expand(&nested(DEEPEST + 1)), Err(ExpandError::TooDeep));
+        assert_eq!(expand(&nested(50_000)), Err(ExpandError::TooDeep));
+        assert_eq!(
+            expand(&"$VERSION".repeat(LONGEST / 10 + 1)),
+            Err(ExpandError::TooLong)
+        );
+        let long = "y".repeat(LONGEST / 9 + 1);
+        assert_eq!(
+            expand(&format!("${{MESSAGE//o/{long}}}")),
+            Err(ExpandError::TooLong)
+        );
+    }
+
+    #[test]
+    fn what_does_not_close_is_an_error() {
+        for text in [
+            "${", "${A", "${A:-", "'a", "\"a", "${}", "${:x}", "${{A}", "${A:#x}", "${A!}",
+            "${A/x", "${A/x/y", "${A:}", "${A#\\a}",
+        ] {
+            assert!(expand(text).is_err(), "{text}");
+        }
+        assert_eq!(
+            expand("${NONE:?set it}").unwrap_err().to_string(),
+            "NONE: set it"
+        );
+        assert!(expand("${EMPTY?}").is_ok() && expand("${EMPTY:?}").is_err());
+    }
+
+    #[test]
+    fn the_backtick_escapes_where_the_file_says_so() {
+        let lexer = Lexer::new(Escape::Backtick);
+        let expand = |text| lexer.expand(text, &value).unwrap().text;
+        assert_eq!(expand(r"C:\app\$VERSION"), r"C:\app\1.22.3-rc1");
+        assert_eq!(expand(r"C:\app\`$VERSION"), r"C:\app\$VERSION");
+        assert_eq!(expand(r"${HOME%\\*}"), r"C:\Users");
+    }
+
+    #[test]
+    fn words_end_at_spaces_of_values_but_not_of_quotes() {
+        let words = |text| {
+            let lexer = Lexer::new(Escape::Backslash);
+            lexer.expand(text, &value).unwrap().words
+        };
+        assert_eq!(
+            words("$LIST 'c d' \"$LIST\" e\\ f"),
+            ["a", "b", "c d", "a b", "e f"]
+        );
+        assert!(words("$NONE").is_empty());
+    }
+
+    #[test]
+    fn only_variables_whose_value_was_wanted_are_told() {
+        let lexer = Lexer::new(Escape::Backslash);
+        let unset = |text| lexer.expand(text, &value).unwrap().unset;
+        assert_eq!(unset("$A ${B} ${C%x} $A"), ["A", "B", "C"]);
+        assert!(unset("${A:-x} ${B+y} $VERSION").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in r#"[a-z$ {}:+?#%/*'"\\`-]{0,24}"#) {
+            let _ = expand(&text);
+        }
+
+        /// What a removed prefix or suffix and what is left make is the whole.
+        #[test]
+        fn what_is_cut_off_was_there(text in "[ab.]{0,8}", pattern in "[ab.*?]{0,4}") {
+            let pattern = Pattern::parse(&pattern).unwrap();
+            for longest in [false, true] {
+                prop_assert!(text.ends_with(&pattern.trimmed(&text, false, longest)));
+                prop_assert!(text.starts_with(&pattern.trimmed(&text, true, longest)));
+            }
+            let short = pattern.trimmed(&text, false, false);
+            prop_assert!(short.len() >= pattern.trimmed(&text, false, true).len());
+        }
+
+        /// Single quotes hold any text that has none.
+        #[test]
+        fn single_quotes_hold(text in "[^']{0,16}") {
+            prop_assert_eq!(expand(&format!("'{text}'")), Ok(text));
+        }
+    }
+}

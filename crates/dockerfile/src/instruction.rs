@@ -1,0 +1,630 @@
+//! Instructions of a Dockerfile as they are meant, before any variable has its value.
+
+use wincimg_common::diagnose::nearest;
+use wincimg_windows::quoting::Escape;
+
+use super::source::{HereDocument, Instruction, KEYWORDS};
+
+/// One instruction.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Its first line, counted from 1.
+    pub line: usize,
+    /// Its text on one line, as its author wrote it.
+    pub text: String,
+    /// Where its lines begin in what follows the keyword, and their numbers.
+    lines: Vec<(usize, usize)>,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an instruction is.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// `FROM`.
+    From(From),
+    /// `COPY`, or `ADD`, which also fetches and unpacks.
+    Copy(Copy),
+    /// `ARG`.
+    Arg(Vec<(String, Option<String>)>),
+    /// `CMD`.
+    Cmd(Program),
+    /// `ENTRYPOINT`.
+    Entrypoint(Program),
+    /// `ENV`.
+    Env(Vec<(String, String)>),
+    /// `EXPOSE`.
+    Expose(String),
+    /// `HEALTHCHECK`.
+    Health(Health),
+    /// `LABEL`.
+    Label(Vec<(String, String)>),
+    /// `MAINTAINER`.
+    Maintainer(String),
+    /// `ONBUILD`, and what it keeps for later.
+    OnBuild(String),
+    /// `RUN`.
+    Run(Program),
+    /// `SHELL`.
+    Shell(Vec<String>),
+    /// `STOPSIGNAL`.
+    StopSignal(String),
+    /// `USER`.
+    User(String),
+    /// `VOLUME`.
+    Volume(Vec<String>),
+    /// `WORKDIR`.
+    Workdir(String),
+}
+
+/// What a stage begins with.
+#[derive(Debug, Clone)]
+pub struct From {
+    /// The image or stage.
+    pub image: String,
+    /// The name of the new stage.
+    pub name: Option<String>,
+    /// The platform.
+    pub platform: Option<String>,
+}
+
+/// What to copy.
+#[derive(Debug, Clone)]
+pub struct Copy {
+    /// Whether it is `ADD`.
+    pub is_add: bool,
+    /// A stage or image.
+    pub from: Option<String>,
+    /// The paths.
+    pub sources: Vec<String>,
+    /// Here-documents, which are files too.
+    pub documents: Vec<HereDocument>,
+    /// Where they go.
+    pub target: String,
+    /// What is left out.
+    pub excluded: Vec<String>,
+    /// The digest of what a URL has.
+    pub checksum: Option<String>,
+    /// Whether archives are unpacked, where that is said.
+    pub unpack: Option<bool>,
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone)]
+pub enum Program {
+    /// As they are.
+    Exec(Vec<String>),
+    /// A line for the shell.
+    Shell(String),
+}
+
+/// How a container's health is found out; times are in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// What is run; nothing where there is no check.
+    pub test: Option<Program>,
+    /// The flags by their names in a configuration.
+    pub times: Vec<(&'static str, i64)>,
+}
+
+/// Why a text is not an instruction.
+pub type Problem = String;
+
+impl Step {
+    /// Reads an instruction.
+    pub fn read(instruction: &Instruction, escape: Escape) -> Result<Self, Problem> {
+        Ok(Self {
+            line: instruction.lines().0 + 1,
+            text: instruction.joined().trim().to_owned(),
+            lines: instruction.starts(),
+            kind: Kind::read(instruction, escape)?,
+        })
+    }
+
+    /// The same where another instruction brings it.
+    pub fn standing_at(self, line: usize, text: String) -> Self {
+        Self {
+            line,
+            text,
+            lines: Vec::new(),
+            kind: self.kind,
+        }
+    }
+
+    /// The line that a byte of what follows the keyword stands on, counted from 1, and its text.
+    pub fn line_at(&self, at: usize) -> (usize, String) {
+        let Kind::Run(Program::Shell(text)) = &self.kind else {
+            return (self.line, self.text.clone());
+        };
+        let index = self.lines.partition_point(|(start, _)| *start <= at);
+        let Some((start, line)) = index.checked_sub(1).and_then(|index| self.lines.get(index))
+        else {
+            return (self.line, self.text.clone());
+        };
+        let end = self.lines.get(index).map_or(text.len(), |(end, _)| *end);
+        match text.get(*start..end) {
+            Some(own) if *line != self.line => (*line, own.trim().to_owned()),
+            _ => (self.line, self.text.clone()),
+        }
+    }
+}
+
+impl Kind {
+    fn read(instruction: &Instruction, escape: Escape) -> Result<Self, Problem> {
+        if let Some(name) = &instruction.open_document {
+            return Err(format!(
+                "the here-document {name} does not end: no line is {name}"
+            ));
+        }
+        if let Some(trigger) = instruction.trigger() {
+            let first = trigger.split_whitespace().next().unwrap_or_default();
+            let is_kept_again = first.eq_ignore_ascii_case("ONBUILD");
+            let keyword = if is_kept_again {
+                "ONBUILD"
+            } else {
+                instruction.keyword.as_str()
+            };
+            return match keyword {
+                "ONBUILD" | "FROM" | "MAINTAINER" => {
+                    Err(format!("ONBUILD cannot keep {keyword} for later"))
+                }
+                _ => known(keyword).map(|()| Self::OnBuild(trigger.to_owned())),
+            };
+        }
+        let keyword = instruction.keyword.as_str();
+        known(keyword)?;
+        let text = instruction.text();
+        let is_list = matches!(keyword, "CMD" | "ENTRYPOINT");
+        if text.is_empty() && !is_list {
+            return Err(format!("{keyword} has nothing behind it"));
+        }
+        let flags = Flags::read(instruction)?;
+        Ok(match keyword {
+            "FROM" => Self::From(from(text, &flags)?),
+            "COPY" | "ADD" => Self::Copy(copy(instruction, &flags)?),
+            "ARG" => Self::Arg(arguments(&words(text, escape))?),
+            "CMD" => Self::Cmd(program(instruction)?),
+            "ENTRYPOINT" => Self::Entrypoint(program(instruction)?),
+            "ENV" => Self::Env(pairs(keyword, text, escape)?),
+            "EXPOSE" => Self::Expose(text.to_owned()),
+            "HEALTHCHECK" => Self::Health(health(instruction, &flags)?),
+            "LABEL" => Self::Label(pairs(keyword, text, escape)?),
+            "MAINTAINER" => Self::Maintainer(text.to_owned()),
+            "RUN" => Self::Run(run(instruction)?),
+            "SHELL" => match array(instruction)? {
+                Some(words) if !words.is_empty() => Self::Shell(words),
+                _ => {
+                    return Err(
+                        "SHELL takes an array: SHELL [\"powershell\", \"-Command\"]".to_owned()
+                    );
+                }
+            },
+            "STOPSIGNAL" => Self::StopSignal(text.to_owned()),
+            "USER" => Self::User(text.to_owned()),
+            "VOLUME" => Self::Volume(match array(instruction)? {
+                Some(words) => words,
+                None => text.split_whitespace().map(str::to_owned).collect(),
+            }),
+            _ => Self::Workdir(text.to_owned()),
+        })
+    }
+}
+
+fn known(keyword: &str) -> Result<(), Problem> {
+    if KEYWORDS.contains(&keyword) {
+        return Ok(());
+    }
+    let meant = nearest(keyword, KEYWORDS.into_iter());
+    let meant = meant.map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
+    Err(format!("unknown instruction {keyword:?}{meant}"))
+}
+
+/// The flags before an instruction's arguments.
+struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
+
+impl<'a> Flags<'a> {
+    fn read(instruction: &'a Instruction) -> Result<Self, Problem> {
+        let keyword = instruction.keyword.as_str();
+        let allowed: &[&str] = match keyword {
+            "FROM" => &["platform"],
+            "COPY" => &["from", "link", "exclude", "chown", "chmod", "parents"],
+            "ADD" => &[
+                "link",
+                "exclude",
+                "chown",
+                "chmod",
+                "checksum",
+                "unpack",
+                "keep-git-dir",
+            ],
+            "HEALTHCHECK" => &[
+                "interval",
+                "timeout",
+                "start-period",
+                "start-interval",
+                "retries",
+            ],
+            "RUN" => &["mount", "network", "security", "device"],
+            _ => &[],
+        };
+        let flags: Vec<_> = instruction.flags().collect();
+        for (name, _) in &flags {
+            if allowed.contains(name) {
+                continue;
+            }
+            let meant = nearest(name, allowed.iter().copied());
+            let meant =
+                meant.map_or_else(String::new, |meant| format!(": did you mean --{meant}?"));
+            return Err(format!("{keyword} has no flag --{name}{meant}"));
+        }
+        Ok(Self(flags))
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let flags = self.0.iter().filter(move |(known, _)| *known == name);
+        flags.map(|(_, value)| value.unwrap_or_default())
+    }
+
+    fn value(&self, name: &str) -> Result<Option<&'a str>, Problem> {
+        match self.all(name).last() {
+            Some("") => Err(format!("--{name} has no value")),
+            value => Ok(value),
+        }
+    }
+
+    /// Whether a flag without a value, or with `true` or `false`, is set.
+    fn is_set(&self, name: &str) -> Result<Option<bool>, Problem> {
+        match self.all(name).last() {
+            None => Ok(None),
+            Some("" | "true" | "1") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(other) => Err(format!(
+                "invalid value {other:?} of --{name}: expected true or false"
+            )),
+        }
+    }
+}
+
+fn from(text: &str, flags: &Flags<'_>) -> Result<From, Problem> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let name = match words.as_slice() {
+        [_] => None,
+        [_, keyword, name] if keyword.eq_ignore_ascii_case("as") => Some(name.to_ascii_lowercase()),
+        _ => return Err("expected FROM IMAGE or FROM IMAGE AS NAME".to_owned()),
+    };
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c))
+    };
+    if let Some(name) = name.as_deref().filter(|name| !is_name(name)) {
+        return Err(format!(
+            "invalid name {name:?} of a stage: expected a letter, then letters, digits and - _ ."
+        ));
+    }
+    Ok(From {
+        image: words[0].to_owned(),
+        name,
+        platform: flags.value("platform")?.map(str::to_owned),
+    })
+}
+
+fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<Copy, Problem> {
+    let keyword = instruction.keyword.as_str();
+    for (flag, why) in [
+        ("chown", "Windows containers have no owners of this kind"),
+        ("chmod", "Windows has no such file modes"),
+        ("parents", "copy each folder by its own name"),
+        ("keep-git-dir", "git repositories are not fetched"),
+    ] {
+        if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
+            return Err(format!("{keyword} --{flag} is refused: {why}"));
+        }
+    }
+    flags.is_set("link")?;
+    let mut words = match array(instruction)? {
+        Some(words) => words,
+        None => instruction
+            .text()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
+    };
+    let target = words.pop().filter(|_| !words.is_empty()).ok_or_else(|| {
+        format!("{keyword} needs at least two arguments: what to copy, and where it goes")
+    })?;
+    if !instruction.documents.is_empty() {
+        if target.starts_with("<<") {
+            return Err(format!(
+                "{keyword} has a here-document in place of where it goes"
+            ));
+        }
+        words.retain(|word| !word.starts_with("<<"));
+    }
+    Ok(Copy {
+        is_add: keyword == "ADD",
+        from: flags.value("from")?.map(str::to_owned),
+        sources: words,
+        documents: instruction.documents.clone(),
+        target,
+        excluded: flags.all("exclude").map(str::to_owned).collect(),
+        checksum: flags.value("checksum")?.map(str::to_owned),
+        unpack: flags.is_set("unpack")?,
+    })
+}
+
+/// The arguments as an array, if they are one.
+fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, Problem> {
+    let text = instruction.text();
+    if !text.starts_with('[') {
+        return Ok(None);
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
+    let Some(Ok(value)) = values.next() else {
+        return Ok(None);
+    };
+    if !text[values.byte_offset()..].trim().is_empty() {
+        return Err("text follows the array".to_owned());
+    }
+    serde_json::from_value(value)
+        .map(Some)
+        .map_err(|_| "the array has something else than strings".to_owned())
+}
+
+fn program(instruction: &Instruction) -> Result<Program, Problem> {
+    Ok(match array(instruction)? {
+        Some(words) => Program::Exec(words),
+        None => Program::Shell(instruction.text().to_owned()),
+    })
+}
+
+/// What `RUN` runs. A here-document alone is the script, as `BuildKit` has it.
+fn run(instruction: &Instruction) -> Result<Program, Problem> {
+    match instruction.documents.as_slice() {
+        [] => program(instruction),
+        [document] if instruction.is_here_document() => Ok(Program::Shell(
+            document.text.trim_end_matches(['\r', '\n']).to_owned(),
+        )),
+        _ => Err("a here-document that is a program's input needs a shell of Linux".to_owned()),
+    }
+}
+
+fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Problem> {
+    let text = instruction.text();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    if word.eq_ignore_ascii_case("none") {
+        if rest.is_empty() && flags.0.is_empty() {
+            return Ok(Health {
+                test: None,
+                times: Vec::new(),
+            });
+        }
+        return Err("HEALTHCHECK NONE takes no arguments".to_owned());
+    }
+    if !word.eq_ignore_ascii_case("cmd") || rest.is_empty() {
+        return Err("expected HEALTHCHECK NONE or HEALTHCHECK CMD with a command".to_owned());
+    }
+    let command = match serde_json::from_str::<Vec<String>>(rest) {
+        Ok(words) if !words.is_empty() => Program::Exec(words),
+        Ok(_) => return Err("HEALTHCHECK CMD has no command".to_owned()),
+        Err(_) => Program::Shell(rest.to_owned()),
+    };
+    let mut times = Vec::new();
+    for (flag, key) in [
+        ("interval", "Interval"),
+        ("timeout", "Timeout"),
+        ("start-period", "StartPeriod"),
+        ("start-interval", "StartInterval"),
+    ] {
+        let Some(value) = flags.value(flag)? else {
+            continue;
+        };
+        let time = duration(value).ok_or_else(|| {
+            format!("invalid time {value:?} of --{flag}: expected 30s, 1m30s or 500ms")
+        })?;
+        if time > 0 {
+            times.push((key, time));
+        }
+    }
+    if let Some(value) = flags.value("retries")? {
+        let count = value.parse::<u32>().map_err(|_| {
+            format!("invalid number {value:?} of --retries: expected a whole number")
+        })?;
+        if count > 0 {
+            times.push(("Retries", count.into()));
+        }
+    }
+    Ok(Health {
+        test: Some(command),
+        times,
+    })
+}
+
+/// A time as Go writes it, in nanoseconds; Docker takes none below a millisecond but zero.
+fn duration(text: &str) -> Option<i64> {
+    const UNITS: [(&str, f64); 7] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+        ("h", 3600e9),
+    ];
+    if text == "0" {
+        return Some(0);
+    }
+    let mut rest = text;
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        rest = &rest[end..];
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        let (_, unit) = UNITS.iter().find(|(unit, _)| *unit == &rest[..end])?;
+        sum += number * unit;
+        rest = &rest[end..];
+    }
+    // The bounds are those of a signed number of 64 bits.
+    #[allow(clippy::cast_possible_truncation)]
+    let whole = (!text.is_empty() && sum < 9e18).then_some(sum as i64)?;
+    (whole == 0 || whole >= 1_000_000).then_some(whole)
+}
+
+/// `A=b "C D"=e`, or `A the rest`.
+fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, String)>, Problem> {
+    let words = words(text, escape);
+    let is_new = words.first().is_some_and(|word| word.contains('='));
+    if !is_new {
+        let (name, value) = text
+            .split_once(char::is_whitespace)
+            .ok_or_else(|| format!("{keyword} needs a name and a value: {keyword} NAME=VALUE"))?;
+        return Ok(vec![(name.to_owned(), value.trim_start().to_owned())]);
+    }
+    let pairs = words.iter().map(|word| match word.split_once('=') {
+        Some(("", _)) => Err(format!("{keyword} has no name before the = of {word:?}")),
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("{word:?} has no =: expected {keyword} NAME=VALUE")),
+    });
+    pairs.collect()
+}
+
+fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, Problem> {
+    let pairs = words.iter().map(|word| match word.split_once('=') {
+        Some(("", _)) => Err(format!("ARG has no name before the = of {word:?}")),
+        Some((name, value)) => Ok((name.to_owned(), Some(value.to_owned()))),
+        None => Ok((word.clone(), None)),
+    });
+    pairs.collect()
+}
+
+/// The words of an instruction, with their quotes and escapes still in them.
+fn words(text: &str, escape: Escape) -> Vec<String> {
+    let escape = escape.character();
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quote = None;
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if quote.is_none() && c.is_whitespace() {
+            words.extend(word.take());
+            continue;
+        }
+        let word = word.get_or_insert_default();
+        if c == escape && quote != Some('\'') {
+            // One at the very end means nothing.
+            if let Some(next) = rest.next() {
+                word.push(c);
+                word.push(next);
+            }
+            continue;
+        }
+        match quote {
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            Some(open) if open == c => quote = None,
+            _ => {}
+        }
+        word.push(c);
+    }
+    words.extend(word.filter(|word| !word.is_empty()));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::source::Dockerfile;
+
+    fn kind(text: &str) -> Result<Kind, Problem> {
+        let file = Dockerfile::read(text);
+        Step::read(&file.instructions[0], file.escape).map(|step| step.kind)
+    }
+
+    #[test]
+    fn times_are_read_as_go_writes_them() {
+        for (text, expected) in [
+            ("30s", Some(30_000_000_000)),
+            ("1m30s", Some(90_000_000_000)),
+            ("1.5h", Some(5_400_000_000_000)),
+            ("500ms", Some(500_000_000)),
+            ("0", Some(0)),
+            ("0s", Some(0)),
+            ("1us", None),
+            ("30", None),
+            ("s", None),
+            ("-1s", None),
+            ("", None),
+            ("99999999999h", None),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_keep_their_quotes_until_they_are_expanded() {
+        assert_eq!(
+            words(r#"A="b c" D=e\ f 'g h'"#, Escape::Backslash),
+            [r#"A="b c""#, r"D=e\ f", "'g h'"]
+        );
+        assert_eq!(words("a b\\", Escape::Backslash), ["a", "b"]);
+        assert_eq!(words(r"P=C:\a\ Q=b", Escape::Backtick), [r"P=C:\a\", "Q=b"]);
+    }
+
+    #[test]
+    fn what_is_no_instruction_says_what_it_should_be() {
+        for (text, said) in [
+            ("COPPY a b", "did you mean COPY?"),
+            ("COPY a", "at least two"),
+            ("COPY --chown=a b c", "--chown is refused"),
+            ("COPY --chmod=755 b c", "--chmod is refused"),
+            ("COPY --form=x b c", "did you mean --from?"),
+            ("COPY [\"a\", 1]", "strings"),
+            ("FROM a b", "FROM IMAGE AS NAME"),
+            ("FROM a AS B!", "invalid name"),
+            ("ENV A", "NAME=VALUE"),
+            ("ENV A=b c", "no ="),
+            ("SHELL cmd", "array"),
+            ("WORKDIR", "nothing behind it"),
+            ("ONBUILD FROM x", "for later"),
+            ("ONBUILD ONBUILD RUN x", "for later"),
+            ("HEALTHCHECK --interval=x CMD y", "invalid time"),
+            ("HEALTHCHECK x", "HEALTHCHECK NONE"),
+            ("COPY <<EOF /x\na\n", "does not end"),
+            ("CMD [\"a\"] b", "follows the array"),
+        ] {
+            let error = kind(text).map(|_| ()).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_array_that_is_not_json_is_a_line_for_the_shell() {
+        assert!(matches!(
+            kind("CMD ['a']"),
+            Ok(Kind::Cmd(Program::Shell(_)))
+        ));
+        assert!(matches!(
+            kind("RUN [\"a\"]"),
+            Ok(Kind::Run(Program::Exec(_)))
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn no_instruction_is_too_strange(
+            keyword in prop::sample::select(KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
+        ) {
+            let file = Dockerfile::read(&format!("{keyword} {text}")).instructions.len();
+            prop_assert!(file <= 1);
+            let _ = kind(&format!("{keyword} {text}"));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Dockerfiles for Windows images: read into what they come to, and written from plans.
+//!
+//! [`source`] reads any text as the daemon joins its lines, [`instruction`] says what is meant,
+//! [`expand`] fills variables in, and [`stages`] carries the instructions out; what the commands of
+//! a `RUN` line would do, [`run`] reads without running them.
+//!
+//! [`convert`] writes the recipe that they come to.
+//!
+//! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
+//! context. Commands are in exec form with full paths, so that no shell and no base image has a say
+//! in how they are read.
+
+mod context;
+pub mod convert;
+pub mod expand;
+mod guard;
+pub mod instruction;
+pub mod lint;
+mod outline;
+mod output;
+mod registry;
+pub mod source;
+pub mod stages;
+mod templates;
+mod view;
+mod words;
+
+use std::collections::BTreeMap;
+
+pub use context::{ContextContent, ContextEntry};
+pub use outline::Outline;
+pub use output::DOCKERFILE;
+use view::View;
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_layer::LayerError;
+use wincimg_recipe::{PATH_HINT, Plan};
+use wincimg_registry::{InsideError, Unseen};
+use wincimg_windows::inside::Inside;
+use wincimg_windows::search_path::PathError;
+pub use words::Unwritable;
+
+/// Whether the text has a `FROM`, without which it is no Dockerfile and nothing can be found in it.
+pub fn has_from(text: &str) -> bool {
+    let file = source::Dockerfile::read(text);
+    file.instructions.iter().any(|it| it.keyword == "FROM")
+}
+
+/// A Dockerfile, and what it needs beside it.
+#[derive(Debug, Clone, Default)]
+pub struct Rendered {
+    /// Its text.
+    pub dockerfile: String,
+    /// The content of the build's context, folders before what is in them. The Dockerfile itself is
+    /// not in it.
+    pub context: Vec<ContextEntry>,
+    /// What it is called there, where that is not `Dockerfile`.
+    pub name: Option<String>,
+    /// The stage that is wanted, where that is not the last.
+    pub target: Option<String>,
+    /// Labels that the image gets beside those that it has.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Why a plan has no Dockerfile.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A text of the plan cannot stand in a Dockerfile.
+    #[error(transparent)]
+    Unwritable(#[from] Unwritable),
+    /// The base brings no Windows, which a Docker daemon for Windows needs.
+    #[error(
+        "a Docker daemon cannot build on {base}, which has no Windows inside to make the layers with"
+    )]
+    NoWindowsInside {
+        /// The base.
+        base: String,
+    },
+    /// Instructions of a Dockerfile, or layers of a recipe.
+    #[error("a recipe with layers of its own is built by the direct engine alone")]
+    Layers,
+    /// A change to the registry that neither `reg` nor a registration file can make.
+    #[error("neither reg nor a registration file can make the change to the registry: {0}")]
+    Registry(String),
+    /// What is added to PATH cannot be.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// What is known of the base cannot be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
+    /// The plan's files cannot be an image's.
+    #[error(transparent)]
+    Files(#[from] LayerError),
+    /// A template asks for what no plan has.
+    #[error("line {line} of the template {template:?} uses the unknown variable {variable:?}")]
+    MissingVariable {
+        /// The template.
+        template: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The variable.
+        variable: String,
+    },
+    /// A template writes a value past the helpers.
+    #[error("line {line} of the Dockerfile has a value that its template does not quote")]
+    Unquoted {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A template is none.
+    #[error("a template cannot be read")]
+    Template(#[source] Box<handlebars::TemplateError>),
+    /// A template does not work.
+    #[error("a template cannot be filled in")]
+    Broken(#[source] Box<handlebars::RenderError>),
+}
+
+impl Diagnose for RenderError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Layers => Some(
+                "leave out --engine docker, or [[layers]], layer and what else goes with them"
+                    .to_owned(),
+            ),
+            Self::Path(PathError::Unknown | PathError::NotText(_)) => Some(PATH_HINT.to_owned()),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NoWindowsInside { .. }
+            | Self::Layers
+            | Self::Unwritable(_)
+            | Self::Registry(_)
+            | Self::Path(PathError::Unknown | PathError::NotText(_)) => Blame::Request,
+            Self::Files(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// The Dockerfile that makes a plan's image on a base of which that is known. No file is read and none
+/// is written.
+pub fn render(plan: &Plan, inside: &dyn Inside) -> Result<Rendered, RenderError> {
+    if plan.base.os_version.is_none() {
+        return Err(RenderError::NoWindowsInside {
+            base: plan.base.name.clone(),
+        });
+    }
+    if plan.instructions.is_some() {
+        return Err(RenderError::Layers);
+    }
+    let mut context = context::files(plan)?;
+    let links = context::take_folder_links(&mut context)?;
+    let view = View::of(plan, inside, &mut context, &links)?;
+    Ok(Rendered {
+        dockerfile: templates::dockerfile(&view)?,
+        context,
+        ..Rendered::default()
+    })
+}
+
+/// Refuses a plan that has no Dockerfile, whatever its base is.
+pub fn rehearse(plan: &Plan) -> Result<(), RenderError> {
+    let on_any_base = Plan {
+        path: None,
+        ..plan.clone()
+    };
+    render(&on_any_base, &Unseen).map(drop)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! A program whose path needs quotes, in an image that `BuildKit` may build.
+//!
+//! `BuildKit` writes `ArgsEscaped` as soon as there is a `CMD`, also for exec form. Docker and
+//! containerd then hand the first word to Windows as it is, and a path with a space falls apart.
+
+use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::{argv, exec_form};
+
+use super::entrypoint::has_extension;
+use super::stage::Stage;
+use super::{Findings, Rule, Severity};
+
+pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let last = |keyword: &str| {
+        let mut steps = stage.steps.iter().rev();
+        steps.find(|step| step.instruction.keyword == keyword)
+    };
+    // Without a CMD the mark is the base's, which a text does not tell.
+    let Some(cmd) = last("CMD") else {
+        return;
+    };
+    let program = last("ENTRYPOINT").unwrap_or(cmd).instruction;
+    let words = program.exec_form().unwrap_or_default();
+    let Some((word, arguments)) = words.split_first() else {
+        return;
+    };
+    if !needs_quotes(word) {
+        return;
+    }
+    if is_command_line(word) {
+        let mut argv = argv::split(word, Reader::CRuntime);
+        argv.extend_from_slice(arguments);
+        let message = "the program and its arguments are one string, which works only where BuildKit \
+            marks the command line as ready; make each a string of its own";
+        let correction = findings.file.rewritten(program, &exec_form(&argv));
+        findings.correct(Rule::ArgsEscaped, Severity::Warning, message, correction);
+        return;
+    }
+    let ends = word.find([' ', '\t']).unwrap_or(word.len());
+    let other = format!("{}.exe", &word[..ends]);
+    let message = format!(
+        "BuildKit marks the command line of an image with a CMD as ready, and Windows then gets \
+         {word:?} without quotes and starts {other:?} where there is one; put the program where its \
+         path has no space"
+    );
+    let line = program.lines().0;
+    findings.only(Rule::ArgsEscaped, Severity::Warning, line, message);
+}
+
+/// Whether a word has arguments in it, and is not a path with a space: options begin behind its
+/// first space, or a name without a folder ends there.
+fn is_command_line(word: &str) -> bool {
+    let Some((name, rest)) = word.split_once([' ', '\t']) else {
+        return false;
+    };
+    let is_file = has_extension(rest, &["exe", "cmd", "bat"]);
+    let is_name = !name.contains(['\\', '/']);
+    rest.trim_start().starts_with(['-', '/']) || (is_name && !is_file)
+}
+
+/// Whether a stage's program in exec form would be found here: then it does not correct anything.
+pub(super) fn is_bare(stage: &Stage<'_>, argv: &[String]) -> bool {
+    let mut steps = stage.steps.iter();
+    let has_cmd = steps.any(|step| step.instruction.keyword == "CMD");
+    has_cmd && argv.first().is_some_and(|word| needs_quotes(word))
+}
+
+fn needs_quotes(word: &str) -> bool {
+    // Quotes of its own are what such an image needs.
+    !word.starts_with('"') && word.contains([' ', '\t'])
+}

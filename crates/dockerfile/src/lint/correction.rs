@@ -1,0 +1,203 @@
+//! Corrections: lines to put in place of others, with nothing left to find in them.
+
+use std::ops::Range;
+
+use super::Finding;
+use crate::source::{Dockerfile, Instruction};
+
+/// Lines to put in place of others; they count from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Correction {
+    pub(super) first_line: usize,
+    pub(super) last_line: usize,
+    pub(super) text: String,
+}
+
+/// A change of a part of an instruction's joined text. An empty part is a place right *after* the
+/// character before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+}
+
+impl Edit {
+    pub(super) fn new(range: Range<usize>, text: impl Into<String>) -> Self {
+        Self {
+            range,
+            text: text.into(),
+        }
+    }
+
+    pub(super) fn after(position: usize, text: impl Into<String>) -> Self {
+        Self::new(position..position, text)
+    }
+
+    /// The same change in a text that begins earlier by so much.
+    pub(super) fn moved(self, by: usize) -> Self {
+        Self::new(self.range.start + by..self.range.end + by, self.text)
+    }
+}
+
+/// How often a file is looked through again, and how much text that may be in all; far more than
+/// any file that people wrote needs.
+const ROUNDS: usize = 200;
+const TEXT: usize = 8 << 20;
+
+impl Dockerfile<'_> {
+    /// The lines that change when these parts of an instruction do.
+    pub(super) fn corrected(
+        &self,
+        instruction: &Instruction,
+        edits: &[Edit],
+    ) -> Option<Correction> {
+        let mut placed: Vec<(usize, Range<usize>, &str)> = edits
+            .iter()
+            .map(|edit| {
+                let (line, range) = instruction.place(&edit.range)?;
+                Some((line, range, edit.text.as_str()))
+            })
+            .collect::<Option<_>>()?;
+        placed.sort_by_key(|(line, range, _)| (*line, range.start));
+        let first = placed.first()?.0;
+        let last = placed.last()?.0;
+        let mut lines: Vec<String> = (first..=last)
+            .map(|line| self.line(line).to_owned())
+            .collect();
+        for (line, range, text) in placed.into_iter().rev() {
+            lines[line - first].replace_range(range, text);
+        }
+        Some(Correction {
+            first_line: first + 1,
+            last_line: last + 1,
+            text: lines.join("\n"),
+        })
+    }
+
+    /// The whole instruction on one line, with other arguments.
+    pub(super) fn rewritten(&self, instruction: &Instruction, arguments: &str) -> Correction {
+        let (first, last) = instruction.lines();
+        let line = self.line(first);
+        let indent = &line[..line.len() - line.trim_start().len()];
+        Correction {
+            first_line: first + 1,
+            last_line: last + 1,
+            text: format!("{indent}{}{arguments}", instruction.head()),
+        }
+    }
+
+    /// The instruction's lines from one on, with another line after them.
+    pub(super) fn followed_by(
+        &self,
+        instruction: &Instruction,
+        from: usize,
+        line: &str,
+    ) -> Correction {
+        let (_, last) = instruction.lines();
+        Correction {
+            first_line: from + 1,
+            last_line: last + 1,
+            text: format!("{}\n{line}", self.lines_of(from..=last)),
+        }
+    }
+
+    /// The instruction's lines with others before and after them.
+    pub(super) fn surrounded(
+        &self,
+        instruction: &Instruction,
+        before: &str,
+        after: &str,
+    ) -> Correction {
+        let (first, last) = instruction.lines();
+        Correction {
+            first_line: first + 1,
+            last_line: last + 1,
+            text: format!("{before}\n{}\n{after}", self.lines_of(first..=last)),
+        }
+    }
+
+    /// One line, with another text in place of it.
+    pub(super) fn replaced(line: usize, text: String) -> Correction {
+        Correction {
+            first_line: line + 1,
+            last_line: line + 1,
+            text,
+        }
+    }
+}
+
+/// Where several things are wrong with the same lines, lets each finding's correction repair all of
+/// them: whoever copies one should not get the next complaint for it.
+pub(super) fn complete(
+    source: &str,
+    findings: &mut [Finding],
+    find: impl Fn(&str) -> Vec<Finding>,
+) {
+    let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
+    for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
+        if shares && rounds > 0 && findings[index].fix.is_some() {
+            findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);
+        }
+    }
+}
+
+/// For each finding, in the order of their lines, whether another one has lines in common with it.
+fn sharing_lines(findings: &[Finding]) -> Vec<bool> {
+    let mut shares = vec![false; findings.len()];
+    let mut furthest: Option<usize> = None;
+    for (index, finding) in findings.iter().enumerate() {
+        if let Some(before) = furthest.filter(|before| findings[*before].last_line >= finding.line)
+        {
+            shares[before] = true;
+            shares[index] = true;
+        }
+        if furthest.is_none_or(|before| findings[before].last_line <= finding.last_line) {
+            furthest = Some(index);
+        }
+    }
+    shares
+}
+
+/// Corrects what is still found within a correction until nothing is.
+fn repeated(
+    source: &str,
+    finding: &Finding,
+    find: &impl Fn(&str) -> Vec<Finding>,
+    rounds: &mut usize,
+) -> Option<String> {
+    let mut fix = finding.fix.clone()?;
+    let lines: Vec<&str> = source.split('\n').collect();
+    let before = lines[..finding.line - 1].join("\n");
+    let after = lines
+        .get(finding.last_line..)
+        .unwrap_or_default()
+        .join("\n");
+    while *rounds > 0 {
+        *rounds -= 1;
+        let text = if finding.line == 1 {
+            format!("{fix}\n{after}")
+        } else {
+            format!("{before}\n{fix}\n{after}")
+        };
+        let last = finding.line + fix.matches('\n').count();
+        let left = find(&text).into_iter().find(|other| {
+            other.fix.is_some() && other.line >= finding.line && other.last_line <= last
+        });
+        let Some(Finding {
+            line,
+            last_line,
+            fix: Some(next),
+            ..
+        }) = left
+        else {
+            break;
+        };
+        let mut own: Vec<&str> = fix.split('\n').collect();
+        own.splice(
+            line - finding.line..=last_line - finding.line,
+            [next.as_str()],
+        );
+        fix = own.join("\n");
+    }
+    Some(fix)
+}

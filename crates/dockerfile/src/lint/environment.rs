@@ -1,0 +1,77 @@
+//! `ENV PATH` with `%PATH%` in it, which only cmd would replace.
+
+use super::shell::BaseShell;
+use super::stage::{Base, Stage, Step};
+use super::{Findings, Rule, Severity};
+use crate::source::Instruction;
+
+pub(super) fn check(stage: &Stage<'_>, step: &Step<'_>, findings: &mut Findings<'_>) {
+    if step.instruction.keyword != "ENV" {
+        return;
+    }
+    let Some((value, is_only)) = path(step.instruction) else {
+        return;
+    };
+    let Some(name) = variable(value) else {
+        return;
+    };
+    let rule = Rule::PathNotExpanded;
+    let message = format!(
+        "ENV keeps %{name}% as it is, and this PATH hides the one in the registry; set it with \
+         RUN setx /M PATH, or write the folders out; a recipe's `path` adds to it"
+    );
+    match correction(stage, step, value) {
+        Some(line) if is_only => {
+            let mut correction = findings.file.rewritten(step.instruction, "");
+            correction.text = line;
+            findings.correct(rule, Severity::Error, message, correction);
+        }
+        _ => findings.only(rule, Severity::Error, step.instruction.lines().0, message),
+    }
+}
+
+/// The value that an `ENV` gives `PATH`, without quotes around it, and whether it sets nothing else.
+fn path(instruction: &Instruction) -> Option<(&str, bool)> {
+    let text = instruction.text();
+    let lower = text.to_ascii_lowercase();
+    if let Some(value) = lower.strip_prefix("path ") {
+        let value = &text[text.len() - value.len()..];
+        return Some((value.trim(), true));
+    }
+    let at = if lower.starts_with("path=") {
+        0
+    } else {
+        lower.find(" path=")? + 1
+    };
+    let rest = &text[at + "path=".len()..];
+    let (value, after) = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"')?,
+        None => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+    };
+    Some((value, at == 0 && after.trim().is_empty()))
+}
+
+/// The first `%NAME%` in a value.
+fn variable(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once('%')?;
+    let (name, _) = rest.split_once('%')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')');
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+}
+
+/// The same with `setx`, where that is certain to work: as an administrator, under cmd.
+fn correction(stage: &Stage<'_>, step: &Step<'_>, value: &str) -> Option<String> {
+    let Base::Image(reference) = &stage.base else {
+        return None;
+    };
+    let is_server_core = reference.repository.ends_with("windows/servercore");
+    let has_user = stage
+        .steps
+        .iter()
+        .any(|step| step.instruction.keyword == "USER");
+    let is_plain = !value.contains(['"', '$', '^', '&', '|', '<', '>', '`'])
+        && !value.contains("\\\\")
+        && !value.ends_with('\\');
+    (is_server_core && !has_user && is_plain && step.shell == BaseShell::Cmd)
+        .then(|| format!("RUN setx /M PATH \"{value}\""))
+}

@@ -1,0 +1,342 @@
+//! Finds in Dockerfiles what goes wrong on Windows only, and says what to write instead.
+//!
+//! [`lint`] is pure: a text and what is known of its base image and host in, findings out. A
+//! finding's correction replaces whole lines, lints clean itself and, for the rules about quotes,
+//! reaches the program as the author meant it (both are tested).
+
+mod args_escaped;
+mod base;
+mod correction;
+mod entrypoint;
+mod environment;
+mod iis;
+mod line_end;
+mod nano;
+mod offer;
+mod quotes;
+mod reference;
+mod registry;
+mod shell;
+mod stage;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use correction::{Correction, Edit};
+pub use offer::{Offer, offers};
+use reference::Platform;
+pub use shell::BaseShell;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
+
+use crate::source::{Dockerfile, Instruction};
+
+/// What the text itself does not say.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The shell of every base image; without it, what is known of the image decides.
+    pub shell: Option<BaseShell>,
+    /// What every base image is, where one was named for all.
+    pub base: Option<BaseFacts>,
+    /// What the base images are, by their names as [`base_images`] gives them.
+    pub bases: HashMap<String, BaseFacts>,
+    /// The host that the image is for.
+    pub host: Option<HostBuild>,
+}
+
+/// What an image's configuration says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BaseFacts {
+    /// The shell of `RUN` in shell form.
+    pub shell: BaseShell,
+    /// The version of Windows inside.
+    pub version: Option<WindowsVersion>,
+    /// Whether it is for Windows.
+    pub is_windows: bool,
+}
+
+impl Options {
+    fn facts(&self, image: &str) -> Option<&BaseFacts> {
+        self.base.as_ref().or_else(|| self.bases.get(image))
+    }
+
+    fn shell_of(&self, image: &str) -> Option<BaseShell> {
+        self.shell.or_else(|| Some(self.facts(image)?.shell))
+    }
+}
+
+/// The images from elsewhere that a file's stages begin with, each once.
+pub fn base_images(source: &str) -> Vec<String> {
+    let file = Dockerfile::read(source);
+    let mut images: Vec<String> = stage::stages(&file, &Options::default())
+        .into_iter()
+        .filter(|stage| matches!(stage.base, stage::Base::Image(_)))
+        .map(|stage| stage.image)
+        .collect();
+    images.sort_unstable();
+    images.dedup();
+    images
+}
+
+/// What is looked for; the names are part of the command line's contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// PowerShell's own command line eats plain double quotes.
+    QuotesUnderPowershell,
+    /// To cmd a backslash before a quote means nothing.
+    BackslashQuotesUnderCmd,
+    /// A backslash at a line's end joins the next line.
+    TrailingBackslash,
+    /// IIS takes a file extension with its dot.
+    FileExtensionDot,
+    /// A shutdown time in the wrong registry type has no effect.
+    ShutdownValueType,
+    /// One shutdown time is in seconds, the other in milliseconds.
+    ShutdownValueUnit,
+    /// The two shutdown times work only together.
+    ShutdownPair,
+    /// `reg` asks before it overwrites or deletes.
+    RegAddForce,
+    /// The base image may be another one tomorrow.
+    FloatingBase,
+    /// The base image does not run on the host.
+    BaseHostMismatch,
+    /// A shell stands between Windows and the program.
+    ShellFormEntrypoint,
+    /// A second shell eats or gets quotes that were meant otherwise.
+    QuotesInNestedShell,
+    /// `%PATH%` is not replaced outside cmd.
+    PathNotExpanded,
+    /// The base image has ended.
+    DeadBase,
+    /// Nano Server has no such program, or its user may not run it.
+    NanoServerLacks,
+    /// `BuildKit` marks a command line as ready that is not.
+    ArgsEscaped,
+}
+
+impl Rule {
+    /// Every rule, in the order of the documentation.
+    pub const ALL: [Self; 16] = [
+        Self::QuotesUnderPowershell,
+        Self::BackslashQuotesUnderCmd,
+        Self::TrailingBackslash,
+        Self::FileExtensionDot,
+        Self::ShutdownValueType,
+        Self::ShutdownValueUnit,
+        Self::ShutdownPair,
+        Self::RegAddForce,
+        Self::FloatingBase,
+        Self::BaseHostMismatch,
+        Self::ShellFormEntrypoint,
+        Self::QuotesInNestedShell,
+        Self::PathNotExpanded,
+        Self::DeadBase,
+        Self::NanoServerLacks,
+        Self::ArgsEscaped,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::QuotesUnderPowershell => "quotes-under-powershell",
+            Self::BackslashQuotesUnderCmd => "backslash-quotes-under-cmd",
+            Self::TrailingBackslash => "trailing-backslash",
+            Self::FileExtensionDot => "file-extension-dot",
+            Self::ShutdownValueType => "shutdown-value-type",
+            Self::ShutdownValueUnit => "shutdown-value-unit",
+            Self::ShutdownPair => "shutdown-pair",
+            Self::RegAddForce => "reg-add-force",
+            Self::FloatingBase => "floating-base",
+            Self::BaseHostMismatch => "base-host-mismatch",
+            Self::ShellFormEntrypoint => "shell-form-entrypoint",
+            Self::QuotesInNestedShell => "quotes-in-nested-shell",
+            Self::PathNotExpanded => "path-not-expanded",
+            Self::DeadBase => "dead-base",
+            Self::NanoServerLacks => "nano-server-lacks",
+            Self::ArgsEscaped => "args-escaped",
+        }
+    }
+
+    /// What it is about, in a sentence.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::QuotesUnderPowershell => {
+                "PowerShell drops plain double quotes from its command line before it reads the script"
+            }
+            Self::BackslashQuotesUnderCmd => {
+                "To cmd a backslash does not escape a quote, and the program gets a quote it should not"
+            }
+            Self::TrailingBackslash => "A backslash at the end of a line joins the next line",
+            Self::FileExtensionDot => "IIS takes a file extension with its dot",
+            Self::ShutdownValueType => {
+                "WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD"
+            }
+            Self::ShutdownValueUnit => {
+                "WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds"
+            }
+            Self::ShutdownPair => {
+                "The two shutdown times work only together and with the same time"
+            }
+            Self::RegAddForce => "Without /f reg waits for an answer that nobody gives",
+            Self::FloatingBase => "A floating tag is another base image tomorrow",
+            Self::BaseHostMismatch => "The base image does not run on the host",
+            Self::ShellFormEntrypoint => {
+                "In shell form a shell stands between Windows and the program, which may miss its shutdown"
+            }
+            Self::QuotesInNestedShell => {
+                "powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them"
+            }
+            Self::PathNotExpanded => {
+                "ENV does not replace %NAME%, and its PATH hides the registry's"
+            }
+            Self::DeadBase => "The base image cannot be pulled or gets no updates any more",
+            Self::NanoServerLacks => {
+                "Nano Server does not have this program, or its user may not run it"
+            }
+            Self::ArgsEscaped => {
+                "An image that BuildKit builds with a CMD gives Windows the program's path without quotes"
+            }
+        }
+    }
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// It fails or does something else than it says.
+    Error,
+    /// It works, but not everywhere or not for long.
+    Warning,
+}
+
+impl Severity {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The first line that it is about, from 1.
+    pub line: usize,
+    /// The last line that [`Self::fix`] replaces.
+    pub last_line: usize,
+    /// What was broken.
+    pub rule: Rule,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Why, in a sentence.
+    pub message: String,
+    /// What to write in place of lines `line` to `last_line`, where that is certain.
+    pub fix: Option<String>,
+}
+
+/// Looks through a Dockerfile; the findings come in the order of their lines.
+pub fn lint(source: &str, options: &Options) -> Vec<Finding> {
+    let mut findings = find(source, options);
+    correction::complete(source, &mut findings, |text| find(text, options));
+    findings
+}
+
+fn find(source: &str, options: &Options) -> Vec<Finding> {
+    let file = Dockerfile::read(source);
+    let stages = stage::stages(&file, options);
+    let mut findings = Findings {
+        file: &file,
+        found: Vec::new(),
+    };
+    base::check(&stages, options, &mut findings);
+    for stage in &stages {
+        // What goes wrong on Linux is others' to find.
+        if stage.platform == Platform::Linux {
+            continue;
+        }
+        let before = findings.found.len();
+        for step in &stage.steps {
+            line_end::check(step, &mut findings);
+            quotes::check(step, &mut findings);
+            iis::check(step, &mut findings);
+            environment::check(stage, step, &mut findings);
+        }
+        if stage.platform == Platform::Windows {
+            entrypoint::check(stage, before, &mut findings);
+            args_escaped::check(stage, &mut findings);
+        }
+    }
+    nano::check(&stages, &mut findings);
+    registry::check(&stages, &mut findings);
+    findings.sorted()
+}
+
+/// What has been found so far, and the file to write corrections for.
+struct Findings<'a> {
+    file: &'a Dockerfile<'a>,
+    found: Vec<Finding>,
+}
+
+impl Findings<'_> {
+    /// Adds a finding whose correction changes parts of an instruction. The first part says where
+    /// it is when no line can be given.
+    fn edit(
+        &mut self,
+        rule: Rule,
+        severity: Severity,
+        instruction: &Instruction,
+        message: impl Into<String>,
+        edits: &[Edit],
+    ) {
+        let line = edits.first().map_or(instruction.lines().0, |edit| {
+            instruction.line_of(edit.range.start)
+        });
+        match self.file.corrected(instruction, edits) {
+            Some(correction) => self.correct(rule, severity, message, correction),
+            None => self.only(rule, severity, line, message),
+        }
+    }
+
+    /// Adds a finding with a correction.
+    fn correct(
+        &mut self,
+        rule: Rule,
+        severity: Severity,
+        message: impl Into<String>,
+        correction: Correction,
+    ) {
+        self.found.push(Finding {
+            line: correction.first_line,
+            last_line: correction.last_line,
+            rule,
+            severity,
+            message: message.into(),
+            fix: Some(correction.text),
+        });
+    }
+
+    /// Adds a finding that only its author can correct; `line` counts from 0.
+    fn only(&mut self, rule: Rule, severity: Severity, line: usize, message: impl Into<String>) {
+        self.found.push(Finding {
+            line: line + 1,
+            last_line: line + 1,
+            rule,
+            severity,
+            message: message.into(),
+            fix: None,
+        });
+    }
+
+    fn sorted(mut self) -> Vec<Finding> {
+        self.found
+            .sort_by_key(|finding| (finding.line, finding.rule));
+        self.found.dedup();
+        self.found
+    }
+}

@@ -1,0 +1,164 @@
+//! Programs that Nano Server does not have, and what its ordinary user may not do.
+
+use super::stage::{Base, Stage, Step};
+use super::words::{Command, commands, program_name};
+use super::{Findings, Rule, Severity};
+use crate::source::Instruction;
+
+/// Programs that are in Server Core and not in Nano Server, and what to do instead.
+const LACKING: [(&str, &str); 3] = [
+    (
+        "powershell",
+        "copy PowerShell from mcr.microsoft.com/powershell, or do this in a stage on Server Core",
+    ),
+    (
+        "msiexec",
+        "install in a stage on Server Core and copy the files",
+    ),
+    (
+        "certutil",
+        "certoc.exe adds certificates on Nano Server, from 1809 on",
+    ),
+];
+
+/// Where an instruction's commands run: while the image is built, or in its containers, which may be
+/// on the host.
+#[derive(Clone, Copy)]
+enum When {
+    Built,
+    Run,
+}
+
+impl When {
+    fn of(instruction: &Instruction) -> Self {
+        match instruction.keyword.as_str() {
+            "CMD" | "ENTRYPOINT" | "HEALTHCHECK" => Self::Run,
+            _ => Self::Built,
+        }
+    }
+}
+
+/// What is known of a stage when the next begins.
+#[derive(Debug, Clone, Default)]
+struct State {
+    is_nano: bool,
+    /// Whether the stage runs as the user that Nano Server comes with.
+    is_plain_user: bool,
+    /// Which of the programs the file brings, as far as their names say.
+    brought: [bool; LACKING.len()],
+    /// The line and program of a `SHELL` that nothing has used yet.
+    shell: Option<(usize, String)>,
+}
+
+pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
+    let mut known: Vec<State> = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let mut state = match &stage.base {
+            Base::Stage(index) => known[*index].clone(),
+            Base::Image(reference) => State {
+                is_nano: reference.is_nano_server(),
+                // The version of 2017 still ran everything as administrator.
+                is_plain_user: reference.build().is_none_or(|build| build > 16299),
+                ..State::default()
+            },
+            Base::Scratch | Base::Unknown => State::default(),
+        };
+        if state.is_nano {
+            for step in &stage.steps {
+                state.take(step, findings);
+            }
+        }
+        known.push(state);
+    }
+}
+
+impl State {
+    fn take(&mut self, step: &Step<'_>, findings: &mut Findings<'_>) {
+        let instruction = step.instruction;
+        match instruction.keyword.as_str() {
+            "USER" => {
+                let user = instruction.text().trim_matches('"');
+                self.is_plain_user = user.eq_ignore_ascii_case("ContainerUser");
+            }
+            "COPY" | "ADD" => self.bring(instruction),
+            "SHELL" => {
+                let words = instruction.exec_form().unwrap_or_default();
+                let program = words.first().map(String::as_str).unwrap_or_default();
+                let line = instruction.line_of(instruction.start());
+                self.shell = Some((line, program_name(program)));
+            }
+            _ => {
+                let when = When::of(instruction);
+                if uses_shell(instruction)
+                    && let Some((line, program)) = self.shell.take()
+                {
+                    self.check_program(&program, line, when, findings);
+                }
+                for command in commands(step) {
+                    let first = command.words.first();
+                    let position = first.map_or(instruction.start(), |word| word.range.start);
+                    let line = instruction.line_of(position);
+                    self.check_program(&command.program(), line, when, findings);
+                    self.check_setx(step, &command, findings);
+                }
+                // What a command puts there may be the very program.
+                if instruction.keyword == "RUN" {
+                    self.bring(instruction);
+                }
+            }
+        }
+    }
+
+    fn bring(&mut self, instruction: &Instruction) {
+        let text = instruction.text().to_ascii_lowercase();
+        for (brought, (name, _)) in self.brought.iter_mut().zip(LACKING) {
+            *brought |= text.contains(name);
+        }
+    }
+
+    fn check_program(&self, program: &str, line: usize, when: When, findings: &mut Findings<'_>) {
+        let Some(index) = LACKING.iter().position(|(name, _)| *name == program) else {
+            return;
+        };
+        if self.brought[index] {
+            return;
+        }
+        let (name, instead) = LACKING[index];
+        let message = format!("Nano Server has no {name}; {instead}");
+        let (severity, message) = match when {
+            When::Built => (Severity::Error, message),
+            When::Run => (
+                Severity::Warning,
+                format!("{message} (a HostProcess container has the host's)"),
+            ),
+        };
+        findings.only(Rule::NanoServerLacks, severity, line, message);
+    }
+
+    fn check_setx(&self, step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) {
+        let is_machine = command.words.iter().any(|word| word.is("/M"));
+        if !self.is_plain_user || command.program() != "setx" || !is_machine {
+            return;
+        }
+        let correction = findings.file.surrounded(
+            step.instruction,
+            "USER ContainerAdministrator",
+            "USER ContainerUser",
+        );
+        let message =
+            "setx /M needs ContainerAdministrator, and Nano Server runs this as ContainerUser";
+        findings.correct(Rule::NanoServerLacks, Severity::Error, message, correction);
+    }
+}
+
+/// Whether an instruction goes through the shell in force.
+fn uses_shell(instruction: &Instruction) -> bool {
+    match instruction.keyword.as_str() {
+        "RUN" | "CMD" | "ENTRYPOINT" => instruction.exec_form().is_none(),
+        "HEALTHCHECK" => {
+            let command = instruction.health_command();
+            command.is_some_and(|command| !command.starts_with('['))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,119 @@
+//! Quotes that reach the program in another way than the author wrote them.
+//!
+//! The daemon puts the raw text after the keyword behind the shell. So the text is taken apart
+//! twice: as it is written, by what the shell and then `CommandLineToArgvW` do; and as it is meant,
+//! where a quote that looks like one is one. Only where the program, or the script that PowerShell
+//! runs, comes out different is there something to report, and a correction is taken apart once
+//! more before it is given.
+
+mod cmd;
+mod health;
+mod line;
+mod powershell;
+
+use powershell::Reading;
+
+use super::correction::Edit;
+use super::shell::BaseShell;
+use super::stage::Step;
+use super::{Findings, Rule, Severity};
+use crate::source::Instruction;
+
+pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    if instruction.keyword == "HEALTHCHECK" {
+        health::check(step, findings);
+        return;
+    }
+    let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
+    if !is_command || instruction.has_here_document() || instruction.is_meant_as_json() {
+        return;
+    }
+    let text = instruction.text();
+    // Another program fills in what stands in double braces, or a person what stands for a host.
+    if !text.contains('"') || is_template(text) {
+        return;
+    }
+    match step.shell {
+        BaseShell::PowerShell => powershell::check(step, findings),
+        BaseShell::Cmd => {
+            let found = findings.found.len();
+            powershell::check_nested(step, findings);
+            if findings.found.len() == found {
+                cmd::check(step, findings);
+            }
+        }
+        BaseShell::Unknown => check_under_any(step, findings),
+        BaseShell::Other => {}
+    }
+}
+
+fn is_template(text: &str) -> bool {
+    // `https://<account>.example.net/x`
+    let is_host_missing = text.contains("://<");
+    is_host_missing
+        || text
+            .match_indices("{{")
+            .any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Whichever shell is in force, a script for PowerShell within it loses its plain quotes; how to
+/// keep them depends on the shell.
+fn check_under_any(step: &Step<'_>, findings: &mut Findings<'_>) {
+    for (_, script) in cmd::scripts(step.instruction.text()) {
+        let problems = Reading::of(&script).map(|reading| reading.problems(step));
+        for problem in problems.into_iter().flatten() {
+            findings.only(
+                Rule::QuotesInNestedShell,
+                Severity::Error,
+                problem.line,
+                powershell::NESTED,
+            );
+        }
+    }
+}
+
+/// A text after changes that are in the order of their places.
+fn edited(text: &str, edits: &[Edit]) -> String {
+    let mut edited = text.to_owned();
+    for edit in edits.iter().rev() {
+        edited.replace_range(edit.range.clone(), &edit.text);
+    }
+    edited
+}
+
+/// Adds a finding whose correction was checked, or one without where the check did not pass.
+fn report(
+    rule: Rule,
+    instruction: &Instruction,
+    message: &str,
+    line: usize,
+    edits: Option<Vec<Edit>>,
+    findings: &mut Findings<'_>,
+) {
+    let start = instruction.start();
+    match edits {
+        Some(edits) => {
+            let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.moved(start)).collect();
+            findings.edit(rule, Severity::Error, instruction, message, &placed);
+        }
+        None => findings.only(rule, Severity::Error, line, message),
+    }
+}
+
+/// Puts quotes around the whole text, joining them with what already changes at its ends, and as
+/// many more backslashes before the last as are asked for.
+fn line_wrap(edits: &mut Vec<Edit>, text: &str, backslashes: usize) {
+    match edits.first_mut() {
+        Some(edit) if edit.range.start == 0 => edit.text.insert(0, '"'),
+        _ => {
+            let first = text.chars().next().map_or(0, char::len_utf8);
+            edits.insert(0, Edit::new(0..first, format!("\"{}", &text[..first])));
+        }
+    }
+    let end = text.len();
+    match edits.last_mut() {
+        Some(edit) if edit.range.end == end => edit.text.push('"'),
+        _ => edits.push(Edit::after(end, format!("{}\"", "\\".repeat(backslashes)))),
+    }
+}

@@ -1,0 +1,295 @@
+//! What cmd makes of a text: commands, the scripts among them that PowerShell gets, and `\"`, in
+//! which the backslash means nothing to cmd and a quote in an argument to the program.
+
+use wincimg_scripts::script;
+use wincimg_windows::quoting::cmd::is_built_in;
+use wincimg_windows::quoting::powershell;
+
+use super::line::{Line, Word};
+use super::{edited, line_wrap, report};
+use crate::lint::correction::Edit;
+use crate::lint::stage::Step;
+use crate::lint::words::program_name;
+use crate::lint::{Findings, Rule};
+
+const SPLIT: &str = "cmd does not know \\\", and the program gets several arguments with quotes in \
+    them where one was meant; write a plain \"";
+
+const DIVIDED: &str = "to cmd the quote of \\\" ends the quoted part, and the operator after it \
+    divides the command; put ^ before it";
+
+/// A character that cmd passes on.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    at: usize,
+    character: char,
+    /// Whether cmd would take an operator here for one.
+    is_active: bool,
+}
+
+/// What is left of a text when cmd has dropped its quotes around the whole and its carets.
+fn passed(text: &str) -> Vec<Passed> {
+    let last_quote = text.rfind('"').filter(|_| text.starts_with('"'));
+    let mut passed = Vec::with_capacity(text.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, character) in text.char_indices() {
+        if last_quote.is_some_and(|last| at == 0 || at == last) {
+            continue;
+        }
+        if character == '^' && !quoted && !escaped {
+            escaped = true;
+            continue;
+        }
+        if character == '"' && !escaped {
+            quoted = !quoted;
+        }
+        passed.push(Passed {
+            at,
+            character,
+            is_active: !quoted && !escaped,
+        });
+        escaped = false;
+    }
+    passed
+}
+
+/// One command, and where the text goes on behind the operator that ended it.
+struct Command {
+    line: Line,
+    next: usize,
+}
+
+fn commands(passed: &[Passed]) -> Vec<Command> {
+    let mut commands = Vec::new();
+    let mut line = Line::default();
+    let mut is_cut = false;
+    for (index, one) in passed.iter().enumerate() {
+        let before = index.checked_sub(1).map(|index| passed[index].character);
+        match one.character {
+            '&' | '|' if one.is_active && !matches!(before, Some('>' | '<')) => {
+                let next = index + 1;
+                let line = std::mem::take(&mut line);
+                commands.push(Command { line, next });
+                is_cut = false;
+            }
+            '>' | '<' if one.is_active => {
+                if !is_cut && line.text.ends_with([' ', '\t', '1', '2']) {
+                    let end = line.text.trim_end_matches(['1', '2']).len();
+                    line.truncate(end);
+                }
+                is_cut = true;
+            }
+            _ if is_cut => {}
+            c => line.push(c, one.at),
+        }
+    }
+    let next = passed.len();
+    commands.push(Command { line, next });
+    commands
+}
+
+/// The command lines that cmd makes of a text.
+pub(super) fn lines(text: &str) -> Vec<Line> {
+    let commands = commands(&passed(text));
+    commands.into_iter().map(|command| command.line).collect()
+}
+
+/// Whether a command starts a program that reads its words as programs do.
+pub(super) fn is_program(line: &Line) -> bool {
+    let name = line.words().first().map(program).unwrap_or_default();
+    !name.is_empty() && !is_built_in(&name) && !OWN_READERS.contains(&name.as_str())
+}
+
+/// The scripts that PowerShell gets from cmd, each with the number of its command.
+pub(super) fn scripts(text: &str) -> impl Iterator<Item = (usize, Line)> {
+    let commands = commands(&passed(text));
+    commands
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, command)| Some((index, script_of(&command.line)?)))
+}
+
+fn program(word: &Word) -> String {
+    program_name(word.value.trim_start_matches('('))
+}
+
+/// The part of a command that is a script for PowerShell.
+pub(super) fn script_of(line: &Line) -> Option<Line> {
+    let words = line.words();
+    let at = words
+        .iter()
+        .position(|word| matches!(program(word).as_str(), "powershell" | "pwsh"))?;
+    // Behind another program it is only an argument.
+    let first = words.first()?;
+    let is_run = at == 0 || is_built_in(&program(first)) || program(first) == "cmd";
+    if !is_run {
+        return None;
+    }
+    let mut rest = words[at + 1..].iter();
+    while let Some(word) = rest.next() {
+        let option = word.value.to_ascii_lowercase();
+        let name = option.strip_prefix(['-', '/']);
+        match name {
+            _ if script::is_command_option(&option) => {
+                let script = rest.next()?;
+                return Some(line.from(script.range.start));
+            }
+            Some(
+                "noprofile" | "nop" | "noninteractive" | "noni" | "nologo" | "nol" | "noexit"
+                | "noe" | "sta" | "mta",
+            ) => {}
+            Some("file" | "f" | "encodedcommand" | "e" | "ec" | "enc" | "?" | "help") => {
+                return None;
+            }
+            Some(name) if takes_value(name) => {
+                rest.next();
+            }
+            None if program(&words[at]) == "powershell" => {
+                return Some(line.from(word.range.start));
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether an option of PowerShell is followed by its value; names may be cut short.
+fn takes_value(name: &str) -> bool {
+    [
+        "executionpolicy",
+        "ep",
+        "version",
+        "inputformat",
+        "outputformat",
+        "windowstyle",
+        "configurationname",
+        "psconsolefile",
+        "workingdirectory",
+        "wd",
+    ]
+    .iter()
+    .any(|option| option.starts_with(name))
+}
+
+/// Programs that read their command line in a way of their own.
+const OWN_READERS: [&str; 12] = [
+    "cmd",
+    "powershell",
+    "pwsh",
+    "msiexec",
+    "wmic",
+    "bash",
+    "sh",
+    "wsl",
+    "rundll32",
+    "mshta",
+    "cscript",
+    "wscript",
+];
+
+pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+    let text = step.instruction.text();
+    let rule = Rule::BackslashQuotesUnderCmd;
+    let all = passed(text);
+    let found = commands(&all);
+    for (index, command) in found.iter().enumerate() {
+        if let Some((line, edits)) = divided(text, &all, command) {
+            let line = step.instruction.line_of(step.instruction.start() + line);
+            report(rule, step.instruction, DIVIDED, line, Some(edits), findings);
+            return;
+        }
+        if let Some((line, edits)) = split(text, index, command) {
+            let line = step.instruction.line_of(step.instruction.start() + line);
+            report(rule, step.instruction, SPLIT, line, edits, findings);
+            return;
+        }
+    }
+}
+
+/// A phrase in `\"` that the program gets in several words.
+fn split(text: &str, index: usize, command: &Command) -> Option<(usize, Option<Vec<Edit>>)> {
+    let line = &command.line;
+    let words = line.words();
+    let name = program(words.first()?);
+    let is_script = words
+        .iter()
+        .any(|word| matches!(program(word).as_str(), "powershell" | "pwsh"));
+    let reads_itself = OWN_READERS.contains(&name.as_str()) || is_built_in(&name);
+    if reads_itself && !(is_script && script_of(line).is_none()) {
+        return None;
+    }
+    let raw = |word: &Word| &line.text[word.range.clone()];
+    let mut backslashes = Vec::new();
+    let mut open = None;
+    for word in &words {
+        let raw = raw(word);
+        let begins = raw.starts_with("\\\"");
+        let ends = raw.ends_with("\\\"") && raw.len() > 2;
+        match open {
+            None if begins && !raw[2..].contains('"') => open = Some(word.range.start),
+            Some(from) if ends && raw.matches('"').count() == 1 => {
+                backslashes.extend([from, word.range.end - 2]);
+                open = None;
+            }
+            Some(_) if raw.contains('"') => return None,
+            _ => {}
+        }
+    }
+    let first = *backslashes.first()?;
+    let mut meant = line.text.clone();
+    for at in backslashes.iter().rev() {
+        meant.remove(*at);
+    }
+    let meant: Vec<String> = values(&Line::new(&meant));
+    let mut edits: Vec<Edit> = backslashes
+        .iter()
+        .map(|at| Edit::new(line.origin(*at)..line.origin(*at) + 1, ""))
+        .collect();
+    if text.starts_with("\\\"") {
+        // A text that begins with a quote loses it and its last one; so it gets one more of each.
+        line_wrap(&mut edits, text, 0);
+    }
+    let after = edited(text, &edits);
+    let arrives = commands(&passed(&after))
+        .get(index)
+        .is_some_and(|command| values(&command.line) == meant);
+    Some((line.origin(first), arrives.then_some(edits)))
+}
+
+pub(super) fn values(line: &Line) -> Vec<String> {
+    line.words().into_iter().map(|word| word.value).collect()
+}
+
+/// An operator between escaped quotes in a quoted script, where cmd divides the script.
+fn divided(text: &str, all: &[Passed], command: &Command) -> Option<(usize, Vec<Edit>)> {
+    let script = script_of(&command.line)?;
+    let (_, is_closed) = script.parts();
+    if is_closed || script::read(&powershell::script(&script.text)).is_sound {
+        return None;
+    }
+    // The script as it would be if no operator divided it.
+    let mut whole = Line::default();
+    let start = script.origin(0);
+    for one in all.iter().filter(|one| one.at >= start) {
+        whole.push(one.character, one.at);
+    }
+    let (parts, _) = whole.parts();
+    let part = parts.first().filter(|part| part.has_literal)?;
+    let meant = powershell::script(&whole.text[..=part.close.at]);
+    if part.open.at != 0 || !script::read(&meant).is_sound {
+        return None;
+    }
+    let last = whole.origin(part.close.at);
+    let edits: Vec<Edit> = all
+        .iter()
+        .filter(|one| (start..last).contains(&one.at))
+        .filter(|one| one.is_active && "&|<>".contains(one.character))
+        .map(|one| Edit::new(one.at..one.at + 1, format!("^{}", one.character)))
+        .collect();
+    let after = edited(text, &edits);
+    let arrives = scripts(&after).any(|(_, line)| {
+        line.origin(0) == start && powershell::script(&line.text).starts_with(&meant)
+    });
+    let first = all.get(command.next)?.at;
+    (arrives && !edits.is_empty()).then_some((first, edits))
+}

@@ -1,0 +1,78 @@
+//! `HEALTHCHECK CMD`, whose text the daemon escapes like an argument, as it does not for `RUN`.
+//!
+//! Behind `cmd /S /C` the quotes of the text arrive as `\"`: `powershell -command "exit 1"` becomes
+//! a string that PowerShell shows, and the container is healthy whatever happens. Behind
+//! `powershell -Command` the text arrives as it is written.
+
+use wincimg_scripts::script;
+use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
+
+use super::line::Line;
+use super::{cmd, is_template};
+use crate::lint::stage::Step;
+use crate::lint::{BaseShell, Findings, Rule, Severity};
+
+const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
+    as a part of its arguments; use the exec form";
+
+pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    let Some(text) = instruction.health_command() else {
+        return;
+    };
+    if text.starts_with('[') || !text.contains('"') || is_template(text) {
+        return;
+    }
+    if step.shell != BaseShell::Cmd || !changes(text) {
+        return;
+    }
+    let rule = Rule::QuotesInNestedShell;
+    match exec(text) {
+        Some(argv) => {
+            let keyword_and_flags = instruction.text().len() - text.len();
+            let arguments = format!(
+                "{}{}",
+                &instruction.text()[..keyword_and_flags],
+                exec_form(&argv)
+            );
+            let correction = findings.file.rewritten(instruction, &arguments);
+            findings.correct(rule, Severity::Error, MESSAGE, correction);
+        }
+        None => findings.only(rule, Severity::Error, instruction.lines().0, MESSAGE),
+    }
+}
+
+/// Whether a command behind cmd gets other words than without the daemon's escapes.
+fn changes(text: &str) -> bool {
+    let escaped = windows_cmd::strip_quotes(&argv::quote_always(text));
+    let meant: Vec<Line> = cmd::lines(text);
+    let written: Vec<Line> = cmd::lines(&escaped);
+    if meant.len() != written.len() {
+        return true;
+    }
+    meant.iter().zip(&written).any(|(meant, written)| {
+        match (cmd::script_of(meant), cmd::script_of(written)) {
+            (Some(meant), Some(written)) => {
+                let meant = script::read(&powershell::script(&meant.text));
+                meant.is_sound
+                    && meant.tokens != script::read(&powershell::script(&written.text)).tokens
+            }
+            _ => cmd::is_program(meant) && cmd::values(meant) != cmd::values(written),
+        }
+    })
+}
+
+/// The words of a command for which cmd does nothing but start it.
+fn exec(text: &str) -> Option<Vec<String>> {
+    if text.contains('%') {
+        return None;
+    }
+    let line = windows_cmd::parse(text, |_| None).ok()?;
+    let argv = argv::split(&line, Reader::CRuntime);
+    let name = argv.first()?;
+    let is_script = [".cmd", ".bat", ".ps1"]
+        .iter()
+        .any(|end| name.to_ascii_lowercase().ends_with(end));
+    (!is_script && !windows_cmd::is_built_in(name)).then_some(argv)
+}

@@ -1,0 +1,185 @@
+//! A command line whose characters know where in the instruction they come from, and its words.
+
+use std::ops::Range;
+
+use wincimg_windows::quoting::argv;
+use wincimg_windows::quoting::argv::Reader;
+
+/// A text and, for each byte of it, its place in the instruction's text.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Line {
+    pub(super) text: String,
+    at: Vec<usize>,
+}
+
+/// A word of a command line.
+#[derive(Debug, Clone)]
+pub(super) struct Word {
+    pub(super) value: String,
+    /// Where it stands in the line.
+    pub(super) range: Range<usize>,
+}
+
+/// A double quote in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quote {
+    pub(super) at: usize,
+    pub(super) backslashes: usize,
+}
+
+/// A part between two quotes that only keep it together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) open: Quote,
+    pub(super) close: Quote,
+    /// Whether quotes are in it that the program is to see.
+    pub(super) has_literal: bool,
+}
+
+impl Line {
+    pub(super) fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            at: (0..text.len()).collect(),
+        }
+    }
+
+    pub(super) fn push(&mut self, c: char, at: usize) {
+        self.text.push(c);
+        self.at.extend((0..c.len_utf8()).map(|byte| at + byte));
+    }
+
+    /// Where a byte of the line stands in the instruction's text.
+    pub(super) fn origin(&self, at: usize) -> usize {
+        self.at.get(at).copied().unwrap_or_default()
+    }
+
+    pub(super) fn from(&self, start: usize) -> Self {
+        Self {
+            text: self.text[start..].to_owned(),
+            at: self.at[start..].to_owned(),
+        }
+    }
+
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.text.truncate(length);
+        self.at.truncate(length);
+    }
+
+    /// The words as the C runtime divides them.
+    pub(super) fn words(&self) -> Vec<Word> {
+        let mut words = Vec::new();
+        let mut start = None;
+        let mut state = State::default();
+        for (at, c) in self.text.char_indices() {
+            let is_blank = matches!(c, ' ' | '\t') && !state.quoted;
+            state.take(c);
+            match (start, is_blank) {
+                (None, false) => start = Some(at),
+                (Some(from), true) => {
+                    words.push(self.word(from..at));
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        if let Some(from) = start {
+            words.push(self.word(from..self.text.len()));
+        }
+        words
+    }
+
+    fn word(&self, range: Range<usize>) -> Word {
+        let value = argv::split_arguments(&self.text[range.clone()], Reader::CRuntime).concat();
+        Word { value, range }
+    }
+
+    /// The parts in quotes, and whether the last of them is closed.
+    pub(super) fn parts(&self) -> (Vec<Part>, bool) {
+        let mut parts = Vec::new();
+        let mut open: Option<(Quote, bool)> = None;
+        let mut backslashes = 0;
+        let mut characters = self.text.char_indices().peekable();
+        while let Some((at, c)) = characters.next() {
+            if c == '\\' {
+                backslashes += 1;
+                continue;
+            }
+            if c == '"' {
+                let quote = Quote { at, backslashes };
+                let doubled = open.is_some()
+                    && backslashes % 2 == 0
+                    && characters.next_if(|(_, next)| *next == '"').is_some();
+                if backslashes % 2 == 1 || doubled {
+                    if let Some((_, has_literal)) = &mut open {
+                        *has_literal = true;
+                    }
+                } else if let Some((open, has_literal)) = open.take() {
+                    parts.push(Part {
+                        open,
+                        close: quote,
+                        has_literal,
+                    });
+                } else {
+                    open = Some((quote, false));
+                }
+            }
+            backslashes = 0;
+        }
+        (parts, open.is_none())
+    }
+
+    /// Every quote in pairs, as they look to someone who thinks of a prompt, where a backslash
+    /// before a quote is a path's last; `None` if there is no such backslash.
+    pub(super) fn pairs(&self) -> Option<Vec<Part>> {
+        let quotes: Vec<Quote> = self
+            .text
+            .match_indices('"')
+            .map(|(at, _)| Quote {
+                at,
+                backslashes: at - self.text[..at].trim_end_matches('\\').len(),
+            })
+            .collect();
+        let is_last = |pair: &[Quote]| pair.last().is_some_and(|quote| quote.backslashes % 2 == 1);
+        if !quotes.chunks(2).any(is_last) {
+            return None;
+        }
+        quotes
+            .chunks(2)
+            .map(|pair| match *pair {
+                [open, close] if open.backslashes == 0 => {
+                    let after = self.text[close.at + 1..].chars().next();
+                    let ends = after.is_none_or(|c| c.is_whitespace() || ";,)|}".contains(c));
+                    (close.backslashes % 2 == 0 || ends).then_some(Part {
+                        open,
+                        close,
+                        has_literal: false,
+                    })
+                }
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// Whether the C runtime is between quotes.
+#[derive(Debug, Default)]
+struct State {
+    quoted: bool,
+    backslashes: usize,
+}
+
+impl State {
+    fn take(&mut self, c: char) {
+        match c {
+            '\\' => self.backslashes += 1,
+            '"' => {
+                if self.backslashes.is_multiple_of(2) {
+                    self.quoted = !self.quoted;
+                }
+                self.backslashes = 0;
+            }
+            _ => self.backslashes = 0,
+        }
+    }
+}

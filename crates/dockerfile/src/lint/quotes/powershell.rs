@@ -1,0 +1,374 @@
+//! Plain quotes in a script that PowerShell is given on its command line, which eats them.
+
+use std::borrow::Cow;
+
+use wincimg_scripts::script;
+use wincimg_scripts::script::Script;
+use wincimg_windows::quoting::powershell;
+
+use super::line::{Line, Part};
+use super::{cmd, edited, report};
+use crate::lint::correction::Edit;
+use crate::lint::stage::Step;
+use crate::lint::{Findings, Rule};
+
+pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
+    the script falls apart where they were; write \\\"";
+
+const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and the script \
+    falls apart where they were; write \\\"";
+
+pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+    let text = step.instruction.text();
+    let line = Line::new(text);
+    let Some(reading) = Reading::of(&line) else {
+        return;
+    };
+    for problem in reading.problems(step) {
+        let arrives = |edits: &[Edit], wanted: &str| {
+            let text = edited(text, edits);
+            let script = powershell::script(&text);
+            script == wanted || squeezed(&script) == squeezed(wanted)
+        };
+        let edits = reading.correction(&problem, arrives).or_else(|| {
+            // In quotes of its own the whole text keeps its white space.
+            let edits = reading.wrapped(text);
+            (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
+        });
+        let rule = Rule::QuotesUnderPowershell;
+        report(
+            rule,
+            step.instruction,
+            IN_FORCE,
+            problem.line,
+            edits,
+            findings,
+        );
+    }
+}
+
+/// The scripts that cmd hands to PowerShell.
+pub(super) fn check_nested(step: &Step<'_>, findings: &mut Findings<'_>) {
+    let text = step.instruction.text();
+    for (index, script) in cmd::scripts(text) {
+        let Some(reading) = Reading::of(&script) else {
+            continue;
+        };
+        for problem in reading.problems(step) {
+            let arrives = |edits: &[Edit], wanted: &str| {
+                cmd::scripts(&edited(text, edits))
+                    .find(|(other, _)| *other == index)
+                    .is_some_and(|(_, line)| {
+                        squeezed(&powershell::script(&line.text)) == squeezed(wanted)
+                    })
+            };
+            let edits = reading.correction(&problem, arrives);
+            let rule = Rule::QuotesInNestedShell;
+            report(
+                rule,
+                step.instruction,
+                NESTED,
+                problem.line,
+                edits,
+                findings,
+            );
+        }
+    }
+}
+
+/// A script as PowerShell's command line leaves it and as its author meant it.
+pub(super) struct Reading<'a> {
+    line: &'a Line,
+    /// What in quotes was meant to stay so.
+    parts: Vec<Part>,
+    meant: String,
+    meant_script: Script,
+}
+
+/// Parts that stand on the same lines and change what the script does.
+pub(super) struct Problem {
+    /// The line of the file, from 0.
+    pub(super) line: usize,
+    parts: Vec<Part>,
+    /// The script with the quotes of these parts and of no others.
+    wanted: String,
+}
+
+/// How many groups of lines are looked at one by one.
+const GROUPS: usize = 60;
+
+impl<'a> Reading<'a> {
+    /// Reads both; `None` where there is one reading only, or no way to tell what was meant.
+    pub(super) fn of(line: &'a Line) -> Option<Self> {
+        let (all, is_closed) = line.parts();
+        if all.is_empty() && is_closed {
+            return None;
+        }
+        if let Some(pairs) = line.pairs() {
+            return Self::meaning(line, pairs, None);
+        }
+        if !is_closed {
+            return None;
+        }
+        let end = line.text.trim_end().len();
+        let (first, last) = (all.first()?, all.last()?);
+        let is_wrapped = first.open.at == 0 && last.close.at + 1 == end;
+        if is_wrapped && all.len() == 1 {
+            return None;
+        }
+        let parts: Vec<Part> = all
+            .iter()
+            .copied()
+            .filter(|part| keeps(line, *part))
+            .collect();
+        Self::meaning(line, parts, None).or_else(|| {
+            if !is_wrapped {
+                return None;
+            }
+            let inner = inner_parts(line, &all)?;
+            Self::meaning(line, inner, Some((0, end - 1)))
+        })
+    }
+
+    /// What the script is if these parts keep their quotes, and others and the wrapper do not.
+    fn meaning(line: &'a Line, parts: Vec<Part>, wrapper: Option<(usize, usize)>) -> Option<Self> {
+        if parts.is_empty() {
+            return None;
+        }
+        let meant = with_quotes(&line.text, &parts, wrapper);
+        let meant_script = script::read(&meant);
+        (meant_script.is_sound && !meant_script.has_lone_string).then_some(Self {
+            line,
+            parts,
+            meant,
+            meant_script,
+        })
+    }
+
+    fn is_as_meant(&self, other: &str) -> bool {
+        script::read(other).does_what(&self.meant_script)
+    }
+
+    /// The groups of lines that do not say what they should.
+    pub(super) fn problems(&self, step: &Step<'_>) -> Vec<Problem> {
+        let written = powershell::script(&self.line.text);
+        if self.is_as_meant(&written) {
+            return Vec::new();
+        }
+        let start = step.instruction.start();
+        let line_of = |at: usize| step.instruction.line_of(start + self.line.origin(at));
+        let mut groups: Vec<Vec<Part>> = Vec::new();
+        let mut last = None;
+        for part in &self.parts {
+            match groups.last_mut() {
+                Some(group) if last == Some(line_of(part.open.at)) => group.push(*part),
+                _ => groups.push(vec![*part]),
+            }
+            last = Some(line_of(part.close.at));
+        }
+        if groups.len() > GROUPS {
+            groups = vec![self.parts.clone()];
+        }
+        let mut problems: Vec<Problem> = groups
+            .into_iter()
+            .filter(|group| groups_matter(self, group))
+            .map(|group| self.problem(group, &line_of))
+            .collect();
+        if problems.is_empty() {
+            problems.push(self.problem(self.parts.clone(), &line_of));
+        }
+        problems
+    }
+
+    fn problem(&self, parts: Vec<Part>, line_of: &impl Fn(usize) -> usize) -> Problem {
+        Problem {
+            line: line_of(parts[0].open.at),
+            wanted: self.meant_without(|part| !parts.contains(&part)),
+            parts,
+        }
+    }
+
+    /// The meant script without the quotes of some parts.
+    fn meant_without(&self, drop: impl Fn(Part) -> bool) -> String {
+        // Positions in the meant text: quotes of parts are in the same order in both.
+        let kept: Vec<Part> = self
+            .parts
+            .iter()
+            .copied()
+            .filter(|part| !drop(*part))
+            .collect();
+        with_quotes(&self.line.text, &kept, self.wrapper())
+    }
+
+    fn wrapper(&self) -> Option<(usize, usize)> {
+        let end = self.line.text.trim_end().len();
+        let is_kept = |at: usize| {
+            self.parts
+                .iter()
+                .any(|part| part.open.at == at || part.close.at == at)
+        };
+        (self.line.text.starts_with('"') && !is_kept(0) && end > 0 && !is_kept(end - 1))
+            .then(|| (0, end - 1))
+    }
+
+    /// Escapes the quotes of a problem, if that brings what is wanted.
+    pub(super) fn correction(
+        &self,
+        problem: &Problem,
+        arrives: impl Fn(&[Edit], &str) -> bool,
+    ) -> Option<Vec<Edit>> {
+        let text = &self.line.text;
+        let keeps_space = |part: &Part| {
+            let inside = &text[part.open.at..part.close.at];
+            inside.contains("  ") || inside.contains('\t')
+        };
+        if problem.parts.iter().any(keeps_space) {
+            return None;
+        }
+        let edits = self.escaped(&problem.parts);
+        arrives(&edits, &problem.wanted).then_some(edits)
+    }
+
+    fn escaped(&self, parts: &[Part]) -> Vec<Edit> {
+        let mut edits: Vec<Edit> = parts
+            .iter()
+            .flat_map(|part| [part.open, part.close])
+            .map(|quote| {
+                let start = self.line.origin(quote.at - quote.backslashes);
+                let backslashes = "\\".repeat(quote.backslashes * 2 + 1);
+                Edit::new(
+                    start..self.line.origin(quote.at) + 1,
+                    format!("{backslashes}\""),
+                )
+            })
+            .collect();
+        edits.sort_by_key(|edit| edit.range.start);
+        edits
+    }
+
+    /// All quotes escaped and new ones around the whole.
+    fn wrapped(&self, text: &str) -> Vec<Edit> {
+        let mut edits = self.escaped(&self.parts);
+        let trailing = text.len() - text.trim_end_matches('\\').len();
+        super::line_wrap(&mut edits, text, trailing);
+        edits
+    }
+}
+
+/// Whether the script changes when a group loses its quotes.
+fn groups_matter(reading: &Reading<'_>, group: &[Part]) -> bool {
+    !reading.is_as_meant(&reading.meant_without(|part| group.contains(&part)))
+}
+
+/// Whether quotes are meant for the script. Those around quotes that are escaped are not, nor those
+/// around a path or a list of texts in single quotes of its own: their author knew that they would go.
+fn keeps(line: &Line, part: Part) -> bool {
+    if part.has_literal {
+        return false;
+    }
+    let inside = &line.text[part.open.at + 1..part.close.at];
+    if is_list_of_texts(inside) {
+        return false;
+    }
+    let mut single = false;
+    let mut has_single = false;
+    for c in inside.chars() {
+        if c == '\'' {
+            single = !single;
+            has_single = true;
+        } else if c.is_whitespace() && !single {
+            return true;
+        }
+    }
+    !has_single || single
+}
+
+/// `'-q', '-dir', 'C:\x'`: texts in single quotes with commas between them.
+fn is_list_of_texts(text: &str) -> bool {
+    let pieces: Vec<&str> = text.split('\'').collect();
+    let [first, inner @ .., last] = pieces.as_slice() else {
+        return false;
+    };
+    let is_between = |piece: &&str| piece.trim() == ",";
+    pieces.len() >= 5
+        && pieces.len() % 2 == 1
+        && first.trim().is_empty()
+        && last.trim().is_empty()
+        && inner.iter().skip(1).step_by(2).all(is_between)
+}
+
+/// The parts within quotes around the whole, where quotes open after a sign and close before one.
+fn inner_parts(line: &Line, all: &[Part]) -> Option<Vec<Part>> {
+    let mut quotes: Vec<_> = all
+        .iter()
+        .flat_map(|part| [part.open, part.close])
+        .collect();
+    quotes.pop();
+    quotes.remove(0);
+    if all.iter().any(|part| part.has_literal) {
+        return None;
+    }
+    quotes
+        .chunks(2)
+        .map(|pair| match *pair {
+            [open, close] => {
+                let before = line.text[..open.at].chars().next_back()?;
+                let after = line.text[close.at + 1..].chars().next()?;
+                let opens = before.is_whitespace() || "(=,{:[".contains(before);
+                let closes = after.is_whitespace() || ";,)|}\".]".contains(after);
+                (opens && closes && open.backslashes == 0).then_some(Part {
+                    open,
+                    close,
+                    has_literal: false,
+                })
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// A script in which these parts have their quotes, escaped ones are quotes, and no others are.
+fn with_quotes(text: &str, parts: &[Part], wrapper: Option<(usize, usize)>) -> String {
+    let mut kept: Vec<usize> = parts
+        .iter()
+        .flat_map(|part| [part.open.at, part.close.at])
+        .collect();
+    kept.sort_unstable();
+    let mut out = String::with_capacity(text.len());
+    let mut backslashes = 0;
+    let mut quoted = false;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        if c == '\\' {
+            backslashes += 1;
+            continue;
+        }
+        let is_quote = c == '"';
+        if is_quote && kept.binary_search(&at).is_ok() {
+            out.extend(std::iter::repeat_n('\\', backslashes));
+            out.push('"');
+            quoted = !quoted;
+        } else if is_quote && wrapper.is_some_and(|(first, last)| at == first || at == last) {
+            out.extend(std::iter::repeat_n('\\', backslashes));
+        } else if is_quote {
+            out.extend(std::iter::repeat_n('\\', backslashes / 2));
+            let doubled = |next: &(usize, char)| quoted && next.1 == '"';
+            if backslashes % 2 == 1 || characters.next_if(doubled).is_some() {
+                out.push('"');
+            } else {
+                quoted = !quoted;
+            }
+        } else {
+            out.extend(std::iter::repeat_n('\\', backslashes));
+            out.push(c);
+        }
+        backslashes = 0;
+    }
+    out.extend(std::iter::repeat_n('\\', backslashes));
+    out
+}
+
+/// Without the white space that a command line does not keep.
+fn squeezed(text: &str) -> Cow<'_, str> {
+    Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}

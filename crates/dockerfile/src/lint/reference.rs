@@ -1,0 +1,288 @@
+//! An image's name, and what it says: the Windows inside, the shell that RUN gets, whether it is
+//! Windows at all.
+
+use std::sync::LazyLock;
+
+use wincimg_windows::release;
+use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::shell::BaseShell;
+
+/// The parts of an image's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reference {
+    /// Registry and path, in small letters.
+    pub(super) repository: String,
+    pub(super) tag: Option<String>,
+    pub(super) digest: Option<String>,
+}
+
+/// The system that an image is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Platform {
+    Windows,
+    Linux,
+    Unknown,
+}
+
+/// A row of the table of published images.
+struct Published {
+    repository: &'static str,
+    tag: Option<&'static str>,
+    first: u32,
+    last: u32,
+    /// Whether the row is about some builds only.
+    by_build: bool,
+    shell: BaseShell,
+}
+
+static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
+    include_str!("data/bases.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(Published::parse)
+        .collect()
+});
+
+impl Published {
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut fields = line.split('\t');
+        let repository = fields.next()?;
+        let tag = fields.next().filter(|tag| *tag != "-");
+        let builds = fields.next()?;
+        let (first, last) = builds.split_once("..").unwrap_or(("", ""));
+        let shell = match fields.next()? {
+            "cmd" => BaseShell::Cmd,
+            "powershell" => BaseShell::PowerShell,
+            _ => return None,
+        };
+        fields
+            .next()
+            .filter(|source| source.starts_with("https://"))?;
+        Some(Self {
+            repository,
+            tag,
+            first: first.parse().unwrap_or(0),
+            last: last.parse().unwrap_or(u32::MAX),
+            by_build: builds != "-",
+            shell,
+        })
+    }
+
+    fn is_of(&self, repository: &str) -> bool {
+        match self.repository.strip_prefix('=') {
+            Some(name) => {
+                let official = repository.strip_prefix("docker.io/").unwrap_or(repository);
+                official.strip_prefix("library/").unwrap_or(official) == name
+            }
+            None => is_or_ends_with(repository, self.repository),
+        }
+    }
+}
+
+fn is_or_ends_with(repository: &str, name: &str) -> bool {
+    repository
+        .strip_suffix(name)
+        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
+
+/// Windows with all of its parts, until Server 2022 and since.
+const WINDOWS: &str = "mcr.microsoft.com/windows";
+const WINDOWS_SERVER: &str = "mcr.microsoft.com/windows/server";
+/// The build of Windows Server 2019.
+const SERVER_2019: u32 = 17763;
+/// The build of Windows Server 2022.
+pub(super) const SERVER_2022: u32 = 20348;
+
+/// What in a name or a tag says that an image is for Windows.
+const OF_WINDOWS: [&str; 4] = ["nanoserver", "servercore", "windows", "dotnet/framework"];
+
+/// Images that are for Linux only, whatever the tag.
+const LINUX_NAMES: [&str; 26] = [
+    "almalinux",
+    "alpine",
+    "amazonlinux",
+    "archlinux",
+    "buildpack-deps",
+    "busybox",
+    "centos",
+    "debian",
+    "fedora",
+    "httpd",
+    "mariadb",
+    "mysql",
+    "nginx",
+    "node",
+    "oraclelinux",
+    "perl",
+    "php",
+    "postgres",
+    "redis",
+    "rockylinux",
+    "ruby",
+    "rust",
+    "ubi8",
+    "ubi9",
+    "ubuntu",
+    "wolfi-base",
+];
+
+/// What in a tag says that an image is for Linux.
+const OF_LINUX: [&str; 16] = [
+    "alpine", "bookworm", "bullseye", "buster", "trixie", "stretch", "slim", "jammy", "focal",
+    "noble", "bionic", "ubuntu", "debian", "linux", "musl", "ubi",
+];
+
+impl Reference {
+    pub(super) fn parse(text: &str) -> Self {
+        let (name, digest) = match text.split_once('@') {
+            Some((name, digest)) => (name, Some(digest.to_owned())),
+            None => (text, None),
+        };
+        // A colon before the last slash is a port.
+        let path = name.rfind('/').map_or(0, |slash| slash + 1);
+        let (repository, tag) = match name[path..].split_once(':') {
+            Some((_, tag)) => (&name[..name.len() - tag.len() - 1], Some(tag.to_owned())),
+            None => (name, None),
+        };
+        Self {
+            repository: repository.to_ascii_lowercase(),
+            tag,
+            digest,
+        }
+    }
+
+    /// The build of Windows inside, as far as the tag tells.
+    pub(super) fn build(&self) -> Option<u32> {
+        Some(version_of(self.tag.as_deref()).version?.build)
+    }
+
+    /// The shell that the published image is known to leave behind; `build` is that of a host which
+    /// takes its own of several.
+    pub(super) fn shell(&self, build: Option<u32>) -> BaseShell {
+        let build = self.build().or(build);
+        let tag = self.tag.as_deref().unwrap_or_default();
+        let row = PUBLISHED.iter().find(|row| {
+            let fits = || build.is_some_and(|build| (row.first..=row.last).contains(&build));
+            row.is_of(&self.repository)
+                && row.tag.is_none_or(|part| tag.contains(part))
+                && (!row.by_build || fits())
+        });
+        row.map_or(BaseShell::Unknown, |row| row.shell)
+    }
+
+    /// The system that it is for, as far as its name tells.
+    pub(super) fn platform(&self) -> Platform {
+        let tag = self.tag.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let has = |words: &[&str], text: &str| words.iter().any(|word| text.contains(word));
+        let name = self.repository.rsplit('/').next().unwrap_or_default();
+        if has(&OF_WINDOWS, &self.repository) || has(&OF_WINDOWS, &tag) || self.build().is_some() {
+            Platform::Windows
+        } else if LINUX_NAMES.contains(&name) || has(&OF_LINUX, &tag) {
+            Platform::Linux
+        } else {
+            Platform::Unknown
+        }
+    }
+
+    /// Whether it is Nano Server without anything added.
+    pub(super) fn is_nano_server(&self) -> bool {
+        // Its first version, of 2016, had PowerShell and more.
+        is_or_ends_with(&self.repository, "windows/nanoserver")
+            && self.build().is_some_and(|build| build > 14393)
+    }
+
+    /// What the tag says of the Windows inside.
+    pub(super) fn version(&self) -> TagVersion {
+        version_of(self.tag.as_deref())
+    }
+
+    /// Whether this is one of Windows' own base images, whose tags are plain versions. A mirror
+    /// keeps the end of the name.
+    pub(super) fn is_windows_base(&self) -> bool {
+        ["nanoserver", "servercore", "server"]
+            .iter()
+            .any(|name| self.repository.ends_with(&format!("windows/{name}")))
+            || self.repository == WINDOWS
+    }
+
+    /// The repository that has this base for a build: its own, but for Windows with all of its parts,
+    /// which is called `windows/server` from Server 2022 on.
+    pub(super) fn repository_for(&self, build: u32) -> Option<&str> {
+        let is_new = build >= SERVER_2022;
+        match self.repository.as_str() {
+            WINDOWS | WINDOWS_SERVER if is_new => Some(WINDOWS_SERVER),
+            WINDOWS | WINDOWS_SERVER if build >= SERVER_2019 => Some(WINDOWS),
+            WINDOWS | WINDOWS_SERVER => None,
+            own if own.ends_with("windows/server") && !is_new => None,
+            own => Some(own),
+        }
+    }
+
+    /// Whether it is known that new images get the same tags: Microsoft's, and those of the table.
+    pub(super) fn is_rebuilt(&self) -> bool {
+        self.is_windows_base()
+            || self.is_monthly()
+            || self.repository.contains("mcr.microsoft.com/")
+            || PUBLISHED.iter().any(|row| row.is_of(&self.repository))
+    }
+
+    /// Whether this is one of Microsoft's images on top of those, whose tags are given to another
+    /// image every month unless they have a version or a date in them.
+    pub(super) fn is_monthly(&self) -> bool {
+        self.repository.contains("dotnet/framework/")
+            || self.repository.ends_with("windows/servercore/iis")
+    }
+}
+
+/// What a tag says about the Windows inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TagVersion {
+    pub(super) version: Option<WindowsVersion>,
+    /// Whether the tag names one image for good.
+    pub(super) fixed: bool,
+}
+
+fn version_of(tag: Option<&str>) -> TagVersion {
+    let parts = || tag.unwrap_or_default().split(['-', '_']);
+    let full = parts()
+        .filter(|part| part.starts_with("10.0."))
+        .find_map(|part| part.parse::<WindowsVersion>().ok());
+    if let Some(version) = full {
+        return TagVersion {
+            version: Some(version),
+            fixed: version.revision.is_some(),
+        };
+    }
+    let build = parts()
+        .find_map(release::named_in_tag)
+        .map(|release| release.build);
+    let kb = parts()
+        .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
+        .find_map(|part| part.parse().ok());
+    let updated = kb.and_then(|kb| {
+        Updates::known()
+            .of_kb(kb)
+            .find(|update| build.is_none_or(|build| update.build == build))
+    });
+    let dated = parts().any(|part| part.len() == 8 && part.bytes().all(|b| b.is_ascii_digit()));
+    TagVersion {
+        version: updated
+            .map(Update::version)
+            .or(build.map(WindowsVersion::of_build)),
+        fixed: kb.is_some() || dated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_is_read() {
+        let rows = include_str!("data/bases.tsv").lines();
+        let rows = rows.filter(|line| !line.starts_with('#')).count();
+        assert_eq!(PUBLISHED.len(), rows);
+    }
+}

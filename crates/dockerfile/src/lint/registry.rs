@@ -1,0 +1,397 @@
+//! Registry changes: the two shutdown times, which go together and differ in type and unit, and
+//! `reg`, which asks before it overwrites.
+
+mod change;
+
+use std::collections::HashSet;
+
+use change::{Change, Tool};
+use wincimg_windows::quoting::exec_form;
+use wincimg_windows::shutdown::Setting;
+
+use super::correction::Edit;
+use super::reference::Platform;
+use super::stage::{Base, Stage, Step};
+use super::words::{Command, Word, commands};
+use super::{Findings, Rule, Severity};
+
+/// A time of at least this many milliseconds is meant; a smaller one is in seconds.
+const LEAST_MILLISECONDS: u64 = 1000;
+
+/// As many milliseconds are a few seconds, and from here on a round number of them is meant.
+const FEW_SECONDS: u64 = 5000;
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+
+/// The key as a running container knows it.
+fn key(time: Setting) -> &'static str {
+    match time {
+        Setting::Process => r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
+        Setting::Service => r"HKLM\SYSTEM\CurrentControlSet\Control",
+    }
+}
+
+fn other(time: Setting) -> Setting {
+    match time {
+        Setting::Process => Setting::Service,
+        Setting::Service => Setting::Process,
+    }
+}
+
+/// The type in a tool's words.
+fn kind(time: Setting, tool: Tool) -> &'static str {
+    match (time, tool) {
+        (Setting::Process, Tool::Reg) => "REG_DWORD",
+        (Setting::Process, _) => "DWord",
+        (Setting::Service, Tool::Reg) => "REG_SZ",
+        (Setting::Service, _) => "String",
+    }
+}
+
+/// The number in the right unit, if the one given is in the other's.
+fn in_right_unit(time: Setting, number: u64) -> Option<u64> {
+    match time {
+        Setting::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
+        Setting::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
+        _ => None,
+    }
+}
+
+/// Whether a number below a day's seconds is likely to be milliseconds. Whole hours are not: some
+/// servers get two of them to end.
+fn is_round(number: u64) -> bool {
+    number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
+}
+
+fn seconds(time: Setting, number: u64) -> u64 {
+    let number = in_right_unit(time, number).unwrap_or(number);
+    match time {
+        Setting::Process => number,
+        Setting::Service => number.div_ceil(1000),
+    }
+}
+
+fn data_for(time: Setting, seconds: u64) -> u64 {
+    match time {
+        Setting::Process => seconds,
+        Setting::Service => seconds.saturating_mul(1000),
+    }
+}
+
+/// A shutdown time and where it was set.
+#[derive(Debug, Clone)]
+struct Set<'a> {
+    time: Setting,
+    step: Step<'a>,
+    data: Option<(Word, u64)>,
+    position: usize,
+}
+
+/// The values that are there at a place of the file, keys and names as they were written, in small
+/// letters. A stage has those of the stages below it, so they are gone through as the tree that they
+/// are, and what a stage adds is taken away behind it: copies for each would grow without end.
+#[derive(Debug, Default)]
+struct Values {
+    there: HashSet<(String, String)>,
+    /// In the order in which they came.
+    added: Vec<(String, String)>,
+}
+
+impl Values {
+    /// Whether the value is new.
+    fn insert(&mut self, value: (String, String)) -> bool {
+        let is_new = self.there.insert(value.clone());
+        if is_new {
+            self.added.push(value);
+        }
+        is_new
+    }
+
+    fn back_to(&mut self, length: usize) {
+        for value in self.added.drain(length..) {
+            self.there.remove(&value);
+        }
+    }
+}
+
+/// What comes next on the way through the stages.
+enum Next {
+    Stage(usize),
+    /// How many values there were before a stage.
+    Leave(usize),
+}
+
+pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
+    let mut above: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
+    let mut next = Vec::new();
+    for (index, stage) in stages.iter().enumerate().rev() {
+        match stage.base {
+            Base::Stage(base) => above[base].push(index),
+            _ => next.push(Next::Stage(index)),
+        }
+    }
+    let mut values = Values::default();
+    let mut times: Vec<Vec<Set<'_>>> = vec![Vec::new(); stages.len()];
+    while let Some(step) = next.pop() {
+        let index = match step {
+            Next::Stage(index) => index,
+            Next::Leave(length) => {
+                values.back_to(length);
+                continue;
+            }
+        };
+        next.push(Next::Leave(values.added.len()));
+        let stage = &stages[index];
+        let mut own = match stage.base {
+            Base::Stage(base) => times[base].clone(),
+            _ => Vec::new(),
+        };
+        if stage.platform != Platform::Linux {
+            for step in &stage.steps {
+                for command in commands(step) {
+                    check_force(step, &command, &mut values, findings);
+                    if let Some(new) = check_time(step, &command, findings) {
+                        own.retain(|earlier| earlier.time != new.time);
+                        own.push(new);
+                    }
+                }
+            }
+        }
+        // A stage that others build on is not what ships.
+        if above[index].is_empty() {
+            check_pair(&own, findings);
+        }
+        times[index] = own;
+        next.extend(above[index].iter().copied().map(Next::Stage));
+    }
+}
+
+/// What `reg add` writes, and whether that is there already as far as can be known.
+fn overwrites(command: &Command, values: &mut Values) -> bool {
+    let Some(key) = command.words.get(2) else {
+        return false;
+    };
+    let Some(change) = Change::of(command) else {
+        return false;
+    };
+    let key = key.value.to_ascii_lowercase();
+    let name = change.name.value.to_ascii_lowercase();
+    // This one every Windows has.
+    let is_windows = change.name.is(Setting::Service.name()) && key.ends_with(r"\control");
+    !values.insert((key, name)) || is_windows
+}
+
+fn check_force(
+    step: &Step<'_>,
+    command: &Command,
+    values: &mut Values,
+    findings: &mut Findings<'_>,
+) {
+    let [_, verb, ..] = command.words.as_slice() else {
+        return;
+    };
+    if command.program() != "reg" {
+        return;
+    }
+    let asks = verb.is("delete") || (verb.is("add") && overwrites(command, values));
+    let forced = command
+        .words
+        .iter()
+        .any(|word| word.is("/f") || word.is("-f"));
+    let help = command.words.iter().any(|word| word.is("/?"));
+    let Some(last) = command.words.last() else {
+        return;
+    };
+    if asks && !forced && !help && !command.has_input {
+        findings.edit(
+            Rule::RegAddForce,
+            Severity::Error,
+            step.instruction,
+            format!(
+                "reg {} without /f waits for an answer that nobody gives",
+                verb.value
+            ),
+            command.add_after(last, &["/f"]).as_slice(),
+        );
+    }
+}
+
+/// Checks a shutdown time's type, and says what it is set to.
+fn check_time<'a>(
+    step: &Step<'a>,
+    command: &Command,
+    findings: &mut Findings<'_>,
+) -> Option<Set<'a>> {
+    let change = Change::of(command)?;
+    let time = Setting::BOTH
+        .into_iter()
+        .find(|time| change.name.is(time.name()))?;
+    check_type(step, command, &change, time, findings);
+    let data = change
+        .data
+        .and_then(|word| Some((word.clone(), number(&word.value)?)));
+    Some(Set {
+        time,
+        step: *step,
+        data,
+        position: change.name.range.start,
+    })
+}
+
+fn check_type(
+    step: &Step<'_>,
+    command: &Command,
+    change: &Change<'_>,
+    time: Setting,
+    findings: &mut Findings<'_>,
+) {
+    let right = kind(time, change.tool);
+    let (edit, found) = match (change.kind, change.tool) {
+        (Some(kind), _) if kind.is(right) => return,
+        (Some(kind), _) => (Some(replace(step, kind, right)), kind.value.as_str()),
+        // Without a type both write a string; Set-ItemProperty keeps the type that is there.
+        (None, Tool::Reg | Tool::NewItemProperty) if time == Setting::Process => {
+            let last = change.data.unwrap_or(change.name);
+            let more = [change.tool.type_option(), right];
+            (command.add_after(last, &more), "a string")
+        }
+        (None, _) => return,
+    };
+    findings.edit(
+        Rule::ShutdownValueType,
+        Severity::Error,
+        step.instruction,
+        format!(
+            "{} has to be {right}, and as {found} has no effect",
+            time.name()
+        ),
+        edit.as_slice(),
+    );
+}
+
+fn check_pair(set: &[Set<'_>], findings: &mut Findings<'_>) {
+    if are_one_time(set) {
+        return;
+    }
+    for one in set {
+        check_unit(one, findings);
+    }
+    match set {
+        [one] => check_alone(one, findings),
+        [first, second] => check_equal(first, second, findings),
+        _ => {}
+    }
+}
+
+/// Whether both are set, and to the same time as they are written, however long that is.
+fn are_one_time(set: &[Set<'_>]) -> bool {
+    let given = |time| {
+        let mut found = set.iter().filter(|one: &&Set<'_>| one.time == time);
+        found.find_map(|one| one.data.as_ref().map(|(_, number)| *number))
+    };
+    let times = (given(Setting::Process), given(Setting::Service));
+    matches!(times, (Some(process), Some(service)) if process.checked_mul(1000) == Some(service))
+}
+
+fn check_unit(one: &Set<'_>, findings: &mut Findings<'_>) {
+    let Some((word, given)) = &one.data else {
+        return;
+    };
+    let Some(right) = in_right_unit(one.time, *given) else {
+        return;
+    };
+    let unit = match one.time {
+        Setting::Process => "seconds",
+        Setting::Service => "milliseconds",
+    };
+    findings.edit(
+        Rule::ShutdownValueUnit,
+        Severity::Error,
+        one.step.instruction,
+        format!("{} is in {unit}: {given} would be {right}", one.time.name()),
+        &[replace(&one.step, word, &right.to_string())],
+    );
+}
+
+fn check_alone(one: &Set<'_>, findings: &mut Findings<'_>) {
+    let missing = other(one.time);
+    let message = format!(
+        "{} alone does not give the container its time; set {} to the same time",
+        one.time.name(),
+        missing.name()
+    );
+    let line = one.step.instruction.line_of(one.position);
+    match &one.data {
+        Some((_, number)) => {
+            let run = run_line(missing, seconds(one.time, *number));
+            let correction = findings.file.followed_by(one.step.instruction, line, &run);
+            findings.correct(Rule::ShutdownPair, Severity::Error, message, correction);
+        }
+        None => findings.only(Rule::ShutdownPair, Severity::Error, line, message),
+    }
+}
+
+fn check_equal(first: &Set<'_>, second: &Set<'_>, findings: &mut Findings<'_>) {
+    let (Some((_, one)), Some((word, another))) = (&first.data, &second.data) else {
+        return;
+    };
+    let wanted = seconds(first.time, *one);
+    if wanted == seconds(second.time, *another) {
+        return;
+    }
+    findings.edit(
+        Rule::ShutdownPair,
+        Severity::Error,
+        second.step.instruction,
+        format!(
+            "{} and {} are not the same time, and the shorter one wins",
+            first.time.name(),
+            second.time.name()
+        ),
+        &[replace(
+            &second.step,
+            word,
+            &data_for(second.time, wanted).to_string(),
+        )],
+    );
+}
+
+/// A `RUN` line that sets a shutdown time, whatever the shell.
+fn run_line(time: Setting, seconds: u64) -> String {
+    let data = data_for(time, seconds).to_string();
+    let argv = [
+        "reg",
+        "add",
+        key(time),
+        "/v",
+        time.name(),
+        "/t",
+        kind(time, Tool::Reg),
+        "/d",
+        &data,
+        "/f",
+    ];
+    format!("RUN {}", exec_form(&argv))
+}
+
+/// A number as `reg` and PowerShell write it: decimal, or hexadecimal after `0x`.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Puts another value in a word's place and keeps its quotes.
+fn replace(step: &Step<'_>, word: &Word, value: &str) -> Edit {
+    let written = step.instruction.part(word.range.clone());
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '\\' | '^');
+    let opening = written.len() - written.trim_start_matches(is_quote).len();
+    let closing = written.len() - written.trim_end_matches(is_quote).len();
+    let range = word.range.start + opening..word.range.end - closing;
+    if range.start <= range.end {
+        Edit::new(range, value)
+    } else {
+        Edit::new(word.range.clone(), value)
+    }
+}

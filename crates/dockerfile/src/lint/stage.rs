@@ -1,0 +1,244 @@
+//! The stages of a build: what each is based on, and which shell reads each instruction.
+
+use std::collections::HashMap;
+
+use wincimg_windows::quoting::Escape;
+
+use super::Options;
+use super::reference::{Platform, Reference};
+use super::shell::BaseShell;
+use crate::expand::Lexer;
+use crate::source::{Dockerfile, Instruction};
+
+/// What a stage begins with.
+#[derive(Debug)]
+pub(super) enum Base {
+    /// Nothing.
+    Scratch,
+    /// Another stage, by its index.
+    Stage(usize),
+    /// An image from somewhere else.
+    Image(Reference),
+    /// A name that needs a build argument without a default.
+    Unknown,
+}
+
+/// One `FROM` and what follows it.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    pub(super) from: &'a Instruction,
+    pub(super) base: Base,
+    /// The base image as `FROM` names it, arguments filled in.
+    pub(super) image: String,
+    pub(super) platform: Platform,
+    pub(super) steps: Vec<Step<'a>>,
+    shell: BaseShell,
+}
+
+/// An instruction and the shell in force at it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub(super) instruction: &'a Instruction,
+    pub(super) shell: BaseShell,
+}
+
+/// What is known at a place in the file.
+struct Reader<'a> {
+    arguments: HashMap<String, String>,
+    stages: Vec<Stage<'a>>,
+    names: HashMap<String, usize>,
+    escape: Escape,
+}
+
+pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Stage<'a>> {
+    let mut reader = Reader {
+        arguments: HashMap::new(),
+        stages: Vec::new(),
+        names: HashMap::new(),
+        escape: file.escape,
+    };
+    for instruction in &file.instructions {
+        match (instruction.keyword.as_str(), reader.stages.last_mut()) {
+            ("FROM", _) => reader.begin(instruction, options),
+            ("ARG", None) => reader.arguments.extend(defaults(instruction.text())),
+            // Nothing but ARG may stand before the first FROM; a part of a file still gets its lint.
+            (_, None) => {
+                reader.begin(instruction, options);
+                if let Some(stage) = reader.stages.last_mut() {
+                    stage.base = Base::Unknown;
+                    stage.platform = by_escape(file.escape);
+                    stage.shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
+                    stage.push(instruction);
+                }
+            }
+            (_, Some(stage)) => stage.push(instruction),
+        }
+    }
+    for index in 0..reader.stages.len() {
+        if let Base::Stage(base) = reader.stages[index].base {
+            reader.stages[index].platform = reader.stages[base].platform;
+        }
+        let stage = &mut reader.stages[index];
+        if stage.platform == Platform::Unknown {
+            stage.platform = stage.platform_of_steps();
+        }
+    }
+    reader.stages
+}
+
+/// What only Linux's commands have.
+const OF_LINUX: [&str; 14] = [
+    "apt-get",
+    "apt install",
+    "apt update",
+    "apk add",
+    "apk --",
+    "yum ",
+    "dnf ",
+    "/bin/",
+    "chmod ",
+    "chown ",
+    "mkdir -p",
+    "rm -rf",
+    "set -e",
+    "useradd",
+];
+
+/// The system of a stage whose base does not tell: nobody needs another escape for Linux.
+fn by_escape(escape: Escape) -> Platform {
+    match escape {
+        Escape::Backtick => Platform::Windows,
+        Escape::Backslash => Platform::Unknown,
+    }
+}
+
+/// The system that has a shell, as far as its name tells: `pwsh` is on both.
+fn platform_of_shell(words: &[String], shell: BaseShell) -> Platform {
+    let Some(path) = words.first() else {
+        return Platform::Unknown;
+    };
+    if path.starts_with('/') {
+        return Platform::Linux;
+    }
+    let is_known = matches!(shell, BaseShell::Cmd | BaseShell::PowerShell);
+    if is_known && !path.eq_ignore_ascii_case("pwsh") {
+        Platform::Windows
+    } else {
+        Platform::Unknown
+    }
+}
+
+impl<'a> Stage<'a> {
+    fn push(&mut self, instruction: &'a Instruction) {
+        if instruction.keyword == "SHELL"
+            && let Some(words) = instruction.exec_form()
+        {
+            self.shell = BaseShell::of_config(&words);
+            if self.platform == Platform::Unknown {
+                self.platform = platform_of_shell(&words, self.shell);
+            }
+            // `pwsh` reads the same on both, but not what its command line does to quotes.
+            if self.platform == Platform::Unknown && self.shell == BaseShell::PowerShell {
+                self.shell = BaseShell::Unknown;
+            }
+        }
+        self.steps.push(Step {
+            instruction,
+            shell: self.shell,
+        });
+    }
+
+    /// The system that a stage is for, by what it does.
+    fn platform_of_steps(&self) -> Platform {
+        let is_linux = self.steps.iter().any(|step| {
+            let text = step.instruction.text();
+            OF_LINUX.iter().any(|word| text.contains(word))
+        });
+        if is_linux {
+            Platform::Linux
+        } else {
+            Platform::Unknown
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn begin(&mut self, from: &'a Instruction, options: &Options) {
+        let mut words = from.text().split_whitespace();
+        let image = words
+            .next()
+            .and_then(|word| expand(word, &self.arguments, self.escape))
+            .filter(|image| image.chars().all(is_of_reference));
+        let name = match (words.next(), words.next()) {
+            (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => {
+                Some(name.to_ascii_lowercase())
+            }
+            _ => None,
+        };
+        let base = match &image {
+            None => Base::Unknown,
+            Some(image) if image == "scratch" => Base::Scratch,
+            Some(image) => match self.names.get(&image.to_ascii_lowercase()) {
+                Some(index) => Base::Stage(*index),
+                None => Base::Image(Reference::parse(image)),
+            },
+        };
+        let image = image.unwrap_or_default();
+        let facts = options.facts(&image);
+        let asked = from.flag("platform").unwrap_or_default();
+        let platform = match &base {
+            Base::Image(_) if facts.is_some_and(|facts| !facts.is_windows) => Platform::Linux,
+            _ if asked.starts_with("linux") => Platform::Linux,
+            _ if asked.starts_with("windows") => Platform::Windows,
+            Base::Image(reference) => reference.platform(),
+            Base::Stage(index) => self.stages[*index].platform,
+            Base::Scratch | Base::Unknown => Platform::Unknown,
+        };
+        let platform = match platform {
+            Platform::Unknown => by_escape(self.escape),
+            known => known,
+        };
+        let shell = match &base {
+            Base::Stage(index) => self.stages[*index].shell,
+            Base::Scratch => BaseShell::Cmd,
+            Base::Image(reference) => options
+                .shell_of(&image)
+                .unwrap_or_else(|| reference.shell(options.host.map(|host| host.version.build))),
+            Base::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
+        };
+        if let Some(name) = name {
+            self.names.insert(name, self.stages.len());
+        }
+        self.stages.push(Stage {
+            from,
+            base,
+            image,
+            platform,
+            steps: Vec::new(),
+            shell,
+        });
+    }
+}
+
+/// Whether a character can be in an image's name; others wait for a program that fills them in.
+fn is_of_reference(c: char) -> bool {
+    c.is_alphanumeric() || "./:@_-[]".contains(c)
+}
+
+/// The names and values of `ARG a=b c`, as far as they have a value.
+fn defaults(text: &str) -> Vec<(String, String)> {
+    text.split_whitespace()
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| {
+            let value = value.trim_matches(['"', '\'']);
+            (name.to_owned(), value.to_owned())
+        })
+        .collect()
+}
+
+/// Puts in the values of variables; `None` if one is not known.
+fn expand(word: &str, arguments: &HashMap<String, String>, escape: Escape) -> Option<String> {
+    let value = |name: &str| arguments.get(name).cloned();
+    let expanded = Lexer::new(escape).expand(word, &value).ok()?;
+    (expanded.unset.is_empty() && !expanded.text.is_empty()).then_some(expanded.text)
+}

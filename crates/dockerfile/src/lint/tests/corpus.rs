@@ -1,0 +1,57 @@
+//! Public Dockerfiles that build every day: what is found in them is written down.
+//!
+//! `WINCIMG_CORPUS` names a folder with `OWNER/REPOSITORY/PATH`; the table has each file's digest,
+//! so that one that has changed since is left out. None of their text is here.
+
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use super::*;
+
+const TABLE: &str = include_str!("../../../../../tests/data/lint-corpus.tsv");
+
+#[test]
+#[allow(clippy::print_stderr)]
+fn public_dockerfiles_are_judged_as_written_down() {
+    let Ok(folder) = std::env::var("WINCIMG_CORPUS") else {
+        eprintln!("skipped: WINCIMG_CORPUS names no folder of public Dockerfiles");
+        return;
+    };
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = row.split('\t');
+        let (digest, path) = (fields.next().unwrap(), fields.next().unwrap());
+        let expected = fields.next().unwrap_or_default();
+        let Ok(source) = std::fs::read_to_string(Path::new(&folder).join(path)) else {
+            continue;
+        };
+        if hex::encode(Sha256::digest(&source)) != digest {
+            continue;
+        }
+        seen += 1;
+        let findings = lint(&source, &Options::default());
+        let found: Vec<String> = findings
+            .iter()
+            .map(|finding| format!("{}:{}", finding.line, finding.rule.name()))
+            .collect();
+        if found.join(",") != expected {
+            wrong.push(format!("{path}: {found:?}, expected {expected}"));
+        }
+        for finding in findings.iter().filter(|finding| finding.fix.is_some()) {
+            let after = properties::corrected(&source, finding).unwrap();
+            let left = lint(&after, &Options::default());
+            let lines = finding.line
+                ..finding.line + finding.fix.iter().flat_map(|fix| fix.split('\n')).count();
+            if left
+                .iter()
+                .any(|other| other.rule == finding.rule && lines.contains(&other.line))
+            {
+                wrong.push(format!("{path}: the correction is not clean: {finding:?}"));
+            }
+        }
+    }
+    assert!(seen > 0, "{folder} has none of the files of the table");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,205 @@
+//! A Dockerfile and its context as a folder on disk, which is there as a whole or not at all.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_layer::archive::ArchiveError;
+use wincimg_layer::{LinkTo, Source, archive};
+
+use super::Rendered;
+use super::context::{ContextContent, DRIVE};
+
+/// The name that every builder looks for.
+pub const DOCKERFILE: &str = "Dockerfile";
+
+/// Why a folder could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// It is not empty.
+    #[error("the folder {} is not empty", .0.display())]
+    NotEmpty(PathBuf),
+    /// It has something in it that would be lost.
+    #[error("the folder {} contains {name:?}, which wincimg did not write", folder.display())]
+    Foreign {
+        /// The folder.
+        folder: PathBuf,
+        /// What is in it.
+        name: String,
+    },
+    /// An archive with files of the context is not what it should be.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A file of the context could not be copied.
+    #[error("cannot copy {}", path.display())]
+    Copy {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The folder could not be written.
+    #[error("cannot write the folder {}", path.display())]
+    Write {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Diagnose for OutputError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotEmpty(_) => {
+                Some("choose another folder, or replace it with --force".to_owned())
+            }
+            Self::Foreign { .. } => Some("choose another folder".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NotEmpty(_) | Self::Foreign { .. } => Blame::Request,
+            Self::Archive(error) => error.blame(),
+            Self::Copy { .. } | Self::Write { .. } => Blame::Circumstances,
+        }
+    }
+}
+
+impl Rendered {
+    /// Writes everything into a folder, which may not have anything in it yet; or, when it is to be
+    /// replaced, nothing but what an earlier call wrote.
+    pub fn write(&self, folder: &Path, replace: bool) -> Result<(), OutputError> {
+        let failed = |source| OutputError::Write {
+            path: folder.to_owned(),
+            source,
+        };
+        let target = std::path::absolute(folder).map_err(failed)?;
+        let parent = target.parent().unwrap_or(Path::new("/"));
+        check(&target, replace)?;
+        fs::create_dir_all(parent).map_err(failed)?;
+        let fresh = temporary(parent).map_err(failed)?;
+        self.fill(fresh.path())?;
+        // What was there goes away with its temporary folder, after the new one has its place.
+        let old = temporary(parent).map_err(failed)?;
+        if target.exists() {
+            fs::rename(&target, old.path().join("old")).map_err(failed)?;
+        }
+        let fresh = fresh.keep();
+        if let Err(error) = fs::rename(&fresh, &target) {
+            let _ = fs::rename(old.path().join("old"), &target);
+            let _ = fs::remove_dir_all(&fresh);
+            return Err(failed(error));
+        }
+        Ok(())
+    }
+
+    fn fill(&self, folder: &Path) -> Result<(), OutputError> {
+        let write = |path: &Path, bytes: &[u8]| {
+            fs::write(path, bytes).map_err(|source| OutputError::Write {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        write(&folder.join(DOCKERFILE), self.dockerfile.as_bytes())?;
+        let mut members = Vec::new();
+        for entry in &self.context {
+            let path = folder.join(&entry.path);
+            let failed = |source| OutputError::Write {
+                path: path.clone(),
+                source,
+            };
+            match &entry.content {
+                ContextContent::Folder => fs::create_dir(&path).map_err(failed)?,
+                ContextContent::File(Source::Bytes(bytes)) => write(&path, bytes)?,
+                ContextContent::File(Source::Part(part)) => {
+                    let copied = part.open().and_then(|mut part| {
+                        let mut file = fs::File::create_new(&path)?;
+                        io::copy(&mut part, &mut file)
+                    });
+                    copied.map(drop).map_err(failed)?;
+                }
+                ContextContent::File(Source::Member(member)) => members.push((path, member)),
+                ContextContent::File(Source::Lacking { url, .. }) => {
+                    return Err(failed(io::Error::other(format!("{url} is not downloaded"))));
+                }
+                ContextContent::File(Source::Path(source)) => {
+                    fs::copy(source, &path).map_err(|error| OutputError::Copy {
+                        path: source.to_path_buf(),
+                        source: error,
+                    })?;
+                }
+                ContextContent::Link { target, to } => link(target, *to, &path).map_err(failed)?,
+            }
+        }
+        let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+        archive::read(&sources, |place, content| {
+            let (path, _) = &members[place];
+            let failed = |source| OutputError::Write {
+                path: path.clone(),
+                source,
+            };
+            let mut file = fs::File::create_new(path).map_err(failed)?;
+            io::copy(content, &mut file).map(drop).map_err(|error| {
+                match error.downcast::<ArchiveError>() {
+                    Ok(error) => error.into(),
+                    Err(error) => failed(error),
+                }
+            })
+        })
+    }
+}
+
+/// A folder beside the final one, so that it can be renamed to it.
+fn temporary(parent: &Path) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".wincimg-render-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    builder.tempdir_in(parent)
+}
+
+fn check(folder: &Path, replace: bool) -> Result<(), OutputError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => {
+            return Err(OutputError::Write {
+                path: folder.to_owned(),
+                source,
+            });
+        }
+    };
+    for entry in entries.flatten() {
+        if !replace {
+            return Err(OutputError::NotEmpty(folder.to_owned()));
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_registry = name
+            .strip_prefix("registry-")
+            .is_some_and(|rest| rest.strip_suffix(".reg").is_some());
+        if name != DOCKERFILE && name != DRIVE && !is_registry {
+            return Err(OutputError::Foreign {
+                folder: folder.to_owned(),
+                name,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn link(target: &str, _: LinkTo, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
+}
+
+#[cfg(windows)]
+fn link(target: &str, to: LinkTo, path: &Path) -> io::Result<()> {
+    let target = target.replace('/', "\\");
+    match to {
+        LinkTo::File => std::os::windows::fs::symlink_file(target, path),
+        LinkTo::Directory => std::os::windows::fs::symlink_dir(target, path),
+    }
+}

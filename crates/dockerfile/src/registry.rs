@@ -1,0 +1,173 @@
+//! Registry changes as calls of `reg`, and as registration files where it has no words for them.
+//!
+//! Every call is a layer of the image and a start of a container during the build, so many changes
+//! go into one file.
+
+use wincimg_registry::hive::exists;
+use wincimg_registry::regfile::{from_edits, to_utf16};
+use wincimg_registry::{
+    DataType, InsideError, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Typed,
+};
+use wincimg_windows::inside::Inside;
+
+use super::RenderError;
+
+/// Where Windows has it.
+pub(super) const REG: &str = r"C:\Windows\System32\reg.exe";
+
+/// More calls than this are worth a file.
+const MOST_CALLS: usize = 12;
+
+/// Longer data is worth a file, too: it would be a line of thousands of digits.
+const MOST_BYTES: usize = 256;
+
+/// Changes in the order in which they are made.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum RegistryStep {
+    /// What `reg` is called with.
+    Call(Vec<String>),
+    /// The bytes of a registration file.
+    Import(Vec<u8>),
+}
+
+/// The steps that make these edits.
+pub(super) fn steps(
+    edits: &[RegistryEdit],
+    inside: &dyn Inside,
+) -> Result<Vec<RegistryStep>, RenderError> {
+    let calls = edits.iter().map(|edit| calls(edit, inside));
+    let calls = calls.collect::<Result<Vec<Option<Vec<Vec<String>>>>, _>>()?;
+    let many = calls.iter().flatten().map(Vec::len).sum::<usize>() > MOST_CALLS;
+    let mut steps = Vec::new();
+    let mut file: Vec<&RegistryEdit> = Vec::new();
+    for (edit, calls) in edits.iter().zip(calls) {
+        let has_form = from_edits([edit]).is_some();
+        match calls {
+            Some(calls) if !(many && has_form) => {
+                close(&mut file, &mut steps);
+                steps.extend(calls.into_iter().map(RegistryStep::Call));
+            }
+            _ if has_form => file.push(edit),
+            _ => return Err(RenderError::Registry(edit.to_string())),
+        }
+    }
+    close(&mut file, &mut steps);
+    Ok(steps)
+}
+
+/// Ends a registration file, if one was begun.
+fn close(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
+    let edits = std::mem::take(file);
+    if !edits.is_empty()
+        && let Some(text) = from_edits(edits)
+    {
+        steps.push(RegistryStep::Import(to_utf16(&text)));
+    }
+}
+
+/// Whether something is deleted, for which `reg` has to find it first.
+pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
+    steps.iter().any(|step| match step {
+        RegistryStep::Call(words) => words.first().is_some_and(|verb| verb == "delete"),
+        RegistryStep::Import(_) => false,
+    })
+}
+
+/// The calls that make an edit, if `reg` has words for it.
+pub(super) fn calls(
+    edit: &RegistryEdit,
+    inside: &dyn Inside,
+) -> Result<Option<Vec<Vec<String>>>, InsideError> {
+    // A key is added before it is deleted, and with it the keys above it; a file adds nothing.
+    if let RegistryEdit::DeleteKey { key } = edit {
+        let mut above = key.clone();
+        above.pop();
+        if exists(inside, &above)? != Some(true) {
+            return Ok(None);
+        }
+    }
+    Ok(in_words(edit))
+}
+
+fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
+    let key = spelled(edit.key());
+    if !is_plain(&key) {
+        return None;
+    }
+    let add = |operands: &[&str]| call("add", &key, operands);
+    let delete = |operands: &[&str]| call("delete", &key, operands);
+    Some(match edit {
+        RegistryEdit::SetValue { name, data, .. } => {
+            let (kind, data) = spoken(data)?;
+            let set = ["/t", kind, "/d", &data];
+            vec![add(&[&value(name)?, &set[..]].concat())]
+        }
+        RegistryEdit::DeleteValue { name, .. } => {
+            let value = value(name)?;
+            vec![add(&value), delete(&value)]
+        }
+        RegistryEdit::CreateKey { mode, .. } => match mode {
+            KeyMode::Merge => vec![add(&[])],
+            KeyMode::Replace => vec![add(&[]), delete(&[]), add(&[])],
+            KeyMode::ReplaceValues => vec![add(&[]), delete(&["/va"])],
+        },
+        RegistryEdit::DeleteKey { .. } => vec![add(&[]), delete(&[])],
+    })
+}
+
+/// Without `/f` reg waits for an answer that nobody gives.
+fn call(verb: &str, key: &str, operands: &[&str]) -> Vec<String> {
+    let words = [&[verb, key], operands, &["/f"]].concat();
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// The key as a running container knows it, which people know, too.
+fn spelled(key: &KeyPath) -> String {
+    let mut path = key.root().short_name().to_owned();
+    for (depth, name) in key.components().iter().enumerate() {
+        let is_control_set = key.root() == Root::System && depth == 0 && name == "ControlSet001";
+        path.push('\\');
+        path.push_str(if is_control_set {
+            "CurrentControlSet"
+        } else {
+            name
+        });
+    }
+    path
+}
+
+fn value(name: &str) -> Option<Vec<&str>> {
+    if name.is_empty() {
+        return Some(vec!["/ve"]);
+    }
+    is_plain(name).then(|| vec!["/v", name])
+}
+
+/// A value's type and data in `reg`'s words.
+fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
+    match (data.kind(), data.typed()) {
+        (DataType::SZ, Typed::Text(text)) if is_data(&text) => Some(("REG_SZ", text)),
+        (DataType::EXPAND_SZ, Typed::Text(text)) if is_data(&text) => Some(("REG_EXPAND_SZ", text)),
+        (DataType::DWORD, Typed::Dword(number)) => Some(("REG_DWORD", number.to_string())),
+        (DataType::QWORD, Typed::Qword(number)) => Some(("REG_QWORD", number.to_string())),
+        (DataType::BINARY, Typed::Bytes(bytes)) if (1..=MOST_BYTES).contains(&bytes.len()) => {
+            Some(("REG_BINARY", hex::encode(bytes)))
+        }
+        // A \0 stands between the texts, so none may have one.
+        (DataType::MULTI_SZ, Typed::List(list))
+            if !list.is_empty() && list.iter().all(|text| is_data(text)) =>
+        {
+            Some(("REG_MULTI_SZ", list.join(r"\0")))
+        }
+        _ => None,
+    }
+}
+
+/// Whether `reg` takes a text for nothing else than what it is: no option and on one line.
+fn is_plain(text: &str) -> bool {
+    !text.starts_with(['/', '-']) && !text.contains(char::is_control)
+}
+
+fn is_data(text: &str) -> bool {
+    is_plain(text) && !text.contains(r"\0")
+}

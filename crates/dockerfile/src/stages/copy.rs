@@ -1,0 +1,179 @@
+//! `COPY` and `ADD`: which files go where.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use wincimg_common::diagnose::in_one_line;
+use wincimg_layer::archive::Unpacked;
+use wincimg_layer::dockerignore::Ignore;
+use wincimg_recipe::{PlannedContent, PlannedEntry};
+use wincimg_registry::Known;
+use wincimg_windows::path::ImagePath;
+
+use super::files::{Files, Found};
+use super::paths::Target;
+use super::tree::{Kind, Tree, key, kind_of};
+
+/// What one instruction puts on the drive, while it is put together.
+pub(super) struct Draft<'a> {
+    tree: &'a Tree,
+    entries: BTreeMap<String, PlannedEntry>,
+}
+
+/// What was at a path before the instruction.
+fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Known<Kind>, String> {
+    tree.kind(path).map_err(|error| in_one_line(&error))
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(tree: &'a Tree) -> Self {
+        Self {
+            tree,
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// The entries, in the order of their paths.
+    pub(super) fn done(self) -> Vec<PlannedEntry> {
+        self.entries.into_values().collect()
+    }
+
+    /// What is at a path after all so far.
+    fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, String> {
+        match self.entries.get(&key(path)) {
+            Some(entry) => Ok(kind_of(&entry.content)),
+            None => kind_below(self.tree, path),
+        }
+    }
+
+    /// Puts something at a path; a file takes the place of a file, and nothing else of something else.
+    pub(super) fn put(&mut self, path: ImagePath, content: PlannedContent) -> Result<(), String> {
+        if path.components().is_empty() {
+            return match content {
+                PlannedContent::Folder => Ok(()),
+                _ => Err("a file cannot replace the drive itself".to_owned()),
+            };
+        }
+        let is_folder = content == PlannedContent::Folder;
+        let place = self.entries.entry(key(&path));
+        let kind = match &place {
+            Entry::Occupied(known) => kind_of(&known.get().content),
+            Entry::Vacant(_) => kind_below(self.tree, &path)?,
+        };
+        match kind {
+            Known::Present(Kind::Folder) if !is_folder => {
+                return Err(format!("{path} is a folder, which a file cannot replace"));
+            }
+            Known::Present(Kind::File) if is_folder => {
+                return Err(format!("{path} is a file, which a folder cannot replace"));
+            }
+            _ => {}
+        }
+        match place {
+            Entry::Occupied(mut known) => known.get_mut().content = content,
+            Entry::Vacant(place) => {
+                place.insert(PlannedEntry { path, content });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a file with a name goes: into the folder that is there or is meant, or under the target's
+    /// own name.
+    pub(super) fn file_target(&self, target: &Target, name: &str) -> Result<ImagePath, String> {
+        let is_folder =
+            target.is_folder || self.kind(&target.path)? == Known::Present(Kind::Folder);
+        if is_folder {
+            return target.path.join(name).map_err(|error| error.to_string());
+        }
+        Ok(target.path.clone())
+    }
+
+    /// Copies all that a pattern stands for. With several files the target has to be a folder.
+    pub(super) fn copy(
+        &mut self,
+        files: &dyn Files,
+        pattern: &str,
+        target: &Target,
+        excluded: &Ignore,
+    ) -> Result<(), String> {
+        let found = files.matching(pattern)?;
+        if found.is_empty() {
+            return Err(files.missing(pattern));
+        }
+        if found.len() > 1 && !target.is_folder {
+            return Err(format!(
+                "{pattern:?} stands for {} files and folders: end the target with a separator",
+                found.len()
+            ));
+        }
+        for found in found {
+            self.copy_found(files, found, target, excluded)?;
+        }
+        Ok(())
+    }
+
+    fn copy_found(
+        &mut self,
+        files: &dyn Files,
+        found: Found,
+        target: &Target,
+        excluded: &Ignore,
+    ) -> Result<(), String> {
+        if !found.is_folder() {
+            if excluded.leaves_out(found.name()) {
+                return Err(format!(
+                    "--exclude counts inside of folders, and {:?} is copied by its own name",
+                    found.path
+                ));
+            }
+            let path = self.file_target(target, found.name())?;
+            return self.put(path, found.content);
+        }
+        self.put(target.path.clone(), PlannedContent::Folder)?;
+        let root = found.path;
+        let mut pending = vec![root.clone()];
+        while let Some(folder) = pending.pop() {
+            for entry in files.inside(&folder, &root)? {
+                let inside = entry
+                    .path
+                    .strip_prefix(root.as_str())
+                    .unwrap_or(&entry.path);
+                let inside = inside.trim_start_matches('/');
+                if entry.is_folder() {
+                    pending.push(entry.path.clone());
+                }
+                if excluded.leaves_out(inside) {
+                    if entry.is_folder() && !excluded.may_bring_back() {
+                        pending.pop();
+                    }
+                    continue;
+                }
+                let path = target.path.join_all(inside.split('/'));
+                let path = path.map_err(|error| error.to_string())?;
+                // A folder whose content alone may come back is made for what does.
+                if !(entry.is_folder() && files.leaves_out(&entry.path)) {
+                    self.put(path, entry.content)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what was unpacked into a folder.
+    pub(super) fn unpacked(
+        &mut self,
+        target: &Target,
+        entries: Vec<Unpacked>,
+    ) -> Result<(), String> {
+        self.put(target.path.clone(), PlannedContent::Folder)?;
+        for entry in entries {
+            let path = target.path.join_all(&entry.names);
+            self.put(
+                path.map_err(|error| error.to_string())?,
+                entry.content.into(),
+            )?;
+        }
+        Ok(())
+    }
+}

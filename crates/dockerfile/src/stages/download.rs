@@ -1,0 +1,98 @@
+//! `ADD` of what a server has.
+
+use wincimg_common::digest::{Digest, Hasher};
+use wincimg_http::{download_url, name_in};
+use wincimg_layer::Download;
+use wincimg_recipe::{FileSource, PlannedContent, Want};
+
+use super::copy::Draft;
+use super::paths::Target;
+use super::run::downloads::check;
+use super::{Evaluation, StageError};
+use crate::instruction::{Copy, Step};
+
+impl Evaluation<'_> {
+    /// Puts the file that a URL names where it goes, under the URL's own name where that is a folder.
+    pub(super) fn add_url(
+        &mut self,
+        draft: &mut Draft<'_>,
+        text: &str,
+        target: &Target,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        if !copy.is_add {
+            let problem = format!("COPY takes files and folders: ADD takes {text}");
+            return Err(failed(problem));
+        }
+        let place = text.split(['#', '?']).next().unwrap_or(text);
+        let place = place.trim_end_matches('/');
+        let has_scheme = text.starts_with("git@") || text.starts_with("git://");
+        if has_scheme || place.strip_suffix(".git").is_some() {
+            return Err(
+                failed(format!("{text} is a Git repository, which is not fetched"))
+                    .with_hint("clone it beforehand, and COPY the folder"),
+            );
+        }
+        let url = download_url(text).map_err(failed)?;
+        if copy.unpack == Some(true) {
+            let problem = "--unpack is for archives of the context".to_owned();
+            return Err(failed(problem));
+        }
+        let checksum = self.checksum(step, copy)?;
+        let name = name_in(&url);
+        let path = draft.file_target(target, name.as_deref().unwrap_or_default());
+        let path = path
+            .ok()
+            .filter(|path| name.is_some() || !target.is_folder && *path == target.path)
+            .ok_or_else(|| {
+                let problem = format!("{text} names no file that Windows takes");
+                failed(problem).with_hint("end the target with the file's name")
+            })?;
+        let mut download = Download::at(text);
+        if let Some(here) = self.inputs.downloads.get(text) {
+            download.came(here.digest.clone(), here.size, here.content.clone());
+        }
+        if let Some(expected) = &checksum {
+            check(&download, expected).map_err(failed)?;
+        }
+        let want = Want {
+            digests: checksum.into_iter().collect(),
+            name: path.components().last().cloned().unwrap_or_default(),
+            follows: true,
+            place: format!("{}:{}", stages.file.display(), step.line),
+        };
+        want.added_to(&mut self.wants, text);
+        let content = PlannedContent::File(FileSource::Download(Box::new(download)));
+        draft.put(path, content).map_err(failed)
+    }
+
+    /// The digest that `--checksum` has; it is for one URL.
+    pub(super) fn checksum(&self, step: &Step, copy: &Copy) -> Result<Option<Digest>, StageError> {
+        let Some(text) = &copy.checksum else {
+            return Ok(None);
+        };
+        let failed = |problem: String| self.stages.error(step, problem);
+        if copy.sources.len() + copy.documents.len() > 1
+            || !copy.sources.iter().all(|it| is_url(it))
+        {
+            return Err(failed("--checksum is for one URL".to_owned()));
+        }
+        let digest: Option<Digest> = text.parse().ok();
+        let is_strong = |digest: &Digest| {
+            digest.algorithm().as_ref() != "sha1" && Hasher::like(digest).is_some()
+        };
+        digest.filter(is_strong).map(Some).ok_or_else(|| {
+            failed(format!(
+                "invalid checksum {text:?}: expected sha256:, sha384: or sha512: and hexadecimal digits"
+            ))
+        })
+    }
+}
+
+/// Whether a source is not a path.
+pub(super) fn is_url(source: &str) -> bool {
+    source.contains("://") || source.starts_with("git@")
+}

@@ -1,0 +1,185 @@
+//! What is wrong with a Dockerfile, and where.
+
+use std::path::{Path, PathBuf};
+
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::files::like;
+use wincimg_common::foreign::without_password;
+
+/// Why a Dockerfile does not come to an image.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// It could not be read.
+    #[error("cannot read the Dockerfile {}", path.display())]
+    Unreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What was asked for does not fit it.
+    #[error("{0}")]
+    Asked(String, Option<String>),
+    /// A line of it cannot be carried out.
+    #[error("{file}:{line}: {problem}")]
+    Line {
+        /// The file.
+        file: Box<str>,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: Box<str>,
+        /// The instruction.
+        text: Box<str>,
+        /// What helps.
+        hint: Option<String>,
+        /// What may help beside another Dockerfile.
+        remedy: Remedy,
+        /// Whether it has nothing to do with lines before it.
+        stands_alone: bool,
+        /// What is wrong with further lines.
+        further: Box<[Self]>,
+    },
+}
+
+/// What may help where a line cannot be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Nothing.
+    None,
+    /// To ask once more, where more is known of the base by chance.
+    Again,
+    /// To look inside the base of a stage, by its place in the file.
+    Look(usize),
+}
+
+impl StageError {
+    pub(super) fn at(file: &Path, line: usize, text: &str, problem: impl Into<String>) -> Self {
+        Self::Line {
+            file: file.display().to_string().into(),
+            line,
+            problem: problem.into().into(),
+            text: hidden(text).into(),
+            hint: None,
+            remedy: Remedy::None,
+            stands_alone: false,
+            further: Box::default(),
+        }
+    }
+
+    /// One error for several lines: the first, with the others behind it. Where nothing helps one of
+    /// them, those are left out that something may help.
+    pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
+        if errors.iter().any(|error| error.remedy() == Remedy::None) {
+            errors.retain(|error| error.remedy() == Remedy::None);
+        }
+        let mut errors = errors.into_iter();
+        let mut first = errors.next()?;
+        if let Self::Line { further, .. } = &mut first {
+            *further = errors.collect();
+        }
+        Some(first)
+    }
+
+    /// Each line that is not carried out.
+    pub fn lines(&self) -> impl Iterator<Item = &Self> {
+        let further = match self {
+            Self::Line { further, .. } => further,
+            _ => &[][..],
+        };
+        std::iter::once(self).chain(further)
+    }
+
+    pub(super) fn stands_alone(&self) -> bool {
+        matches!(
+            self,
+            Self::Line {
+                stands_alone: true,
+                ..
+            }
+        )
+    }
+
+    pub(super) fn by_itself(mut self) -> Self {
+        if let Self::Line { stands_alone, .. } = &mut self {
+            *stands_alone = true;
+        }
+        self
+    }
+
+    /// Whether looks into bases may end all that is wrong.
+    pub fn awaits_looks(&self) -> bool {
+        let mut lines = self.lines();
+        lines.all(|line| matches!(line.remedy(), Remedy::Look(_)))
+    }
+
+    /// What may help beside another Dockerfile.
+    pub(super) fn remedy(&self) -> Remedy {
+        match self {
+            Self::Line { remedy, .. } => *remedy,
+            _ => Remedy::None,
+        }
+    }
+
+    pub(super) fn or(mut self, other: Remedy) -> Self {
+        if let Self::Line { remedy, .. } = &mut self {
+            *remedy = other;
+        }
+        self
+    }
+
+    pub(super) fn with_hint(mut self, text: impl Into<String>) -> Self {
+        match &mut self {
+            Self::Line { hint, .. } | Self::Asked(_, hint) => *hint = Some(text.into()),
+            Self::Unreadable { .. } => {}
+        }
+        self
+    }
+}
+
+/// A line without passwords in its URLs.
+fn hidden(text: &str) -> String {
+    let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
+    let shown = words.map(|word| {
+        if word.contains("://") {
+            without_password(word)
+        } else {
+            word.into()
+        }
+    });
+    shown.collect()
+}
+
+impl Diagnose for StageError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Line { hint, .. } | Self::Asked(_, hint) => hint.clone(),
+            Self::Unreadable { path, .. } => Some(match like(path) {
+                Some(meant) => format!("did you mean {}?", meant.display()),
+                None => {
+                    "name it with --file FILE; IMAGE is the folder that its files are in".to_owned()
+                }
+            }),
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        let Self::Line {
+            line,
+            text,
+            problem,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        Some(Excerpt::of_quoted(*line, text, problem))
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Unreadable { .. } => Blame::Circumstances,
+            _ => Blame::Request,
+        }
+    }
+}

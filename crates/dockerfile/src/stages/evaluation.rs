@@ -1,0 +1,520 @@
+//! One evaluation of a Dockerfile: its instructions are carried out one after the other, each on what
+//! the ones before it left.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use wincimg_common::diagnose::in_one_line;
+use wincimg_layer::dockerignore::Ignore;
+use wincimg_recipe::{FileSource, PlannedContent, PlannedLayer, Wants};
+use wincimg_registry::Known;
+use wincimg_scripts::TroubleKind;
+use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::Escape;
+
+use super::copy::Draft;
+use super::error::Remedy;
+use super::files::{Files, OfImage, fixed_part};
+use super::of_stage::OfStage;
+use super::run::Ground;
+use super::state::State;
+use super::tree::Tree;
+use super::{Base, Inputs, StageError, Stages, download, paths, run, unpack};
+use crate::expand::Lexer;
+use crate::instruction::{Copy, Kind, Program, Step};
+use crate::source::Dockerfile;
+
+/// One evaluation.
+pub(super) struct Evaluation<'a> {
+    pub(super) stages: &'a Stages,
+    pub(super) inputs: &'a Inputs,
+    pub(super) lacking: BTreeMap<String, BTreeSet<String>>,
+    pub(super) wants: Wants,
+    done: HashMap<usize, Rc<State>>,
+    pub(super) notes: Vec<String>,
+    pub(super) unclear: Vec<String>,
+    /// What was not carried out, but for what follows from that.
+    pub(super) troubles: Vec<StageError>,
+}
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn new(stages: &'a Stages, inputs: &'a Inputs) -> Self {
+        Self {
+            stages,
+            inputs,
+            lacking: BTreeMap::new(),
+            wants: Wants::new(),
+            done: HashMap::new(),
+            notes: Vec::new(),
+            unclear: Vec::new(),
+            troubles: Vec::new(),
+        }
+    }
+
+    /// What a stage comes to, carried out now unless it was before.
+    pub(super) fn made(&mut self, index: usize) -> Result<Rc<State>, StageError> {
+        if let Some(done) = self.done.get(&index) {
+            return Ok(Rc::clone(done));
+        }
+        let begun = &self.stages.all[index];
+        let mut state = match &begun.base {
+            Base::Stage(below) => self.made(*below)?.continued(),
+            Base::Image(name) => {
+                let Some(base) = self.inputs.bases.get(name) else {
+                    let problem = format!("nothing is known of the image {name:?}");
+                    return Err(self.stages.error(&begun.from, problem));
+                };
+                let tree = Tree::over(Arc::clone(&base.inside), name);
+                State::on(base.config.clone(), tree)
+            }
+        };
+        for trigger in std::mem::take(&mut state.config.on_build) {
+            state.line = begun.from.line;
+            let done = self.trigger(index, &mut state, &trigger);
+            self.note_trouble(&mut state, done);
+        }
+        for step in &begun.steps {
+            state.line = step.line;
+            let done = self.step(index, &mut state, step);
+            self.note_trouble(&mut state, done);
+        }
+        let state = Rc::new(state);
+        self.done.insert(index, Rc::clone(&state));
+        Ok(state)
+    }
+
+    /// Goes on after an instruction that was not carried out, so that all of them are told at once.
+    /// What may be a consequence of one is not.
+    fn note_trouble(&mut self, state: &mut State, done: Result<(), StageError>) {
+        let Err(error) = done else { return };
+        let is_certain = error.stands_alone() && !state.is_put_off;
+        if !state.is_spoiled || is_certain {
+            state.is_put_off |= error.remedy() != Remedy::None;
+            self.troubles.push(error);
+        }
+        state.is_spoiled = true;
+    }
+
+    /// Carries out what an image or stage has kept for those that are based on it. A daemon reads it
+    /// with `\` as the escape character, whatever its file had.
+    fn trigger(&mut self, index: usize, state: &mut State, text: &str) -> Result<(), StageError> {
+        let stages = self.stages;
+        let from = &stages.all[index].from;
+        let failed = |problem: String| {
+            let base = &from.text;
+            stages.error(
+                from,
+                format!("what {base:?} brings, ONBUILD {text}: {problem}"),
+            )
+        };
+        let file = Dockerfile::read(text);
+        let [instruction] = file.instructions.as_slice() else {
+            return Err(failed("expected one instruction".to_owned()));
+        };
+        let step = Step::read(instruction, Escape::Backslash).map_err(failed)?;
+        let step = step.standing_at(from.line, format!("ONBUILD {text}"));
+        match &step.kind {
+            Kind::From(_) | Kind::OnBuild(_) => {
+                Err(failed("it cannot be kept for later".to_owned()))
+            }
+            _ => self.carry_out(index, state, &step, Lexer::new(Escape::Backslash)),
+        }
+    }
+
+    fn step(&mut self, index: usize, state: &mut State, step: &Step) -> Result<(), StageError> {
+        self.carry_out(index, state, step, Lexer::new(self.stages.escape))
+    }
+
+    fn carry_out(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        step: &Step,
+        lexer: Lexer,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        let given = &stages.given;
+        let notes = &mut self.notes;
+        let mut expanded = |state: &State, text: &str| {
+            let expanded = state.expand(lexer, text, given).map_err(failed)?;
+            for name in &expanded.unset {
+                notes.push(format!(
+                    "{}:{}: ${name} has no value and stands for nothing",
+                    stages.file.display(),
+                    step.line
+                ));
+            }
+            Ok(expanded)
+        };
+        let mut pairs = |state: &State, pairs: &[(String, String)]| {
+            let mut all = Vec::new();
+            for (name, value) in pairs {
+                all.push((expanded(state, name)?.text, expanded(state, value)?.text));
+            }
+            Ok(all)
+        };
+        match &step.kind {
+            Kind::Env(list) => {
+                let list = pairs(state, list)?;
+                state.env(&list);
+            }
+            Kind::Label(list) => {
+                let list = pairs(state, list)?;
+                state.label(&list);
+            }
+            Kind::Arg(list) => {
+                for (name, default) in list {
+                    let known = stages.argument(name);
+                    let value = match (known, default) {
+                        (Some(given), _) => Some(given),
+                        (None, Some(text)) => Some(expanded(state, text)?.text),
+                        (None, None) => stages.global_argument(name),
+                    };
+                    state.arg(name, value);
+                }
+            }
+            Kind::User(text) => {
+                let user = expanded(state, text)?.text;
+                state.user(user);
+            }
+            Kind::Workdir(text) => {
+                let folder = expanded(state, text)?.text;
+                if folder.is_empty() {
+                    return Err(failed("the working directory is empty".to_owned()));
+                }
+                state.workdir(&folder).map_err(failed)?;
+            }
+            Kind::Expose(text) => {
+                let words = expanded(state, text)?.words;
+                state.expose(&words).map_err(failed)?;
+            }
+            Kind::Volume(list) => {
+                let mut folders = Vec::new();
+                for text in list {
+                    folders.push(expanded(state, text)?.text);
+                }
+                state.volume(&folders).map_err(failed)?;
+            }
+            Kind::StopSignal(text) => {
+                let signal = expanded(state, text)?.text;
+                state.stop_signal(signal).map_err(failed)?;
+            }
+            Kind::Copy(copy) => {
+                let mut copy = copy.clone();
+                for text in copy.sources.iter_mut().chain([&mut copy.target]) {
+                    *text = expanded(state, text)?.text;
+                }
+                if let Some(text) = &mut copy.checksum {
+                    *text = expanded(state, text)?.text;
+                }
+                if let Err(error) = self.copy(index, state, step, &copy) {
+                    let error = match copy.from {
+                        None => error.by_itself(),
+                        Some(_) => error,
+                    };
+                    self.put_off(state, step, copied(&copy), error)?;
+                }
+            }
+            Kind::Cmd(program) => state.cmd(program.clone()),
+            Kind::Entrypoint(program) => state.entrypoint(program.clone()),
+            Kind::Health(health) => state.health(health.clone()),
+            Kind::Maintainer(author) => state.maintainer(author.clone()),
+            Kind::OnBuild(trigger) => state.on_build(trigger.clone()),
+            Kind::Shell(words) => state.shell(words.clone()),
+            Kind::Run(program) => self.run(index, state, step, program)?,
+            Kind::From(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Carries commands out that can be read as changes of files and registry.
+    fn run(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        step: &Step,
+        program: &Program,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let base = stages.base_of(index);
+        let ground = Ground {
+            image: base,
+            files: self.inputs.files.get(base),
+        };
+        let mut lacking = BTreeSet::new();
+        let place = format!("{}:{}", stages.file.display(), step.line);
+        let fetching = run::Fetching {
+            place: &place,
+            here: &self.inputs.downloads,
+            wants: &mut self.wants,
+        };
+        let done = run::carry_out(
+            state,
+            program,
+            &stages.archives,
+            ground,
+            fetching,
+            &mut lacking,
+        );
+        if !lacking.is_empty() {
+            let known = self.lacking.entry(base.to_owned()).or_default();
+            known.extend(lacking);
+        }
+        let done = match done {
+            Ok(done) => done,
+            Err(trouble) => {
+                let may_wait = match trouble.kind {
+                    TroubleKind::Later => true,
+                    TroubleKind::NotKnown | TroubleKind::Fails => !self.unclear.is_empty(),
+                    _ => false,
+                };
+                let error = stages.not_run(&stages.all[index], step, &trouble);
+                if !may_wait {
+                    return Err(error);
+                }
+                return self.put_off(state, step, step.text.clone(), error);
+            }
+        };
+        let notes = done.notes.into_iter();
+        self.notes
+            .extend(notes.map(|note| format!("{place}: {note}")));
+        state.add_run(done.created_by, done.layer);
+        state.tree.apply(done.seen.as_slice());
+        state.tree.later = done.later;
+        Ok(())
+    }
+
+    /// Goes on behind an instruction that may be carried out once more is downloaded; nothing is known
+    /// for certain of what comes behind it before.
+    fn put_off(
+        &mut self,
+        state: &mut State,
+        step: &Step,
+        created_by: String,
+        error: StageError,
+    ) -> Result<(), StageError> {
+        let here = &self.inputs.downloads;
+        if self.wants.keys().all(|url| here.contains_key(url)) {
+            return Err(error);
+        }
+        let place = format!("{}:{}", self.stages.file.display(), step.line);
+        self.unclear.push(place);
+        state.add_layer(created_by, PlannedLayer::default());
+        state.tree.later.insert(String::new());
+        Ok(())
+    }
+
+    fn copy(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        let mut target =
+            paths::target(&state.working_dir().map_err(failed)?, &copy.target).map_err(failed)?;
+        let rules = copy.excluded.join("\n");
+        let excluded = Ignore::read(&rules, std::path::Path::new("--exclude"))
+            .map_err(|error| failed(in_one_line(&error)))?;
+        if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
+            return Err(failed(format!(
+                "several files go to {:?}: end it with a separator, as in {:?}",
+                copy.target,
+                format!("{}/", copy.target)
+            )));
+        }
+        target.is_folder |= target.path.components().is_empty();
+        let other = match &copy.from {
+            None => None,
+            Some(from) => match stages.stage_before(index, from) {
+                Some(other) if stages.all[other].folder.is_some() => Some((other, None)),
+                Some(other) => Some((other, Some(self.made(other)?))),
+                None => {
+                    stages.check_copy(index, step, copy)?;
+                    None
+                }
+            },
+        };
+        if let Some((_, Some(there))) = &other {
+            state.is_spoiled |= there.is_spoiled;
+            state.is_put_off |= there.is_put_off;
+        }
+        let made_there;
+        let lacking = RefCell::default();
+        let taken;
+        let image = copy.from.as_deref().filter(|_| other.is_none());
+        let files: &dyn Files = match (&other, image) {
+            (None, Some(name)) => {
+                let is_lacking = self.image_lacks(name, step, copy)?;
+                let known = self.inputs.files.get(name);
+                let Some(known) = known.filter(|_| !is_lacking) else {
+                    state.add_layer(copied(copy), PlannedLayer::default());
+                    return Ok(());
+                };
+                taken = OfImage { files: known, name };
+                &taken
+            }
+            (None, None) => &stages.context,
+            (Some((other, None)), _) => match &stages.all[*other].folder {
+                Some(folder) => folder,
+                None => &stages.context,
+            },
+            (Some((other, Some(state))), _) => {
+                self.check_drive(*other, state, step, copy)?;
+                let image = stages.base_of(*other);
+                let files = self.inputs.files.get(image);
+                made_there = OfStage {
+                    tree: &state.tree,
+                    name: &stages.all[*other].name,
+                    base: Ground { image, files },
+                    lacking: &lacking,
+                };
+                &made_there
+            }
+        };
+        let mut draft = Draft::new(&state.tree);
+        let mut done = Ok(());
+        for source in &copy.sources {
+            let own = self.copy_source(&mut draft, files, source, &target, &excluded, step, copy);
+            done = done.and(own);
+        }
+        let lacking = lacking.take();
+        if let (Some((other, _)), false) = (&other, lacking.is_empty()) {
+            let name = stages.base_of(*other).to_owned();
+            self.lacking.entry(name).or_default().extend(lacking);
+            state.add_layer(copied(copy), PlannedLayer::default());
+            return Ok(());
+        }
+        done?;
+        for document in &copy.documents {
+            let mut text = document.text.clone();
+            if document.expands {
+                let lexer = Lexer {
+                    escape: Escape::Backslash,
+                    keeps_quotes: true,
+                };
+                text = state
+                    .expand(lexer, &text, &stages.given)
+                    .map_err(failed)?
+                    .text;
+            }
+            let path = draft.file_target(&target, &document.name).map_err(failed)?;
+            let content = PlannedContent::File(FileSource::Text(text));
+            draft.put(path, content).map_err(failed)?;
+        }
+        let layer = PlannedLayer {
+            entries: draft.done(),
+            ..PlannedLayer::default()
+        };
+        state.add_layer(copied(copy), layer);
+        Ok(())
+    }
+
+    /// Notes what has to be taken out of an image before it can be copied, and whether that is so.
+    fn image_lacks(&mut self, name: &str, step: &Step, copy: &Copy) -> Result<bool, StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        let known = self.inputs.files.get(name);
+        let mut is_lacking = false;
+        for source in &copy.sources {
+            let pattern = paths::source(source).map_err(failed)?;
+            let place = fixed_part(&pattern);
+            if place.is_empty() {
+                let problem = format!("{source:?} is the whole drive of {name}");
+                return Err(failed(problem).with_hint("name the folder that is wanted"));
+            }
+            if known.is_none_or(|known| !known.knows(place)) {
+                let lacking = self.lacking.entry(name.to_owned()).or_default();
+                lacking.insert(place.to_owned());
+                is_lacking = true;
+            }
+        }
+        Ok(is_lacking)
+    }
+
+    /// Refuses what would take a look at all that a stage's base has on its drive.
+    fn check_drive(
+        &self,
+        other: usize,
+        state: &State,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let failed = |problem: String| self.stages.error(step, problem);
+        let name = &self.stages.all[other].name;
+        for source in &copy.sources {
+            let pattern = paths::source(source).map_err(failed)?;
+            if pattern.is_empty() {
+                let problem = format!("{source:?} is the whole drive of the stage {name:?}");
+                return Err(failed(problem).with_hint("name the folder that is wanted"));
+            }
+            let listed = state.tree.listed(&ImagePath::drive());
+            let listed = listed.map_err(|error| failed(in_one_line(&error)))?;
+            if fixed_part(&pattern).is_empty() && listed == Known::Unknown {
+                let problem = format!(
+                    "what {source:?} stands for is not known: the stage {name:?} has its base's drive"
+                );
+                let error = failed(problem).with_hint("name the folder or file that is wanted");
+                return Err(error.or(Remedy::Look(other)));
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn copy_source(
+        &mut self,
+        draft: &mut Draft<'_>,
+        files: &dyn Files,
+        source: &str,
+        target: &paths::Target,
+        excluded: &Ignore,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        if download::is_url(source) {
+            return self.add_url(draft, source, target, step, copy);
+        }
+        self.checksum(step, copy)?;
+        let pattern = paths::source(source).map_err(failed)?;
+        if copy.unpack.unwrap_or(copy.is_add) {
+            let found = files.matching(&pattern).map_err(failed)?;
+            let mut unpacked = Vec::new();
+            for found in &found {
+                let added = unpack::added(&self.stages.archives, &found.content);
+                unpacked.extend(added.map_err(|error| failed(in_one_line(&error)))?);
+            }
+            if !unpacked.is_empty() && unpacked.len() < found.len() {
+                return Err(failed(format!(
+                    "{source:?} stands for archives and other files: ADD them one by one"
+                )));
+            }
+            if !unpacked.is_empty() {
+                for entries in unpacked {
+                    draft.unpacked(target, entries).map_err(failed)?;
+                }
+                return Ok(());
+            }
+        }
+        draft
+            .copy(files, &pattern, target, excluded)
+            .map_err(failed)
+    }
+}
+
+/// A copy in the words of an image's history.
+fn copied(copy: &Copy) -> String {
+    let keyword = if copy.is_add { "ADD" } else { "COPY" };
+    let sources = copy.sources.iter().cloned();
+    let documents = copy.documents.iter();
+    let documents = documents.map(|document| format!("<<{}", document.name));
+    let sources: Vec<String> = sources.chain(documents).collect();
+    format!("{keyword} {} {} # buildkit", sources.join(" "), copy.target)
+}

@@ -1,0 +1,377 @@
+//! Where files are copied from: a folder on disk, or the drive of another stage or image.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wincimg_common::diagnose::in_one_line;
+use wincimg_inspect::Taken;
+use wincimg_layer::dockerignore::{Glob, Ignore};
+use wincimg_layer::{LinkTo, OnDisk, link};
+use wincimg_recipe::{Brought, FileSource, PlannedContent};
+use wincimg_windows::path::fold;
+
+/// Something that can be copied.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Its path from the root, with slashes, as it is spelled there.
+    pub(super) path: String,
+    pub(super) content: PlannedContent,
+}
+
+impl Found {
+    pub(super) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        self.content == PlannedContent::Folder
+    }
+}
+
+/// A place that files are copied from; paths have slashes and are empty for its root.
+pub(super) trait Files {
+    /// What is at a path. A link is followed, as its author named it.
+    fn find(&self, path: &str) -> Result<Option<Found>, String>;
+
+    /// What lies in a folder, in the order of the names; links stay links, which lead to something
+    /// in `root`.
+    fn inside(&self, folder: &str, root: &str) -> Result<Vec<Found>, String>;
+
+    /// The paths of what lies in a folder, and whether each is a folder too: as `inside` says, but
+    /// what is in the files is not asked for.
+    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+        Ok(names_of(self.inside(folder, "")?))
+    }
+
+    /// What to say of a path that is not there.
+    fn missing(&self, path: &str) -> String;
+
+    /// Whether a path is left out itself, though something in it may not be.
+    fn leaves_out(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// All that a pattern stands for; not what is in a folder that it stands for already.
+    fn matching(&self, pattern: &str) -> Result<Vec<Found>, String> {
+        let has_wildcard = |name: &str| name.contains(['*', '?', '[']);
+        let names: Vec<&str> = pattern.split('/').collect();
+        let plain = names.iter().position(|name| has_wildcard(name));
+        let Some(plain) = plain else {
+            return Ok(self.find(pattern)?.into_iter().collect());
+        };
+        let glob = Glob::parse(pattern)
+            .map_err(|problem| format!("invalid pattern {pattern:?}: {problem}"))?;
+        let folder = names[..plain].join("/");
+        let mut pending = match self.find(&folder)? {
+            Some(found) if found.is_folder() => vec![found.path],
+            _ => Vec::new(),
+        };
+        let mut found = Vec::new();
+        // A pattern without classes stands for as many names as it has itself.
+        let deepest = names.len() + 64 * usize::from(pattern.contains('['));
+        while let Some(folder) = pending.pop() {
+            for (path, is_folder) in self.listed(&folder)? {
+                if glob.matches(&path) {
+                    found.extend(self.find(&path)?);
+                } else if is_folder && path.split('/').count() < deepest {
+                    pending.push(path);
+                }
+            }
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+}
+
+/// The paths of what was found, and whether each is a folder.
+pub(super) fn names_of(found: Vec<Found>) -> Vec<(String, bool)> {
+    let names = found.into_iter().map(|entry| {
+        let is_folder = entry.is_folder();
+        (entry.path, is_folder)
+    });
+    names.collect()
+}
+
+/// A folder on disk: the context, or what is in place of a stage.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    root: Arc<Path>,
+    ignore: Ignore,
+    /// The file with the rules.
+    rules: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn new(root: PathBuf, ignore: Ignore, rules: PathBuf) -> Self {
+        Self {
+            root: root.into(),
+            ignore,
+            rules,
+        }
+    }
+
+    /// Where something in it is.
+    pub(super) fn path_of(&self, path: &str) -> PathBuf {
+        self.on_disk(path)
+    }
+
+    fn on_disk(&self, path: &str) -> PathBuf {
+        if path.is_empty() {
+            return self.root.to_path_buf();
+        }
+        self.root.join(path)
+    }
+
+    /// A path as it is spelled on disk: exactly so or, as Windows would find it, in other letters.
+    fn spelled(&self, path: &str) -> Result<Option<String>, String> {
+        if fs::symlink_metadata(self.on_disk(path)).is_ok() {
+            return Ok(Some(path.to_owned()));
+        }
+        let mut spelled = String::new();
+        for name in path.split('/') {
+            let exact = joined(&spelled, name);
+            if fs::symlink_metadata(self.on_disk(&exact)).is_ok() {
+                spelled = exact;
+                continue;
+            }
+            let folder = self.on_disk(&spelled);
+            let Ok(entries) = fs::read_dir(&folder) else {
+                return Ok(None);
+            };
+            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let lower = name.to_lowercase();
+            let mut alike: Vec<String> = names.filter(|own| own.to_lowercase() == lower).collect();
+            match (alike.pop(), alike.is_empty()) {
+                (Some(own), true) => spelled = joined(&spelled, &own),
+                (Some(_), false) => {
+                    return Err(format!(
+                        "{} has several files that Windows takes for {name:?}",
+                        folder.display()
+                    ));
+                }
+                (None, _) => return Ok(None),
+            }
+        }
+        Ok(Some(spelled))
+    }
+
+    fn is_left_out(&self, path: &str) -> bool {
+        !path.is_empty() && self.ignore.leaves_out(path)
+    }
+
+    fn source(&self, path: &str) -> PlannedContent {
+        PlannedContent::File(FileSource::Disk(OnDisk {
+            top: self.root.clone(),
+            path: self.on_disk(path).into(),
+        }))
+    }
+}
+
+pub(super) fn joined(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        return name.to_owned();
+    }
+    format!("{folder}/{name}")
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot read {}: {error}", path.display())
+}
+
+impl Files for Folder {
+    fn find(&self, path: &str) -> Result<Option<Found>, String> {
+        let Some(path) = self.spelled(path)? else {
+            return Ok(None);
+        };
+        let on_disk = self.on_disk(&path);
+        let metadata = fs::metadata(&on_disk).map_err(|error| unreadable(&on_disk, &error))?;
+        let is_left_out =
+            self.is_left_out(&path) && !(metadata.is_dir() && self.ignore.may_bring_back());
+        if is_left_out {
+            return Ok(None);
+        }
+        let source = OnDisk {
+            top: self.root.clone(),
+            path: on_disk.as_path().into(),
+        };
+        let escape = source
+            .escape()
+            .map_err(|error| unreadable(&on_disk, &error))?;
+        if let Some(outside) = escape {
+            return Err(format!(
+                "{} leads out of {}, to {}",
+                on_disk.display(),
+                self.root.display(),
+                outside.display()
+            ));
+        }
+        let content = if metadata.is_dir() {
+            PlannedContent::Folder
+        } else if metadata.is_file() {
+            self.source(&path)
+        } else {
+            return Err(format!(
+                "{} is neither a file nor a folder",
+                on_disk.display()
+            ));
+        };
+        Ok(Some(Found { path, content }))
+    }
+
+    fn inside(&self, folder: &str, root: &str) -> Result<Vec<Found>, String> {
+        let on_disk = self.on_disk(folder);
+        let failed = |error| unreadable(&on_disk, &error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&on_disk).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let name = name
+                .to_str()
+                .ok_or_else(|| format!("the name of {} is not Unicode", entry.path().display()))?;
+            let path = joined(folder, name);
+            let kind = entry.file_type().map_err(failed)?;
+            let is_left_out = self.is_left_out(&path);
+            if is_left_out && !(kind.is_dir() && self.ignore.may_bring_back()) {
+                continue;
+            }
+            let content = if kind.is_dir() {
+                PlannedContent::Folder
+            } else if kind.is_file() {
+                self.source(&path)
+            } else if kind.is_symlink() {
+                let inside = folder.strip_prefix(root).unwrap_or(folder);
+                let top = self.on_disk(root);
+                let (target, to) = link(&top, &entry.path(), inside.trim_start_matches('/'))
+                    .map_err(|error| in_one_line(&error))?;
+                PlannedContent::Link {
+                    target,
+                    to_folder: to == LinkTo::Directory,
+                }
+            } else {
+                return Err(format!(
+                    "{} is neither a file, a folder nor a symbolic link",
+                    entry.path().display()
+                ));
+            };
+            found.push(Found { path, content });
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    fn leaves_out(&self, path: &str) -> bool {
+        self.is_left_out(path)
+    }
+
+    fn missing(&self, path: &str) -> String {
+        let is_there = self.spelled(path).ok().flatten();
+        match is_there.filter(|path| self.is_left_out(path)) {
+            Some(path) => format!(
+                "{path:?} is left out of {} by {}",
+                self.root.display(),
+                self.rules.display()
+            ),
+            None => format!("{path:?} is not in {}", self.root.display()),
+        }
+    }
+}
+
+/// The folders of a pattern before its first wildcard, or all of a path.
+pub(super) fn fixed_part(pattern: &str) -> &str {
+    let Some(wildcard) = pattern.find(['*', '?', '[']) else {
+        return pattern;
+    };
+    pattern[..wildcard]
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
+}
+
+/// What was taken out of one image.
+#[derive(Debug, Clone, Default)]
+pub struct ImageFiles {
+    /// What was looked for, with all that is below it: folded paths.
+    asked: BTreeSet<String>,
+    /// What is there by its folded path, and how that is spelled.
+    found: BTreeMap<String, (String, Taken)>,
+}
+
+impl ImageFiles {
+    /// Takes in what is at some paths and below them.
+    pub fn add(&mut self, asked: &BTreeSet<String>, found: BTreeMap<String, Taken>) {
+        self.asked.extend(asked.iter().map(|path| fold(path)));
+        let found = found.into_iter();
+        self.found
+            .extend(found.map(|(path, taken)| (fold(&path), (path, taken))));
+    }
+
+    /// Whether that path was looked for.
+    pub(super) fn knows(&self, path: &str) -> bool {
+        let key = fold(path);
+        let ends = key.match_indices('\0').map(|(at, _)| &key[..at]);
+        ends.chain([key.as_str()]).any(|it| self.asked.contains(it))
+    }
+
+    /// What is at a path, and how that is spelled.
+    pub(super) fn get(&self, path: &str) -> Option<&(String, Taken)> {
+        self.found.get(&fold(path))
+    }
+}
+
+/// What was taken out of an image.
+pub(super) struct OfImage<'a> {
+    pub(super) files: &'a ImageFiles,
+    /// What the image is called.
+    pub(super) name: &'a str,
+}
+
+impl OfImage<'_> {
+    fn content(&self, path: &str, taken: &Taken) -> Result<PlannedContent, String> {
+        match taken {
+            Taken::Folder => Ok(PlannedContent::Folder),
+            Taken::File(part) => Ok(PlannedContent::File(FileSource::Brought(Brought {
+                part: part.clone(),
+                from: format!("{path} in {}", self.name),
+            }))),
+            Taken::Link => Err(format!(
+                "{path:?} in {} is a link, which is not copied",
+                self.name
+            )),
+        }
+    }
+}
+
+impl Files for OfImage<'_> {
+    fn find(&self, path: &str) -> Result<Option<Found>, String> {
+        let found = self.files.get(path).map(|(path, taken)| {
+            Ok::<Found, String>(Found {
+                path: path.clone(),
+                content: self.content(path, taken)?,
+            })
+        });
+        found.transpose()
+    }
+
+    fn inside(&self, folder: &str, _root: &str) -> Result<Vec<Found>, String> {
+        let below = format!("{}\0", fold(folder));
+        let mut all = Vec::new();
+        for (key, (path, taken)) in self.files.found.range(below.clone()..) {
+            let Some(inside) = key.strip_prefix(&below) else {
+                break;
+            };
+            if !inside.contains('\0') {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                all.push(Found {
+                    path: joined(folder, name),
+                    content: self.content(path, taken)?,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn missing(&self, path: &str) -> String {
+        format!("{path:?} is not in the image {}", self.name)
+    }
+}

@@ -1,0 +1,447 @@
+//! From a Dockerfile to what its instructions come to: stages, and of the one that is wanted the
+//! layers and the configuration.
+//!
+//! [`Stages::evaluate`] is pure but for the files of the context. What it has to know of images is
+//! given to it; what it lacks it answers as [`Need`]s, and is asked again when they are there.
+
+mod copy;
+mod download;
+mod error;
+mod evaluation;
+mod files;
+mod of_stage;
+mod paths;
+mod read;
+mod run;
+mod sent;
+mod state;
+mod tree;
+mod unpack;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use error::Remedy;
+pub use error::StageError;
+use evaluation::Evaluation;
+use files::Folder;
+pub use files::ImageFiles;
+pub use read::Request;
+use wincimg_http::Downloaded;
+use wincimg_iis::{schema_files, server_config};
+use wincimg_layer::archive::Archives;
+use wincimg_oci::document::ContainerConfig;
+use wincimg_recipe::{Instructions, Wants};
+use wincimg_registry::{Known, Root};
+use wincimg_scripts::{Trouble, TroubleKind};
+use wincimg_windows::inside::{Inside, Needs};
+use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::Escape;
+
+use super::instruction::{Copy, Kind, Step};
+
+/// A Dockerfile that was read, with what was asked of it.
+#[derive(Debug)]
+pub struct Stages {
+    file: PathBuf,
+    /// What stands in it.
+    text: String,
+    /// The stage that was named.
+    wanted: Option<String>,
+    name: String,
+    escape: Escape,
+    all: Vec<Stage>,
+    target: usize,
+    context: Folder,
+    archives: Archives,
+    /// Values of build arguments, as they were given.
+    given: Vec<(String, String)>,
+    /// Values of arguments before the first stage.
+    global: Vec<(String, Option<String>)>,
+}
+
+/// One stage.
+#[derive(Debug)]
+struct Stage {
+    from: Step,
+    /// Its name, or its number.
+    name: String,
+    base: Base,
+    steps: Vec<Step>,
+    /// What is in place of it.
+    folder: Option<Folder>,
+}
+
+/// What a stage begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Base {
+    /// A stage before it.
+    Stage(usize),
+    /// An image, by the name that it has in the file.
+    Image(String),
+}
+
+/// What has to be known of an image that a stage is based on.
+#[derive(Debug, Clone)]
+pub struct StageBase {
+    /// How its containers start.
+    pub config: ContainerConfig,
+    /// What is inside.
+    pub inside: Arc<dyn Inside>,
+}
+
+/// What images say, by their names in the file.
+pub type Bases = BTreeMap<String, StageBase>;
+
+/// What a Dockerfile is carried out with.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// What stages are based on.
+    pub bases: Bases,
+    /// Files of images by the names of the images in the file, as far as they were taken out of them.
+    pub files: BTreeMap<String, ImageFiles>,
+    /// What of images is still lacking: paths by the names of the images.
+    pub lacking: BTreeMap<String, BTreeSet<String>>,
+    /// Files that were downloaded, by their URLs.
+    pub downloads: BTreeMap<String, Downloaded>,
+    /// All files that are to be, as far as that is known.
+    pub wants: Wants,
+}
+
+impl Inputs {
+    /// Whether somebody has looked for files in a base.
+    pub fn knows_files_of(&self, base: &str) -> bool {
+        let base = self.bases.get(base);
+        let drive = base.map(|base| base.inside.file(&ImagePath::drive()));
+        matches!(drive, Some(Ok(Known::Absent | Known::Present(_))))
+    }
+}
+
+/// What a Dockerfile comes to on its bases.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What is made of the base.
+    pub instructions: Instructions,
+    /// Whether they could be carried out; otherwise there are none.
+    are_carried_out: bool,
+    /// What its author may want to know.
+    pub notes: Vec<String>,
+    /// Paths in images that have to be taken out of them first; what there is then is not all.
+    pub lacking: BTreeMap<String, BTreeSet<String>>,
+    /// What is downloaded, whether it is here or not.
+    pub wants: Wants,
+    /// Lines of which it is not known what they do before more of that is here.
+    pub unclear: Vec<String>,
+    /// What has to be known of bases first, by their names in the file; likewise.
+    pub needs: BTreeMap<String, Needs>,
+}
+
+impl Outcome {
+    /// Whether all is known that the instructions asked for: carried out once more on the same, they
+    /// come to the same.
+    pub fn lacks_nothing(&self) -> bool {
+        self.are_carried_out
+            && self.lacking.is_empty()
+            && self.wants.is_empty()
+            && self.unclear.is_empty()
+    }
+}
+
+impl Stages {
+    /// The name that the image gets unless another is asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What stands in the Dockerfile.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The stage that was named.
+    pub fn wanted(&self) -> Option<&str> {
+        self.wanted.as_deref()
+    }
+
+    /// Values of build arguments, as they were given.
+    pub fn given(&self) -> &[(String, String)] {
+        &self.given
+    }
+
+    /// The Dockerfile.
+    pub fn file(&self) -> &std::path::Path {
+        &self.file
+    }
+
+    /// The image that the wanted stage is based on, by its name in the file.
+    pub fn base(&self) -> &str {
+        self.base_of(self.target)
+    }
+
+    /// The image that a stage is based on, through other stages or at once.
+    fn base_of(&self, mut index: usize) -> &str {
+        loop {
+            match &self.all[index].base {
+                Base::Image(name) => return name,
+                Base::Stage(below) => index = *below,
+            }
+        }
+    }
+
+    /// The bases, by their names in the file, that have to be looked into before it is known whether
+    /// this is an error.
+    pub fn bases_to_look_into(&self, error: &StageError) -> BTreeSet<String> {
+        let remedies = error.lines().map(StageError::remedy);
+        let stages = remedies.filter_map(|remedy| match remedy {
+            Remedy::Look(stage) => Some(stage),
+            Remedy::None | Remedy::Again => None,
+        });
+        stages.map(|stage| self.base_of(stage).to_owned()).collect()
+    }
+
+    /// The images that stages are based on which the wanted one needs, by their names in the file.
+    pub fn bases(&self) -> Vec<&str> {
+        let needed = self.needed();
+        let mut names = Vec::new();
+        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+            if let (Base::Image(name), None) = (&stage.base, &stage.folder)
+                && !names.contains(&name.as_str())
+            {
+                names.push(name.as_str());
+            }
+        }
+        names
+    }
+
+    /// Which stages the wanted one needs.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.all.len()];
+        needed[self.target] = true;
+        for index in (0..=self.target).rev() {
+            let stage = &self.all[index];
+            if !needed[index] || stage.folder.is_some() {
+                continue;
+            }
+            if let Base::Stage(below) = stage.base {
+                needed[below] = true;
+            }
+            for step in &stage.steps {
+                if let Kind::Copy(Copy {
+                    from: Some(from), ..
+                }) = &step.kind
+                    && let Some(other) = self.stage_before(index, from)
+                {
+                    needed[other] = true;
+                }
+            }
+        }
+        needed
+    }
+
+    /// The stage of a name or number that comes before another.
+    fn stage_before(&self, index: usize, name: &str) -> Option<usize> {
+        let before = &self.all[..index];
+        let named = before
+            .iter()
+            .rposition(|stage| stage.name.eq_ignore_ascii_case(name));
+        named.or_else(|| name.parse().ok().filter(|number| *number < index))
+    }
+
+    /// What keeps the wanted stage from being made, as far as that is known without its base.
+    pub fn check(&self) -> Result<(), StageError> {
+        let needed = self.needed();
+        for (index, stage) in self.all.iter().enumerate() {
+            if !needed[index] || stage.folder.is_some() {
+                continue;
+            }
+            let mut shell = self.shell_under(index);
+            for step in &stage.steps {
+                match &step.kind {
+                    Kind::Shell(words) => shell = Some(words),
+                    Kind::Run(program) => {
+                        if let Some(trouble) = run::needs_windows(program, shell) {
+                            return Err(self.not_run(stage, step, &trouble));
+                        }
+                    }
+                    Kind::Copy(copy) => self.check_copy(index, step, copy)?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The shell that a stage begins with, where a stage that it is based on says so.
+    fn shell_under(&self, index: usize) -> Option<&[String]> {
+        let Base::Stage(below) = self.all[index].base else {
+            return None;
+        };
+        let steps = self.all[below].steps.iter().rev();
+        let own = steps.into_iter().find_map(|step| match &step.kind {
+            Kind::Shell(words) => Some(words.as_slice()),
+            _ => None,
+        });
+        own.or_else(|| self.shell_under(below))
+    }
+
+    fn check_copy(&self, index: usize, step: &Step, copy: &Copy) -> Result<(), StageError> {
+        let Some(from) = &copy.from else {
+            return Ok(());
+        };
+        if self.stage_before(index, from).is_some() {
+            return Ok(());
+        }
+        let later = self.all[index..].iter();
+        if let Some(later) = later
+            .into_iter()
+            .find(|stage| stage.name.eq_ignore_ascii_case(from))
+        {
+            let problem = format!(
+                "the stage {from:?} begins on line {} and is not made yet",
+                later.from.line
+            );
+            return Err(self.error(step, problem));
+        }
+        if from.parse::<usize>().is_ok() {
+            let problem = format!("there is no stage {from} before this one");
+            let help = match index {
+                0 => "it is the first stage; numbers count from 0".to_owned(),
+                _ => format!("stages before it have the numbers 0 to {}", index - 1),
+            };
+            return Err(self.error(step, problem).with_hint(help));
+        }
+        Ok(())
+    }
+
+    fn error(&self, step: &Step, problem: impl Into<String>) -> StageError {
+        StageError::at(&self.file, step.line, &step.text, problem)
+    }
+
+    /// Says why the commands of a line are not carried out.
+    fn not_run(&self, stage: &Stage, step: &Step, trouble: &Trouble) -> StageError {
+        let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
+        let hint = if let Some(help) = trouble.help {
+            help.to_owned()
+        } else if trouble.kind == TroubleKind::Fails {
+            "it would fail in a container too: correct the line".to_owned()
+        } else if is_target {
+            "do the same with COPY and ENV or the keys of a recipe, or let Docker on Windows build it: \
+             --engine docker"
+                .to_owned()
+        } else {
+            format!(
+                "run what the stage does beforehand, and put the folder with its files in its place: \
+                 --stage {}=DIR",
+                stage.name
+            )
+        };
+        let remedy = match trouble.kind {
+            TroubleKind::NotKnown if trouble.help.is_none() => {
+                let mut all = self.all.iter();
+                let place = all.position(|other| std::ptr::eq(other, stage));
+                place.map_or(Remedy::None, Remedy::Look)
+            }
+            TroubleKind::Fails => Remedy::Again,
+            _ => Remedy::None,
+        };
+        let problem = match trouble.kind {
+            TroubleKind::NeedsWindows => "RUN needs Windows",
+            TroubleKind::NotUnderstood => "RUN is not understood",
+            TroubleKind::NotKnown | TroubleKind::Later => "RUN depends on what is not known",
+            TroubleKind::Fails => "RUN fails",
+            TroubleKind::Refused => "RUN is not carried out",
+        };
+        let (line, text) = step.line_at(trouble.at);
+        let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
+            .with_hint(hint);
+        let error = error.or(remedy);
+        match trouble.kind {
+            TroubleKind::NeedsWindows | TroubleKind::NotUnderstood | TroubleKind::Refused => {
+                error.by_itself()
+            }
+            TroubleKind::NotKnown | TroubleKind::Later | TroubleKind::Fails => error,
+        }
+    }
+
+    /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
+    /// where that is not all of them, what there is says what has to be known.
+    pub fn evaluate_unseen(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
+        self.evaluate(inputs).or_else(|error| {
+            if error.remedy() == Remedy::None {
+                return Err(error);
+            }
+            let bases = self.bases_to_look_into(&error).into_iter();
+            let needs = bases.map(|base| (base, all_that_lines_ask())).collect();
+            let outcome = self.unfinished(inputs, BTreeMap::new()).ok_or(error)?;
+            Ok(Outcome { needs, ..outcome })
+        })
+    }
+
+    /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
+    pub fn evaluate(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
+        let mut evaluation = Evaluation::new(self, inputs);
+        let made = evaluation.made(self.target);
+        let troubles = std::mem::take(&mut evaluation.troubles);
+        let made = made.and_then(|state| StageError::all(troubles).map_or(Ok(state), Err));
+        let state = match made {
+            Ok(state) => state,
+            // What is lacking may be the reason.
+            Err(error) if !evaluation.lacking.is_empty() => {
+                let outcome = self.unfinished(inputs, evaluation.lacking).ok_or(error)?;
+                let wants = evaluation.wants;
+                return Ok(Outcome { wants, ..outcome });
+            }
+            Err(error) => return Err(error),
+        };
+        let mut notes = evaluation.notes;
+        notes.dedup();
+        Ok(Outcome {
+            lacking: evaluation.lacking,
+            wants: evaluation.wants,
+            unclear: evaluation.unclear,
+            needs: BTreeMap::new(),
+            instructions: Instructions {
+                steps: state.steps.clone(),
+                container: state.config.clone(),
+                author: state.author.clone(),
+            },
+            are_carried_out: true,
+            notes,
+        })
+    }
+
+    /// What there is where the instructions cannot be carried out yet.
+    fn unfinished(
+        &self,
+        inputs: &Inputs,
+        lacking: BTreeMap<String, BTreeSet<String>>,
+    ) -> Option<Outcome> {
+        let base = inputs.bases.get(self.base())?;
+        Some(Outcome {
+            instructions: Instructions {
+                steps: Vec::new(),
+                container: base.config.clone(),
+                author: None,
+            },
+            are_carried_out: false,
+            notes: Vec::new(),
+            lacking,
+            needs: BTreeMap::new(),
+            wants: Wants::new(),
+            unclear: Vec::new(),
+        })
+    }
+}
+
+/// What RUN lines may ask about a base.
+pub fn all_that_lines_ask() -> Needs {
+    Needs {
+        hives: [Root::System, Root::Software].into(),
+        files: true,
+        contents: server_config().into_iter().chain(schema_files()).collect(),
+    }
+}

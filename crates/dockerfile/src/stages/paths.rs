@@ -1,0 +1,121 @@
+//! Paths of instructions, as Docker reads them for Windows: with either separator, with or without
+//! the drive, relative to the working directory.
+
+use wincimg_windows::path::ImagePath;
+
+/// Where something goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) path: ImagePath,
+    /// Whether its author says that it is a folder.
+    pub(super) is_folder: bool,
+}
+
+fn image_path(names: &[&str]) -> Result<ImagePath, String> {
+    format!("C:/{}", names.join("/"))
+        .parse()
+        .map_err(|error: wincimg_windows::path::PathError| error.to_string())
+}
+
+/// Where a path in the image leads from the working directory.
+pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<Target, String> {
+    let plain = without_drive(text)?;
+    let mut names: Vec<&str> = Vec::new();
+    if !plain.starts_with('/') {
+        names.extend(working_dir.components().iter().map(String::as_str));
+    }
+    walk(&mut names, &plain);
+    let last = plain.rsplit('/').next().unwrap_or_default();
+    Ok(Target {
+        path: image_path(&names)?,
+        is_folder: matches!(last, "" | "." | ".."),
+    })
+}
+
+/// A path in a source, with slashes and from its root; empty for the root. It may be a pattern.
+pub(super) fn source(text: &str) -> Result<String, String> {
+    let plain = without_drive(text)?;
+    let mut names = Vec::new();
+    walk(&mut names, &plain);
+    Ok(names.join("/"))
+}
+
+/// Follows a path name by name; nothing leads above the root.
+fn walk<'a>(names: &mut Vec<&'a str>, path: &'a str) {
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+}
+
+/// The path with slashes and without the drive, which has to be C:.
+fn without_drive(text: &str) -> Result<String, String> {
+    let plain = text.replace('\\', "/");
+    if plain.starts_with("//") {
+        return Err(format!(
+            "{text:?} is a path in a network: expected one on C:"
+        ));
+    }
+    match plain.split_once(':') {
+        None => Ok(plain),
+        Some(("c" | "C", "")) => Err(format!("{text:?} has a drive and no path: write C:/")),
+        Some(("c" | "C", inside)) => Ok(inside.to_owned()),
+        Some(_) => Err(format!("{text:?} is not on C:, the only drive of an image")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn at(working_dir: &str, text: &str) -> String {
+        let target = target(&working_dir.parse().unwrap(), text).unwrap();
+        let end = if target.is_folder { " folder" } else { "" };
+        format!("{}{end}", target.path)
+    }
+
+    #[test]
+    fn targets_are_read_from_the_working_directory_on_the_one_drive() {
+        for (text, expected) in [
+            ("app.exe", r"C:\site\app.exe"),
+            (".", r"C:\site folder"),
+            ("", r"C:\site folder"),
+            ("./", r"C:\site folder"),
+            (r"bin\", r"C:\site\bin folder"),
+            ("bin/.", r"C:\site\bin folder"),
+            ("../x", r"C:\x"),
+            ("/app", r"C:\app"),
+            (r"C:\app\", r"C:\app folder"),
+            ("c:/app//x", r"C:\app\x"),
+            ("C:x", r"C:\site\x"),
+            ("/", r"C:\ folder"),
+            ("../../../x", r"C:\x"),
+        ] {
+            assert_eq!(at("/site", text), expected, "{text}");
+        }
+        for text in ["D:/x", "C:", r"\\server\share", "a?b", "x:y:z", "/con"] {
+            assert!(target(&ImagePath::drive(), text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_are_read_from_their_root() {
+        for (text, expected) in [
+            (".", ""),
+            ("/", ""),
+            (r"bin\Release\", "bin/Release"),
+            ("../x", "x"),
+            (r"C:\app\*.dll", "app/*.dll"),
+            ("./a/./b/../c", "a/c"),
+        ] {
+            assert_eq!(source(text).unwrap(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Reading a Dockerfile, and what was asked of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wincimg_common::diagnose::{in_one_line, nearest};
+use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_layer::dockerignore::{FILE_NAME, Ignore};
+
+use super::files::Folder;
+use super::{Base, Stage, StageError, Stages};
+use crate::expand::Lexer;
+use crate::instruction::{From, Kind, Step};
+use crate::source::Dockerfile;
+
+/// A Dockerfile, and what is to be made of it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The Dockerfile.
+    pub file: PathBuf,
+    /// The folder that its files are in.
+    pub context: PathBuf,
+    /// The stage that is wanted; the last, where none is named.
+    pub target: Option<String>,
+    /// Values of build arguments.
+    pub arguments: Vec<(String, String)>,
+    /// Folders in place of what stages would make, by the names of the stages.
+    pub folders: BTreeMap<String, PathBuf>,
+}
+
+impl Stages {
+    /// Reads a Dockerfile and the rules beside it.
+    pub fn read(request: &Request) -> Result<Self, StageError> {
+        let text = read_text(&request.file, LARGEST_TEXT).map_err(|source| {
+            let path = request.file.clone();
+            StageError::Unreadable { path, source }
+        })?;
+        let file = Dockerfile::read(&text);
+        if let Some(problem) = file.directive_problem {
+            let line = text.lines().nth(problem.line).unwrap_or_default();
+            let number = problem.line + 1;
+            return Err(StageError::at(&request.file, number, line, problem.what));
+        }
+        let mut stages = Self {
+            file: request.file.clone(),
+            wanted: request.target.clone(),
+            text: text.clone(),
+            name: name_of(request),
+            escape: file.escape,
+            all: Vec::new(),
+            target: 0,
+            context: context(request)?,
+            archives: wincimg_layer::archive::Archives::default(),
+            given: request.arguments.clone(),
+            global: Vec::new(),
+        };
+        for instruction in &file.instructions {
+            let step = Step::read(instruction, file.escape).map_err(|problem| {
+                let line = instruction.lines().0 + 1;
+                StageError::at(&request.file, line, instruction.joined(), problem)
+            })?;
+            stages.take(step)?;
+        }
+        if stages.all.is_empty() {
+            let problem = format!("{} has no FROM", request.file.display());
+            return Err(StageError::Asked(problem, None));
+        }
+        stages.choose(request)?;
+        Ok(stages)
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), StageError> {
+        match (&step.kind, self.all.last_mut()) {
+            (Kind::From(from), _) => {
+                let from = from.clone();
+                self.begin(step, &from)
+            }
+            (Kind::Arg(list), None) => {
+                for (name, default) in list.clone() {
+                    let value = match (self.argument(&name), default) {
+                        (Some(given), _) => Some(given),
+                        (None, Some(text)) => Some(self.global(&step, &text)?),
+                        (None, None) => None,
+                    };
+                    self.global.push((name, value));
+                }
+                Ok(())
+            }
+            (_, None) => Err(self.error(&step, "expected FROM before any instruction but ARG")),
+            (_, Some(stage)) => {
+                stage.steps.push(step);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, step: Step, from: &From) -> Result<(), StageError> {
+        let number = self.all.len();
+        let image = self.global(&step, &from.image)?;
+        if image.is_empty() {
+            return Err(self.error(&step, "the base has no name"));
+        }
+        if let Some(platform) = &from.platform {
+            self.global(&step, platform)?;
+        }
+        let same = self
+            .all
+            .iter()
+            .find(|stage| Some(&stage.name) == from.name.as_ref());
+        if let Some(same) = same {
+            let problem = format!(
+                "the stage {:?} begins on line {} already",
+                same.name, same.from.line
+            );
+            return Err(self.error(&step, problem));
+        }
+        let base = match self.stage_before(number, &image) {
+            // A number names an image here, not a stage.
+            Some(below) if image.parse::<usize>().is_err() => Base::Stage(below),
+            _ => Base::Image(image),
+        };
+        self.all.push(Stage {
+            name: from.name.clone().unwrap_or_else(|| number.to_string()),
+            from: step,
+            base,
+            steps: Vec::new(),
+            folder: None,
+        });
+        Ok(())
+    }
+
+    /// Reads a word before or behind `FROM`, where only global arguments have values.
+    fn global(&self, step: &Step, text: &str) -> Result<String, StageError> {
+        let value = |name: &str| self.global_argument(name);
+        let expanded = Lexer::new(self.escape).expand(text, &value);
+        let expanded = expanded.map_err(|error| self.error(step, format!("{text:?}: {error}")))?;
+        match expanded.unset.first() {
+            Some(name) if matches!(step.kind, Kind::From(_)) => {
+                let problem =
+                    format!("{name} has no value: no ARG before the first FROM gives it one");
+                Err(self.error(step, problem).with_hint(format!(
+                    "add --build-arg {name}=VALUE, and ARG {name} above FROM"
+                )))
+            }
+            _ => Ok(expanded.text),
+        }
+    }
+
+    /// The value of an argument that was given.
+    pub(super) fn argument(&self, name: &str) -> Option<String> {
+        let mut given = self.given.iter().rev();
+        given
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    }
+
+    /// The value of an argument before the first stage, or of one that is always there.
+    pub(super) fn global_argument(&self, name: &str) -> Option<String> {
+        let mut set = self.global.iter().rev();
+        if let Some((_, value)) = set.find(|(known, _)| known == name) {
+            return value.clone();
+        }
+        let own = match std::env::consts::OS {
+            "windows" => "windows",
+            _ => "linux",
+        };
+        let always = match name {
+            "TARGETPLATFORM" => "windows/amd64",
+            "TARGETOS" => "windows",
+            "TARGETARCH" | "BUILDARCH" => "amd64",
+            "TARGETVARIANT" | "BUILDVARIANT" => "",
+            "BUILDPLATFORM" if own == "windows" => "windows/amd64",
+            "BUILDPLATFORM" => "linux/amd64",
+            "BUILDOS" => own,
+            _ => return None,
+        };
+        Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
+    }
+
+    /// Finds the wanted stage, and puts folders in place of others.
+    fn choose(&mut self, request: &Request) -> Result<(), StageError> {
+        let count = self.all.len();
+        let find = |stages: &Self, name: &str| {
+            stages.stage_before(count, name).ok_or_else(|| {
+                let names: Vec<&str> = stages.all.iter().map(|stage| stage.name.as_str()).collect();
+                let problem = format!("{} has no stage {name:?}", stages.file.display());
+                let hint = match nearest(name, names.iter().copied()) {
+                    Some(meant) => format!("did you mean {meant:?}?"),
+                    None => format!("its stages are: {}", names.join(", ")),
+                };
+                StageError::Asked(problem, Some(hint))
+            })
+        };
+        self.target = match &request.target {
+            Some(name) => find(self, name)?,
+            None => count - 1,
+        };
+        for (name, folder) in &request.folders {
+            let index = find(self, name)?;
+            let mut below = Some(self.target);
+            while let Some(stage) = below {
+                if stage == index {
+                    let problem = format!(
+                        "the image is built on the stage {name:?}, so no folder can be in its place"
+                    );
+                    return Err(StageError::Asked(problem, None));
+                }
+                below = match self.all[stage].base {
+                    Base::Stage(base) => Some(base),
+                    Base::Image(_) => None,
+                };
+            }
+            if !folder.is_dir() {
+                let problem = format!(
+                    "--stage {name}={}: there is no such folder",
+                    folder.display()
+                );
+                return Err(StageError::Asked(problem, None));
+            }
+            let rules = folder.join(FILE_NAME);
+            let place = Folder::new(folder.clone(), Ignore::default(), rules);
+            self.all[index].folder = Some(place);
+        }
+        self.check_bases()
+    }
+
+    /// Refuses bases that no image for Windows can have.
+    fn check_bases(&self) -> Result<(), StageError> {
+        let needed = self.needed();
+        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+            let (Base::Image(image), None) = (&stage.base, &stage.folder) else {
+                continue;
+            };
+            if image == "scratch" {
+                return Err(self
+                    .error(&stage.from, "FROM scratch has no Windows inside")
+                    .with_hint("build on a base such as mcr.microsoft.com/windows/nanoserver"));
+            }
+            let Kind::From(from) = &stage.from.kind else {
+                continue;
+            };
+            let Some(platform) = &from.platform else {
+                continue;
+            };
+            let platform = self.global(&stage.from, platform)?;
+            if !platform.is_empty() && platform.split('/').next() != Some("windows") {
+                let problem = format!("the stage {:?} is for {platform}", stage.name);
+                return Err(self.error(&stage.from, problem).with_hint(format!(
+                    "put a folder with its files in its place: --stage {}=DIR",
+                    stage.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The context, without what `NAME.dockerignore` or `.dockerignore` leaves out.
+fn context(request: &Request) -> Result<Folder, StageError> {
+    let failed = |error| StageError::Asked(in_one_line(&error), None);
+    if !request.context.is_dir() {
+        let problem = format!("the context {} is not a folder", request.context.display());
+        return Err(StageError::Asked(problem, None));
+    }
+    let mut own = request.file.clone().into_os_string();
+    own.push(FILE_NAME);
+    let own = PathBuf::from(own);
+    let (rules, ignore) = match Ignore::of_file(&own).map_err(failed)? {
+        Some(ignore) => (own, ignore),
+        None => (
+            request.context.join(FILE_NAME),
+            Ignore::of_folder(&request.context).map_err(failed)?,
+        ),
+    };
+    Ok(Folder::new(request.context.clone(), ignore, rules))
+}
+
+/// What the image is called after its folder.
+fn name_of(request: &Request) -> String {
+    let folder = request.file.parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = whole
+        .file_name()
+        .map(|name| name.to_string_lossy().to_lowercase());
+    let name: String = name
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return "image".to_owned();
+    }
+    words.join("-")
+}

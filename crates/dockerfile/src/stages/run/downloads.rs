@@ -1,0 +1,233 @@
+//! What a line downloads, and the digests that it holds files to.
+//!
+//! A file that is not here yet is there all the same: what depends on its bytes is known later. A check
+//! of its digest pins it meanwhile, and is made once it is here.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::files;
+use wincimg_http::download_url;
+use wincimg_layer::Download;
+use wincimg_recipe::{FileSource, PlannedContent, Want};
+use wincimg_registry::Known;
+use wincimg_scripts::{Algorithm, Trouble, TroubleKind};
+use wincimg_windows::path::ImagePath;
+
+use super::{Running, failed, trouble};
+
+/// The largest file in an archive whose digest is made.
+const LARGEST_MEMBER: u64 = 256 << 20;
+
+impl Running<'_> {
+    /// The file is what a server has.
+    pub(super) fn download(
+        &mut self,
+        url: &str,
+        path: ImagePath,
+        follows: bool,
+    ) -> Result<(), Trouble> {
+        download_url(url).map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
+        self.may_put(&path, false)?;
+        let mut download = Download::at(url);
+        if let Some(here) = self.fetching.here.get(url) {
+            download.came(here.digest.clone(), here.size, here.content.clone());
+        }
+        let want = Want {
+            digests: Vec::new(),
+            name: path.components().last().cloned().unwrap_or_default(),
+            follows,
+            place: self.fetching.place.to_owned(),
+        };
+        want.added_to(self.fetching.wants, url);
+        self.put(
+            path,
+            PlannedContent::File(FileSource::Download(Box::new(download))),
+        );
+        Ok(())
+    }
+
+    /// Whether a file is downloaded and not here yet.
+    pub(super) fn awaits(&self, path: &ImagePath) -> bool {
+        self.downloaded(path)
+            .is_some_and(|file| file.content.is_none())
+    }
+
+    fn downloaded(&self, path: &ImagePath) -> Option<&Download> {
+        match &self.tree.made(path)?.content {
+            PlannedContent::File(FileSource::Download(download)) => Some(download),
+            _ => None,
+        }
+    }
+
+    /// Fails unless a file has a digest.
+    pub(super) fn verify(
+        &mut self,
+        path: &ImagePath,
+        algorithm: Algorithm,
+        digest: &str,
+    ) -> Result<(), Trouble> {
+        let expected = format!("{}:{digest}", name(algorithm));
+        if let Some(download) = self.downloaded(path) {
+            let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
+            if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
+                let url = download.url.clone();
+                let want = Want {
+                    digests: vec![digest],
+                    name: path.components().last().cloned().unwrap_or_default(),
+                    follows: true,
+                    place: self.fetching.place.to_owned(),
+                };
+                want.added_to(self.fetching.wants, &url);
+            }
+        }
+        if self.awaits(path) || self.is_later(path) {
+            return Ok(());
+        }
+        let unreadable = |error: io::Error| {
+            trouble(
+                TroubleKind::NotKnown,
+                format!("cannot read {path} for its digest: {error}"),
+            )
+        };
+        let is_asked_for = |known: &&Digest| known.algorithm().as_ref() == name(algorithm);
+        let found = match self.tree.made(path).map(|entry| &entry.content) {
+            Some(PlannedContent::File(FileSource::Download(download)))
+                if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>
+            {
+                known.to_string()
+            }
+            Some(PlannedContent::File(source)) => {
+                let read = reader(source).and_then(|reader| digest_of(reader, algorithm));
+                read.map_err(unreadable)?
+            }
+            Some(_) => {
+                let problem = format!("{path} is not a file");
+                return Err(trouble(TroubleKind::Fails, problem));
+            }
+            None => {
+                let content = self.tree.base().content(path);
+                match content.map_err(|error| failed(&error))? {
+                    Known::Present(bytes) => {
+                        digest_of(bytes.as_slice(), algorithm).map_err(unreadable)?
+                    }
+                    Known::Absent => {
+                        let problem = format!("{path} is not there");
+                        return Err(trouble(TroubleKind::Fails, problem));
+                    }
+                    Known::Unknown => {
+                        let problem = format!("what the base has in {path} is not known");
+                        return Err(trouble(TroubleKind::NotKnown, problem));
+                    }
+                }
+            }
+        };
+        if found == expected {
+            return Ok(());
+        }
+        Err(trouble(
+            TroubleKind::Fails,
+            format!("{path} has {found}, expected {expected}"),
+        ))
+    }
+}
+
+fn name(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Md5 => "md5",
+        Algorithm::Sha1 => "sha1",
+        Algorithm::Sha256 => "sha256",
+        Algorithm::Sha384 => "sha384",
+        Algorithm::Sha512 => "sha512",
+    }
+}
+
+/// The bytes of a file that this build brings.
+fn reader(source: &FileSource) -> io::Result<Box<dyn Read + '_>> {
+    let lacking = |url: &str| io::Error::other(format!("{url} is not downloaded"));
+    Ok(match source {
+        FileSource::Disk(file) | FileSource::Folder(file) => {
+            let file: File = files::open(&file.path)?;
+            Box::new(file)
+        }
+        FileSource::Text(text) => Box::new(text.as_bytes()),
+        FileSource::Bytes(bytes) => Box::new(bytes.as_slice()),
+        FileSource::Brought(file) => Box::new(file.part.open()?),
+        FileSource::Member(member) => {
+            let bytes = member.bytes(LARGEST_MEMBER).map_err(io::Error::other)?;
+            Box::new(io::Cursor::new(bytes))
+        }
+        FileSource::Embedded(program) => Box::new(program.bytes()),
+        FileSource::Download(file) => {
+            let content = file.content.as_ref();
+            Box::new(content.ok_or_else(|| lacking(&file.url))?.open()?)
+        }
+    })
+}
+
+/// `sha256:…`
+fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> {
+    let mut hasher = match algorithm {
+        Algorithm::Md5 => Hasher::md5(),
+        Algorithm::Sha1 => Hasher::sha1(),
+        Algorithm::Sha256 => Hasher::default(),
+        Algorithm::Sha384 => Hasher::sha384(),
+        Algorithm::Sha512 => Hasher::sha512(),
+    };
+    hasher.read_all(&mut reader)?;
+    Ok(hasher.finish().to_string())
+}
+
+/// Whether a file that is here has a digest by another algorithm than that it came by.
+pub(in crate::stages) fn check(file: &Download, expected: &Digest) -> Result<(), String> {
+    let (Some(content), Some(known)) = (&file.content, &file.digest) else {
+        return Ok(());
+    };
+    let found = if known.algorithm() == expected.algorithm() {
+        known.clone()
+    } else {
+        let mut hasher = Hasher::like(expected).unwrap_or_default();
+        let read = content
+            .open()
+            .and_then(|mut content| hasher.read_all(&mut content));
+        read.map_err(|error| format!("cannot read what came from {}: {error}", file.url))?;
+        hasher.finish()
+    };
+    if found == *expected {
+        return Ok(());
+    }
+    Err(format!("{} has {found}, expected {expected}", file.url))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn digests_are_those_that_windows_makes() {
+        for (algorithm, expected) in [
+            (Algorithm::Md5, "md5:900150983cd24fb0d6963f7d28e17f72"),
+            (
+                Algorithm::Sha1,
+                "sha1:a9993e364706816aba3e25717850c26c9cd0d89d",
+            ),
+            (
+                Algorithm::Sha256,
+                "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            ),
+            (
+                Algorithm::Sha384,
+                "sha384:cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7",
+            ),
+            (
+                Algorithm::Sha512,
+                "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+            ),
+        ] {
+            assert_eq!(digest_of(&b"abc"[..], algorithm).unwrap(), expected);
+        }
+    }
+}

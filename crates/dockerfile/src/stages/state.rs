@@ -1,0 +1,359 @@
+//! What a stage has come to: each instruction is a small function over it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use wincimg_common::diagnose::in_one_line;
+use wincimg_oci::document::ContainerConfig;
+use wincimg_recipe::{
+    HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, set_variable,
+};
+use wincimg_windows::path::ImagePath;
+
+use super::paths;
+use super::tree::{Tree, key};
+use crate::expand::{Expanded, Lexer};
+use crate::instruction::{Health, Program};
+
+/// What reads a line where nothing else was said.
+const SHELL: [&str; 3] = ["cmd", "/S", "/C"];
+
+/// Variables that are there without an `ARG`: a proxy is nothing of an image.
+const PREDEFINED: [&str; 10] = [
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "FTP_PROXY",
+    "ftp_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
+
+/// A stage, as far as its instructions were carried out.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) config: ContainerConfig,
+    pub(super) author: Option<String>,
+    pub(super) tree: Tree,
+    pub(super) steps: Vec<PlannedStep>,
+    /// Build arguments that were declared, with their values.
+    args: Vec<(String, Option<String>)>,
+    /// Whether `CMD` was set in this stage.
+    has_cmd: bool,
+    /// Who made files and folders, where that was a `RUN` of a user whom the image names.
+    makers: BTreeMap<String, String>,
+    /// The line of the instruction that is carried out.
+    pub(super) line: usize,
+    /// Whether an instruction, here or where files came from, was not carried out.
+    pub(super) is_spoiled: bool,
+    /// Whether it may be once more is known, so that nothing is certain about what comes after it.
+    pub(super) is_put_off: bool,
+}
+
+impl State {
+    pub(super) fn on(config: ContainerConfig, tree: Tree) -> Self {
+        Self {
+            config,
+            author: None,
+            tree,
+            steps: Vec::new(),
+            args: Vec::new(),
+            has_cmd: false,
+            makers: BTreeMap::new(),
+            line: 0,
+            is_spoiled: false,
+            is_put_off: false,
+        }
+    }
+
+    /// A stage that goes on where another ended.
+    pub(super) fn continued(&self) -> Self {
+        Self {
+            args: Vec::new(),
+            has_cmd: false,
+            ..self.clone()
+        }
+    }
+
+    /// The value of a variable: what the image has comes before build arguments.
+    pub(super) fn value(&self, name: &str, given: &[(String, String)]) -> Option<String> {
+        let lines = self.config.env.iter().rev();
+        let mut set = lines.filter_map(|line| line.split_once('='));
+        if let Some((_, value)) = set.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            return Some(value.to_owned());
+        }
+        let mut args = self.args.iter().rev();
+        if let Some((_, value)) = args.find(|(known, _)| known == name) {
+            return value.clone();
+        }
+        let mut given = given.iter().rev();
+        let predefined = PREDEFINED.contains(&name);
+        let value = given.find(|(known, _)| predefined && known == name);
+        value.map(|(_, value)| value.clone())
+    }
+
+    /// The variables of a command: the image's, and build arguments of other names.
+    pub(super) fn variables(&self) -> Vec<(String, String)> {
+        let own = self.config.env.iter();
+        let mut all: Vec<(String, String)> = own
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        for (name, value) in &self.args {
+            let is_set = all
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name));
+            if let (Some(value), false) = (value, is_set) {
+                all.push((name.clone(), value.clone()));
+            }
+        }
+        all
+    }
+
+    /// What reads a line in shell form.
+    pub(super) fn shell_words(&self) -> Vec<String> {
+        let own = self.config.shell.clone().filter(|words| !words.is_empty());
+        own.unwrap_or_else(|| SHELL.map(str::to_owned).to_vec())
+    }
+
+    pub(super) fn expand(
+        &self,
+        lexer: Lexer,
+        text: &str,
+        given: &[(String, String)],
+    ) -> Result<Expanded, String> {
+        let expanded = lexer.expand(text, &|name| self.value(name, given));
+        expanded.map_err(|error| format!("{text:?}: {error}"))
+    }
+
+    pub(super) fn working_dir(&self) -> Result<ImagePath, String> {
+        let text = self.config.working_dir.as_deref().unwrap_or_default();
+        Ok(paths::target(&ImagePath::drive(), text)?.path)
+    }
+
+    /// Notes what was done that changes no file.
+    fn say(&mut self, created_by: String) {
+        self.steps.push(PlannedStep {
+            line: Some(self.line),
+            created_by,
+            layer: None,
+        });
+    }
+
+    /// Notes what was done to the drive and lays it over it.
+    pub(super) fn add_layer(&mut self, created_by: String, layer: PlannedLayer) {
+        self.tree.apply(&layer.entries);
+        for entry in &layer.entries {
+            self.makers.remove(&key(&entry.path));
+        }
+        self.steps.push(PlannedStep {
+            line: Some(self.line),
+            created_by,
+            layer: (!layer.is_empty()).then(|| Arc::new(layer)),
+        });
+    }
+
+    /// Notes what a `RUN` did, and who did it.
+    pub(super) fn add_run(&mut self, created_by: String, layer: PlannedLayer) {
+        let made: Vec<String> = layer.entries.iter().map(|entry| key(&entry.path)).collect();
+        self.add_layer(created_by, layer);
+        if let Some(user) = &self.config.user {
+            let made = made.into_iter().map(|key| (key, user.clone()));
+            self.makers.extend(made);
+        }
+    }
+
+    /// Whether the user whom the image names made what is at a path in an earlier `RUN`.
+    pub(super) fn is_of_user(&self, path: &ImagePath) -> bool {
+        let maker = self.makers.get(&key(path));
+        maker.is_some() && maker == self.config.user.as_ref()
+    }
+
+    pub(super) fn arg(&mut self, name: &str, value: Option<String>) {
+        let text = value
+            .as_ref()
+            .map_or_else(String::new, |value| format!("={value}"));
+        self.args.push((name.to_owned(), value));
+        self.say(format!("ARG {name}{text}"));
+    }
+
+    pub(super) fn env(&mut self, pairs: &[(String, String)]) {
+        for (name, value) in pairs {
+            set_variable(&mut self.config.env, name, value);
+        }
+        self.say(format!("ENV {}", listed(pairs)));
+    }
+
+    pub(super) fn label(&mut self, pairs: &[(String, String)]) {
+        self.config.labels.extend(pairs.iter().cloned());
+        self.say(format!("LABEL {}", listed(pairs)));
+    }
+
+    pub(super) fn user(&mut self, user: String) {
+        self.say(format!("USER {user}"));
+        self.config.user = Some(user);
+    }
+
+    pub(super) fn workdir(&mut self, text: &str) -> Result<(), String> {
+        let folder = paths::target(&self.working_dir()?, text)?.path;
+        let is_new = self
+            .tree
+            .lacks_folder(&folder)
+            .map_err(|error| in_one_line(&error))?;
+        let entries = is_new.then(|| PlannedEntry {
+            path: folder.clone(),
+            content: PlannedContent::Folder,
+        });
+        let layer = PlannedLayer {
+            entries: entries.into_iter().collect(),
+            ..PlannedLayer::default()
+        };
+        self.add_layer(format!("WORKDIR {folder}"), layer);
+        self.config.working_dir = Some(folder.to_string());
+        Ok(())
+    }
+
+    pub(super) fn shell(&mut self, words: Vec<String>) {
+        self.say(format!("SHELL [{}]", words.join(" ")));
+        self.config.shell = Some(words);
+    }
+
+    /// The words of a program, and whether they are a ready command line: as Docker's builder for
+    /// Windows has it, a line for the shell is one word, which nobody escapes again.
+    fn command(&self, program: Program) -> (Vec<String>, bool) {
+        match program {
+            Program::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
+            Program::Exec(words) if words.is_empty() => (words, self.config.args_escaped),
+            Program::Exec(words) => (words, false),
+            Program::Shell(line) => (
+                vec![format!("{} {line}", self.shell_words().join(" "))],
+                true,
+            ),
+        }
+    }
+
+    pub(super) fn cmd(&mut self, program: Program) {
+        let (words, is_escaped) = self.command(program);
+        self.say(format!("CMD {}", quoted(&words)));
+        self.has_cmd |= !words.is_empty();
+        self.config.cmd = Some(words);
+        self.config.args_escaped = is_escaped;
+    }
+
+    pub(super) fn entrypoint(&mut self, program: Program) {
+        let (words, is_escaped) = self.command(program);
+        self.say(format!("ENTRYPOINT {}", quoted(&words)));
+        self.config.entrypoint = Some(words);
+        self.config.args_escaped = is_escaped;
+        // The base's arguments were for the base's program.
+        if !self.has_cmd {
+            self.config.cmd = None;
+        }
+    }
+
+    pub(super) fn expose(&mut self, words: &[String]) -> Result<(), String> {
+        let mut all = Vec::new();
+        for word in words {
+            all.extend(ports(word).ok_or_else(|| {
+                format!("invalid port {word:?}: expected 8080, 53/udp or 8000-8010")
+            })?);
+        }
+        for port in &all {
+            let nothing = Value::Object(Map::new());
+            self.config.exposed_ports.insert(port.clone(), nothing);
+        }
+        self.say(format!("EXPOSE [{}]", all.join(" ")));
+        Ok(())
+    }
+
+    pub(super) fn volume(&mut self, folders: &[String]) -> Result<(), String> {
+        if folders.iter().any(String::is_empty) {
+            return Err("VOLUME has an empty name".to_owned());
+        }
+        let volumes = self.config.other.entry("Volumes").or_insert(Value::Null);
+        if !volumes.is_object() {
+            *volumes = Value::Object(Map::new());
+        }
+        for folder in folders {
+            volumes[folder.as_str()] = json!({});
+        }
+        self.say(format!("VOLUME [{}]", folders.join(" ")));
+        Ok(())
+    }
+
+    pub(super) fn stop_signal(&mut self, signal: String) -> Result<(), String> {
+        let name = signal.strip_prefix("SIG").unwrap_or(&signal);
+        let is_number = signal.parse::<u8>().is_ok_and(|number| number > 0);
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
+        if !is_number && !is_name {
+            return Err(format!(
+                "invalid signal {signal:?}: expected a name or a number"
+            ));
+        }
+        self.say(format!("STOPSIGNAL {signal}"));
+        let value = Value::String(signal);
+        self.config.other.insert("StopSignal".to_owned(), value);
+        Ok(())
+    }
+
+    pub(super) fn health(&mut self, health: Health) {
+        let test = match health.test {
+            None => vec!["NONE".to_owned()],
+            Some(Program::Exec(words)) => [vec!["CMD".to_owned()], words].concat(),
+            Some(Program::Shell(line)) => vec!["CMD-SHELL".to_owned(), line],
+        };
+        self.say(format!("HEALTHCHECK {}", quoted(&test)));
+        let mut check = Map::new();
+        check.insert("Test".to_owned(), json!(test));
+        // Written in the same order, whatever that of the flags was.
+        for key in HEALTH_TIMES {
+            let mut times = health.times.iter().rev();
+            if let Some((_, value)) = times.find(|(own, _)| *own == key) {
+                check.insert(key.to_owned(), json!(value));
+            }
+        }
+        let check = Value::Object(check);
+        self.config.other.insert("Healthcheck".to_owned(), check);
+    }
+
+    pub(super) fn on_build(&mut self, trigger: String) {
+        self.say(format!("ONBUILD {trigger}"));
+        self.config.on_build.push(trigger);
+    }
+
+    pub(super) fn maintainer(&mut self, author: String) {
+        self.say(format!("MAINTAINER {author}"));
+        self.author = Some(author);
+    }
+}
+
+fn listed(pairs: &[(String, String)]) -> String {
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    pairs.join(" ")
+}
+
+fn quoted(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    format!("[{}]", words.join(" "))
+}
+
+/// `80` is TCP's; a range is all of its ports.
+fn ports(text: &str) -> Option<Vec<String>> {
+    let (numbers, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
+    let protocol = protocol.to_ascii_lowercase();
+    let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+    let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+    let is_sound = matches!(protocol.as_str(), "tcp" | "udp" | "sctp") && first <= last;
+    is_sound.then(|| {
+        (first..=last)
+            .map(|port| format!("{port}/{protocol}"))
+            .collect()
+    })
+}

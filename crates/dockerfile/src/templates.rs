@@ -1,0 +1,194 @@
+//! The templates and their helpers.
+//!
+//! A helper takes words of the template and values of the plan, one or many, and quotes each for the
+//! place that it is named after; nothing else can write a value.
+
+use handlebars::{
+    Context, Handlebars, Helper, HelperDef, HelperResult, Output, PathAndJson, RenderContext,
+    RenderErrorReason, Renderable, no_escape,
+};
+use serde_json::Value;
+
+use super::RenderError;
+use super::guard::{MARK, unguarded};
+use super::view::View;
+use super::words::{self, Unwritable};
+
+/// The template of the whole file.
+const WHOLE: &str = "image";
+
+const TEMPLATES: [(&str, &str); 15] = [
+    (WHOLE, include_str!("../templates/image.hbs")),
+    ("base", include_str!("../templates/base.hbs")),
+    ("env", include_str!("../templates/env.hbs")),
+    ("shutdown", include_str!("../templates/shutdown.hbs")),
+    ("access", include_str!("../templates/access.hbs")),
+    ("registry", include_str!("../templates/registry.hbs")),
+    ("files", include_str!("../templates/files.hbs")),
+    ("iis", include_str!("../templates/iis.hbs")),
+    ("workdir", include_str!("../templates/workdir.hbs")),
+    ("run", include_str!("../templates/run.hbs")),
+    ("expose", include_str!("../templates/expose.hbs")),
+    ("labels", include_str!("../templates/labels.hbs")),
+    ("user", include_str!("../templates/user.hbs")),
+    ("start", include_str!("../templates/start.hbs")),
+    ("shim", include_str!("../templates/shim.hbs")),
+];
+
+/// The text of a Dockerfile.
+pub(super) fn dockerfile(view: &View) -> Result<String, RenderError> {
+    write(&registry()?, view)
+}
+
+/// Every template that ships, with its helpers.
+pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
+    let mut handlebars = Handlebars::new();
+    handlebars.set_strict_mode(true);
+    handlebars.set_prevent_indent(true);
+    // The helpers escape for a Dockerfile, which is not HTML.
+    handlebars.register_escape_fn(no_escape);
+    for (name, text) in TEMPLATES {
+        handlebars
+            .register_template_string(name, text)
+            .map_err(|error| RenderError::Template(Box::new(error)))?;
+    }
+    let helpers: [(&str, Quote); 8] = [
+        ("word", Quote::Each(words::word)),
+        ("key", Quote::Each(words::key)),
+        ("reference", Quote::Each(words::reference)),
+        ("comment", Quote::Each(words::comment)),
+        ("shell_line", Quote::Each(words::shell_line)),
+        ("run", Quote::Run),
+        ("exec", Quote::All(words::array)),
+        ("copy", Quote::All(words::paths)),
+    ];
+    for (name, quote) in helpers {
+        handlebars.register_helper(name, Box::new(quote));
+    }
+    handlebars.register_helper("if", Box::new(Condition { wanted: true }));
+    handlebars.register_helper("unless", Box::new(Condition { wanted: false }));
+    Ok(handlebars)
+}
+
+pub(super) fn write(handlebars: &Handlebars<'_>, view: &View) -> Result<String, RenderError> {
+    let text = handlebars.render(WHOLE, view).map_err(failure)?;
+    match text.find(MARK) {
+        None => Ok(text),
+        Some(at) => Err(RenderError::Unquoted {
+            line: text[..at].matches('\n').count() + 1,
+        }),
+    }
+}
+
+fn failure(error: handlebars::RenderError) -> RenderError {
+    let template = error.template_name.clone().unwrap_or_default();
+    match error.reason() {
+        RenderErrorReason::MissingVariable(name) => RenderError::MissingVariable {
+            template,
+            line: error.line_no.unwrap_or_default(),
+            variable: name.clone().unwrap_or_default(),
+        },
+        RenderErrorReason::NestedError(cause) => match cause.downcast_ref::<Unwritable>() {
+            Some(unwritable) => RenderError::Unwritable(unwritable.clone()),
+            None => RenderError::Broken(Box::new(error)),
+        },
+        _ => RenderError::Broken(Box::new(error)),
+    }
+}
+
+/// How a helper quotes.
+#[derive(Clone, Copy)]
+enum Quote {
+    /// One value.
+    Each(fn(&str) -> Result<String, Unwritable>),
+    /// All words together.
+    All(fn(&[String]) -> Result<String, Unwritable>),
+    /// All words together, as a command of the build.
+    Run,
+}
+
+impl HelperDef for Quote {
+    fn call<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        _: &'reg Handlebars<'reg>,
+        _: &'rc Context,
+        _: &mut RenderContext<'reg, 'rc>,
+        out: &mut dyn Output,
+    ) -> HelperResult {
+        let mut words = Vec::new();
+        for parameter in helper.params() {
+            gather(there(parameter)?, &mut words)?;
+        }
+        let quoted = match self {
+            Self::Each(quote) => match words.as_slice() {
+                [word] => quote(word),
+                _ => return Err(RenderErrorReason::InvalidParamType("one text").into()),
+            },
+            Self::All(quote) => quote(&words),
+            Self::Run => words::command(&words).map(|command| format!("RUN {command}")),
+        };
+        let quoted = quoted.map_err(|error| RenderErrorReason::NestedError(Box::new(error)))?;
+        out.write(&quoted)?;
+        Ok(())
+    }
+}
+
+/// Adds a text, or the texts of a list.
+fn gather(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReason> {
+    match value {
+        Value::String(text) => words.push(unguarded(text).to_owned()),
+        Value::Array(items) => items.iter().try_for_each(|item| gather(item, words))?,
+        _ => {
+            return Err(RenderErrorReason::InvalidParamType(
+                "a text or a list of texts",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The blocks `if` and `unless`, to whose own a variable that does not exist is only false: a slip of
+/// the pen would leave a part of the Dockerfile out.
+struct Condition {
+    wanted: bool,
+}
+
+impl HelperDef for Condition {
+    fn call<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        registry: &'reg Handlebars<'reg>,
+        context: &'rc Context,
+        render: &mut RenderContext<'reg, 'rc>,
+        out: &mut dyn Output,
+    ) -> HelperResult {
+        let value = helper
+            .param(0)
+            .ok_or(RenderErrorReason::ParamNotFoundForIndex("if", 0))?;
+        let is_something = match there(value)? {
+            Value::Null => false,
+            Value::Bool(flag) => *flag,
+            Value::Array(items) => !items.is_empty(),
+            Value::Number(_) | Value::String(_) | Value::Object(_) => true,
+        };
+        let block = if is_something == self.wanted {
+            helper.template()
+        } else {
+            helper.inverse()
+        };
+        match block {
+            Some(block) => block.render(registry, context, render, out),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The value of a parameter, which has to exist.
+fn there<'a>(parameter: &'a PathAndJson<'_>) -> Result<&'a Value, RenderErrorReason> {
+    if parameter.is_value_missing() {
+        let path = parameter.relative_path().cloned();
+        return Err(RenderErrorReason::MissingVariable(path));
+    }
+    Ok(parameter.value())
+}

@@ -1,0 +1,111 @@
+//! Bases that images are built on, each looked for once although many images may want it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::try_join_all;
+use tokio::sync::OnceCell;
+use wincimg_inspect::bases::{
+    BaseRegistry, BaseRepository, HostProcessBase, Match, NamedBase, Resolution,
+};
+use wincimg_oci::remote::Registry;
+use wincimg_windows::compat::HostBuild;
+
+use super::plans::PlanError;
+
+/// A search for bases, and what it has found so far.
+pub struct BaseSearch {
+    registry: Registry,
+    found: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
+}
+
+/// What a search ended with, for whoever asks again too.
+type Answer = Result<Found, Arc<PlanError>>;
+
+/// What a base is.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// An image with Windows for each of the hosts, in their order.
+    OfHosts(Vec<Resolution>),
+    /// One without Windows, for all of them.
+    HostProcess(Box<HostProcessBase>),
+}
+
+/// What is looked for.
+pub(super) struct Wanted<'a> {
+    /// Where.
+    pub(super) registry: &'a BaseRegistry,
+    /// For whom.
+    pub(super) hosts: &'a [HostBuild],
+    /// How close it has to be to the host.
+    pub(super) matched: Match,
+}
+
+impl BaseSearch {
+    /// A search that has found nothing yet.
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            registry: registry.clone(),
+            found: Mutex::default(),
+        }
+    }
+
+    /// The base that a recipe names by itself.
+    pub(super) async fn of_recipe(
+        &self,
+        name: &str,
+        wanted: &Wanted<'_>,
+    ) -> Result<Found, PlanError> {
+        let search = async {
+            let found = HostProcessBase::find(name, wanted.registry, &self.registry).await?;
+            if let Some(found) = found {
+                return Ok(Found::HostProcess(Box::new(found)));
+            }
+            let repository = wanted.registry.repository(name)?;
+            let bases = BaseRepository::open_for(&self.registry, &repository, wanted.hosts).await?;
+            let bases = bases.of_one_flavour(wanted.hosts, wanted.matched)?;
+            let searches = wanted.hosts.iter();
+            let searches = searches.map(|host| bases.resolve(*host, wanted.matched));
+            Ok(Found::OfHosts(try_join_all(searches).await?))
+        };
+        self.once("base", name, wanted, Box::pin(search)).await
+    }
+
+    /// The base of that name in a Dockerfile.
+    pub(super) async fn named(
+        &self,
+        text: &str,
+        named: &NamedBase,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Resolution>, PlanError> {
+        let search = async {
+            let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
+            Ok(Found::OfHosts(found.await?))
+        };
+        match self.once("image", text, wanted, Box::pin(search)).await? {
+            Found::OfHosts(found) => Ok(found),
+            Found::HostProcess(_) => Ok(Vec::new()),
+        }
+    }
+
+    async fn once(
+        &self,
+        kind: &str,
+        name: &str,
+        wanted: &Wanted<'_>,
+        search: impl Future<Output = Result<Found, PlanError>>,
+    ) -> Result<Found, PlanError> {
+        let Wanted {
+            registry,
+            hosts,
+            matched,
+        } = wanted;
+        let key = format!("{kind} {name} {registry:?} {hosts:?} {matched:?}");
+        let cell = {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(found.entry(key).or_default())
+        };
+        let answer = cell.get_or_init(async || search.await.map_err(Arc::new));
+        answer.await.clone().map_err(PlanError::Shared)
+    }
+}

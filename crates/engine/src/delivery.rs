@@ -1,0 +1,363 @@
+//! Bringing images to where they belong, whichever engine made them.
+//!
+//! While the images are made, a registry is asked what their tags mean so far. Then each destination
+//! gets what it lacks: the parts of an image, its manifest, and at last the index over several.
+
+mod destination;
+mod documents;
+mod error;
+mod index;
+mod made;
+mod output_in_input;
+mod report;
+mod route;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::sync::watch;
+use wincimg_common::progress::Progress;
+use wincimg_oci::document::{Digest, Flavour};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Location, Sink};
+
+pub use self::destination::Destination;
+pub use self::documents::{Documents, Run};
+use self::documents::{Subject, Surveys};
+pub use self::error::{DeliveryError, Unserved};
+use self::index::Expected;
+pub use self::made::Made;
+pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
+use self::route::{Arrived, Route};
+pub use self::standing::Existing;
+use self::standing::Standing;
+use super::error::EngineError;
+use super::publication::{Line, Outlook, Publication};
+
+/// Brings images to destinations; the first one is the one that is reported.
+pub struct Delivery<'a> {
+    /// The client for all registries.
+    pub registry: &'a Registry,
+    /// Who is told.
+    pub progress: Arc<dyn Progress>,
+    /// Where images go. Without any they stay where they were made, which only a daemon's can.
+    pub destinations: &'a [Destination],
+    /// The words in which manifests are written in a registry; none for the base's own.
+    pub flavour: Option<Flavour>,
+    /// What becomes of what tags mean already.
+    pub existing: Existing,
+    /// Who says whether what will be published serves its hosts, before anything is sent.
+    pub review: &'a Review<'a>,
+}
+
+/// Looks at what tags will mean, and refuses what does not start on a host that it is for.
+pub type Review<'a> = dyn Fn(&[Outlook<'_>]) -> Result<(), Unserved> + Sync + 'a;
+
+/// What a destination has before anything is sent there.
+struct Seen {
+    /// What each image's tag means, where the destination has all of that.
+    images: Vec<Option<Digest>>,
+    /// What stays in the index.
+    kept: Vec<Line>,
+}
+
+/// A destination that all images have arrived at.
+struct Place {
+    delivered: Delivered,
+    arrived: Vec<Arrived>,
+    sink: Sink,
+}
+
+/// As many tags are asked for before it is known that they will be written to.
+const MOST_FORESEEN: usize = 8;
+
+/// How many images' documents are dealt with at once.
+const ATTACHING: usize = 4;
+
+/// Asks registries ahead what tags mean that will be looked at soon.
+pub fn foresee(
+    registry: &Registry,
+    destinations: &[Destination],
+    name: &str,
+    tags: &BTreeSet<String>,
+) {
+    for destination in destinations {
+        for tag in tags.iter().take(MOST_FORESEEN) {
+            if let Ok(Location::Registry(reference)) = destination.location(name, tag) {
+                let repository = registry.repository(&reference).to_push_to();
+                repository.foresee_manifest(tag);
+            }
+        }
+    }
+}
+
+/// The digests of the images, in their order, once they are made.
+type Brought = watch::Receiver<Option<Vec<Option<Digest>>>>;
+
+/// What is made within this time need not be read where it is already.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Whether an image that is there is the one that is made soon.
+async fn will_be_brought(mut brought: Brought, which: usize, digest: &Digest) -> bool {
+    let made = tokio::time::timeout(SOON, brought.wait_for(Option::is_some)).await;
+    let Ok(Ok(made)) = made else { return false };
+    let made = made.as_ref().and_then(|images| images.get(which)?.as_ref());
+    made == Some(digest)
+}
+
+impl Delivery<'_> {
+    /// Waits for an engine to make the images of a publication, in their order, and brings them to
+    /// every destination.
+    pub async fn deliver<'m>(
+        &self,
+        publication: &Publication<'_>,
+        making: impl Future<Output = Result<Vec<Made<'m>>, EngineError>>,
+    ) -> Result<Delivered, DeliveryError> {
+        for destination in self.destinations {
+            destination.check(publication)?;
+        }
+        publication.documents.check(self.destinations)?;
+        // Everything that can fail without a destination comes first: nothing is written there then.
+        // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
+        let (tell, brought) = watch::channel(None);
+        let making = async {
+            let made = Box::pin(making).await?;
+            let digests = made.iter().map(|it| it.digest_in(self.flavour));
+            tell.send_replace(Some(digests.collect()));
+            Ok(made)
+        };
+        let (made, seen) = tokio::try_join!(making, self.look(publication, &brought))?;
+        if self.destinations.is_empty() {
+            return Ok(report::left_behind(publication, &made));
+        }
+        let has_bills = !publication.documents.bills.is_empty();
+        let surveys = Surveys::of(if has_bills { &made } else { &[] });
+        let mut places = Vec::with_capacity(seen.len());
+        for (destination, seen) in self.destinations.iter().zip(seen) {
+            let brought = self.bring(publication, &made, &seen, destination);
+            places.push(Box::pin(brought).await?);
+        }
+        // All images are everywhere before anything is said about one.
+        let mut delivered = Delivered::default();
+        for (destination, place) in self.destinations.iter().zip(places) {
+            let told = self.tell_of(publication, &made, place, destination, &surveys);
+            delivered.add(Box::pin(told).await?);
+        }
+        Ok(delivered)
+    }
+
+    /// Puts the documents beside the images of one destination.
+    async fn tell_of(
+        &self,
+        publication: &Publication<'_>,
+        made: &[Made<'_>],
+        place: Place,
+        destination: &Destination,
+        surveys: &Surveys,
+    ) -> Result<Delivered, DeliveryError> {
+        let Place {
+            mut delivered,
+            arrived,
+            sink,
+        } = place;
+        let documents = &publication.documents;
+        if documents.is_empty() {
+            return Ok(delivered);
+        }
+        let images = publication.images.iter().zip(made).zip(&arrived);
+        let work: Vec<_> = images
+            .map(|((image, made), arrived)| {
+                Box::pin(async {
+                    let location = destination.location(&publication.name, &image.tag)?;
+                    let subject = Subject {
+                        image,
+                        made,
+                        arrived,
+                        location,
+                    };
+                    let progress = self.progress.as_ref();
+                    let attaching = documents.attach(&subject, surveys, &sink, progress);
+                    Ok::<_, DeliveryError>((Box::pin(attaching).await?, subject.location))
+                })
+            })
+            .collect();
+        let told: Vec<_> = stream::iter(work).buffered(ATTACHING).try_collect().await?;
+        for (documents, location) in told {
+            delivered.note_documents(&location, &documents);
+        }
+        Ok(delivered)
+    }
+
+    /// Looks at every destination, and refuses what would take something away there, or not start
+    /// where it is to.
+    async fn look(
+        &self,
+        publication: &Publication<'_>,
+        brought: &Brought,
+    ) -> Result<Vec<Seen>, DeliveryError> {
+        let destinations = self.destinations.iter();
+        let looking =
+            destinations.map(|destination| self.look_at(publication, destination, brought));
+        let seen = try_join_all(looking).await?;
+        let mut kept: Vec<&[Line]> = seen.iter().map(|seen| seen.kept.as_slice()).collect();
+        if kept.is_empty() {
+            kept.push(&[]);
+        }
+        for (place, lines) in kept.iter().enumerate() {
+            if !kept[..place].contains(lines) {
+                (self.review)(&publication.outlooks(lines))?;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What the tags mean so far at one destination, and what of that stays.
+    async fn look_at(
+        &self,
+        publication: &Publication<'_>,
+        destination: &Destination,
+        brought: &Brought,
+    ) -> Result<Seen, DeliveryError> {
+        // An image's own tag cannot be joined.
+        let existing = match self.existing {
+            Existing::Join => Existing::Protect,
+            existing => existing,
+        };
+        // Only a registry can be trusted to have all of what a tag means.
+        let is_registry = matches!(destination, Destination::Registry(_));
+        let images = publication.images.iter().enumerate();
+        let images = images.map(async |(which, image)| {
+            let new = [Line::planned(image)];
+            let is_brought = async |digest: &Digest| {
+                is_registry && will_be_brought(brought.clone(), which, digest).await
+            };
+            let tag = &image.tag;
+            let (digest, _) = self
+                .look_at_tag(publication, tag, &new, existing, destination, is_brought)
+                .await?;
+            Ok::<_, DeliveryError>(digest.filter(|_| is_registry))
+        });
+        let new: Vec<Line> = publication.images.iter().map(Line::planned).collect();
+        let index = async {
+            match &publication.index {
+                Some(tag) => {
+                    let existing = self.existing;
+                    let unknown = async |_: &Digest| false;
+                    self.look_at_tag(publication, tag, &new, existing, destination, unknown)
+                        .await
+                }
+                None => Ok((None, Vec::new())),
+            }
+        };
+        let (images, (_, kept)) = tokio::try_join!(try_join_all(images), index)?;
+        Ok(Seen { images, kept })
+    }
+
+    async fn look_at_tag(
+        &self,
+        publication: &Publication<'_>,
+        tag: &str,
+        new: &[Line],
+        existing: Existing,
+        destination: &Destination,
+        is_brought: impl AsyncFnOnce(&Digest) -> bool,
+    ) -> Result<(Option<Digest>, Vec<Line>), DeliveryError> {
+        let location = destination.location(&publication.name, tag)?;
+        let standing = Standing::read(&location, existing, self.registry, is_brought)
+            .await
+            .map_err(|error| DeliveryError::image(&location, error))?;
+        let Some(standing) = standing else {
+            return Ok((None, Vec::new()));
+        };
+        let kept = standing.kept(new, existing, &location)?;
+        for entry in standing.displaced(new) {
+            self.progress.note(&format!(
+                "{location} will no longer have {entry}, which another revision of its build replaces: \
+                 hosts that need it will not start it"
+            ));
+        }
+        let kept = kept.into_iter().map(|entry| entry.line).collect();
+        Ok((Some(standing.digest), kept))
+    }
+
+    /// Brings all images to one destination, where tags mean what was seen.
+    async fn bring(
+        &self,
+        publication: &Publication<'_>,
+        made: &[Made<'_>],
+        seen: &Seen,
+        destination: &Destination,
+    ) -> Result<Place, DeliveryError> {
+        let place = destination.location(&publication.name, publication.tag())?;
+        let sink = Sink::create(&place, self.registry).await?;
+        let route = Route::new(
+            self.registry,
+            Arc::clone(&self.progress),
+            destination.flavour().or(self.flavour),
+            &sink,
+        );
+        let images = publication.images.iter().zip(made).zip(&seen.images);
+        let work: Vec<_> = images
+            .map(|((image, made), before)| {
+                Box::pin(async {
+                    let location = destination.location(&publication.name, &image.tag)?;
+                    let arrived = route.bring(image, made, before.as_ref(), &location).await;
+                    let arrived =
+                        arrived.map_err(|error| DeliveryError::image(&location, error))?;
+                    let reported = report::arrived(image, made, &arrived, &location);
+                    Ok::<_, DeliveryError>((arrived, reported))
+                })
+            })
+            .collect();
+        // A daemon gives its images out one after the other.
+        let in_daemon = made.iter().any(|made| matches!(made, Made::InDaemon(_)));
+        let at_once = if in_daemon { 1 } else { work.len().max(1) };
+        let sending = stream::iter(work).buffered(at_once).try_collect::<Vec<_>>();
+        // What the index's tag means is read while the manifests are on their way.
+        let reading = async {
+            let Some(tag) = publication.index.as_ref().filter(|_| sink.is_shared()) else {
+                return Ok(None);
+            };
+            route.wait_for_parts(made.len()).await;
+            let location = destination.location(&publication.name, tag)?;
+            Ok::<_, DeliveryError>(Some(self.read_index(&location).await?))
+        };
+        let (done, seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
+        let (arrived, images): (Vec<Arrived>, Vec<Vec<DeliveredImage>>) = done.into_iter().unzip();
+        let images = images.into_iter().flatten().collect();
+        let index = match &publication.index {
+            Some(tag) => {
+                let location = destination.location(&publication.name, tag)?;
+                let lines = publication.images.iter().map(Line::planned);
+                let images = arrived.iter().zip(&publication.images);
+                let entries = images.map(|(arrived, image)| {
+                    let mut entry = arrived.image.index_entry();
+                    entry.annotations.clone_from(&image.annotations);
+                    entry
+                });
+                let made: Vec<_> = lines.zip(entries).collect();
+                let expected = Expected {
+                    kept: &seen.kept,
+                    last: seen_last,
+                };
+                let publishing = self.publish_index(publication, &made, expected, &location, &sink);
+                let published = Box::pin(publishing).await?;
+                Some(DeliveredIndex::new(&location, &published))
+            }
+            None => None,
+        };
+        sink.finish().await?;
+        Ok(Place {
+            delivered: Delivered { images, index },
+            arrived,
+            sink,
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Where images go.
+
+use std::path::PathBuf;
+
+use wincimg_oci::document::Flavour;
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::ReferenceError;
+use wincimg_oci::store::Location;
+
+use super::error::DeliveryError;
+use super::output_in_input::folder_around;
+use crate::publication::Publication;
+
+/// Where images go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// A registry, with the path in front of the image's name.
+    Registry(RegistryPrefix),
+    /// An OCI layout directory.
+    Layout(PathBuf),
+    /// A docker-archive file.
+    Archive(PathBuf),
+}
+
+impl Destination {
+    /// Where an image of that name and tag goes.
+    pub(crate) fn location(&self, name: &str, tag: &str) -> Result<Location, ReferenceError> {
+        Ok(match self {
+            Self::Registry(registry) => {
+                Location::Registry(registry.join(&format!("{name}:{tag}"))?)
+            }
+            Self::Layout(dir) => Location::Layout {
+                dir: dir.clone(),
+                tag: Some(tag.to_owned()),
+            },
+            Self::Archive(file) => Location::Archive {
+                file: file.clone(),
+                name: Some(format!("{name}:{tag}")),
+            },
+        })
+    }
+
+    /// The words in which manifests are written there, where they must not be the base's own.
+    pub(super) fn flavour(&self) -> Option<Flavour> {
+        match self {
+            // A layout with Docker's documents is one that other tools do not read.
+            Self::Layout(_) => Some(Flavour::Oci),
+            Self::Registry(_) | Self::Archive(_) => None,
+        }
+    }
+
+    /// Refuses a place inside what goes into the images.
+    pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), DeliveryError> {
+        let (Self::Layout(output) | Self::Archive(output)) = self else {
+            return Ok(());
+        };
+        let images = publication.images.iter();
+        let mut files = images.flat_map(|image| &image.planned.plan.files);
+        match files.find_map(|file| folder_around(output, file)) {
+            Some(folder) => Err(DeliveryError::OutputInside {
+                output: output.clone(),
+                folder: folder.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Documents that go along with images: bills of materials, and how the images came to be.
+//!
+//! They are made of what arrived, so they come last; of layers that were made here, what is in them
+//! is found out while they are sent.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use wincimg_common::foreign::without_password;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::LayerProblem;
+use wincimg_inspect::provenance::{
+    AttachError, Attached, Base, Build, Contents, Dependency, Document, Form, Inventory,
+    SourceFile, attach, survey, survey_blob,
+};
+use wincimg_oci::document::{Descriptor, sha256};
+use wincimg_oci::reference::repository_of;
+use wincimg_oci::store::{Location, Sink};
+use wincimg_recipe::Plan;
+
+use super::destination::Destination;
+use super::error::DeliveryError;
+use super::made::Made;
+use super::route::Arrived;
+use crate::direct::AddedLayer;
+use crate::plans::PlannedImage;
+use crate::publication::TaggedImage;
+
+/// Which documents go along with images.
+#[derive(Debug, Clone, Default)]
+pub struct Documents {
+    /// The forms of the bill of materials.
+    pub bills: Vec<Form>,
+    /// How the images came to be, where that is to be said.
+    pub provenance: Option<Run>,
+}
+
+/// What is said of a run in the provenance of its images.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// A URI of whoever vouches for it.
+    pub builder: Option<String>,
+    /// What it was told by.
+    pub source: Option<SourceFile>,
+    /// The names of what was set.
+    pub arguments: Vec<String>,
+    /// When it began; nothing where the result is not to depend on that.
+    pub started: Option<Timestamp>,
+}
+
+impl Documents {
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.bills.is_empty() && self.provenance.is_none()
+    }
+
+    /// Refuses places that have none for them.
+    pub(super) fn check(&self, destinations: &[Destination]) -> Result<(), DeliveryError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let takes = |place: &Destination| !matches!(place, Destination::Archive(_));
+        if destinations.is_empty() {
+            return Err(DeliveryError::NoPlaceForDocuments {
+                place: "a Docker daemon",
+            });
+        }
+        if destinations.iter().all(takes) {
+            return Ok(());
+        }
+        Err(DeliveryError::NoPlaceForDocuments {
+            place: "a docker-archive file",
+        })
+    }
+}
+
+type Survey = Shared<BoxFuture<'static, Result<Arc<Contents>, Arc<LayerProblem>>>>;
+
+/// What is in layers, found out once for each.
+pub(super) struct Surveys {
+    known: Mutex<HashMap<String, Survey>>,
+    /// Set when nobody waits any more.
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Drop for Surveys {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Surveys {
+    /// Begins with the layers that are here.
+    pub(super) fn of(made: &[Made<'_>]) -> Self {
+        let surveys = Self {
+            known: Mutex::default(),
+            cancelled: Arc::default(),
+        };
+        for made in made {
+            let Made::Assembled(assembled) = made else {
+                continue;
+            };
+            for layer in &assembled.added {
+                surveys.begin(layer);
+            }
+        }
+        surveys
+    }
+
+    /// A layer that is somewhere else is read where it has arrived.
+    fn begin(&self, layer: &Arc<AddedLayer>) {
+        let digest = layer.digest().to_string();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains_key(&digest) {
+            return;
+        }
+        let Some(opened) = layer.open() else { return };
+        let cancelled = Arc::clone(&self.cancelled);
+        let work = tokio::task::spawn_blocking(move || {
+            let bytes = opened.map_err(LayerProblem::Read)?;
+            survey(bytes, &cancelled).map_err(|error| LayerProblem::Read(io::Error::other(error)))
+        });
+        let survey = async move {
+            let found = work
+                .await
+                .unwrap_or_else(|error| Err(LayerProblem::Read(io::Error::other(error))));
+            found.map(Arc::new).map_err(Arc::new)
+        };
+        known.insert(digest, survey.boxed().shared());
+    }
+
+    /// What is in a layer of an image that has arrived.
+    async fn layer(
+        &self,
+        blob: &Descriptor,
+        sink: &Sink,
+        progress: &dyn Progress,
+    ) -> Result<Arc<Contents>, AttachError> {
+        let known = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.get(blob.digest.as_ref()).cloned()
+        };
+        let found = match (known, sink.as_source()) {
+            (Some(known), _) => known.await,
+            (None, Some(place)) => {
+                let found = survey_blob(&place, blob, progress).await;
+                found.map(Arc::new).map_err(Arc::new)
+            }
+            (None, None) => Err(Arc::new(LayerProblem::ForeignBase)),
+        };
+        found.map_err(|source| AttachError::Layer {
+            digest: blob.digest.to_string(),
+            source,
+        })
+    }
+}
+
+/// An image with all that is known of its making.
+pub(super) struct Subject<'a> {
+    pub image: &'a TaggedImage<'a>,
+    pub made: &'a Made<'a>,
+    pub arrived: &'a Arrived,
+    pub location: Location,
+}
+
+impl Documents {
+    /// Puts the documents of one image beside it. What was attached before one that could not be is
+    /// told in the error.
+    pub(super) async fn attach(
+        &self,
+        subject: &Subject<'_>,
+        surveys: &Surveys,
+        sink: &Sink,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Attached>, DeliveryError> {
+        let image = &subject.arrived.image;
+        let about = image.index_entry();
+        let mut attached: Vec<Attached> = Vec::new();
+        let failed = |document: &'static str, attached: &[Attached], source: AttachError| {
+            DeliveryError::Document {
+                image: format!("{} ({})", subject.location, image.digest()),
+                document,
+                attached: attached.iter().map(|it| it.document).collect(),
+                source: Box::new(source),
+            }
+        };
+        if let Some(first) = self.bills.first() {
+            let inventory = subject.inventory(surveys, sink, progress).await;
+            let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
+            for form in &self.bills {
+                let put = async {
+                    let document = Document::bill(*form, &inventory)?;
+                    attach(sink, &about, &document, progress).await
+                };
+                let put = Box::pin(put).await;
+                attached.push(put.map_err(|error| failed(form.name(), &attached, error))?);
+            }
+        }
+        if let Some(run) = &self.provenance {
+            let put = async {
+                let build = subject.build(run);
+                let document = Document::provenance(&subject.name(), image.digest(), &build)?;
+                attach(sink, &about, &document, progress).await
+            };
+            let put = Box::pin(put).await;
+            attached.push(put.map_err(|error| failed("provenance", &attached, error))?);
+        }
+        Ok(attached)
+    }
+}
+
+impl Subject<'_> {
+    /// The repository, or the name alone where it has none.
+    fn name(&self) -> String {
+        match &self.location {
+            Location::Registry(reference) => repository_of(reference),
+            _ => self.image.planned.plan.name.clone(),
+        }
+    }
+
+    async fn inventory(
+        &self,
+        surveys: &Surveys,
+        sink: &Sink,
+        progress: &dyn Progress,
+    ) -> Result<Inventory, AttachError> {
+        let image = &self.arrived.image;
+        let base = &self.image.planned.base;
+        let below = base.image.manifest().layers.len();
+        let own = image.manifest().layers.iter().skip(below);
+        let mut layers = Vec::new();
+        for blob in own {
+            layers.push(surveys.layer(blob, sink, progress).await?);
+        }
+        let base = base.reference.as_ref().map(|reference| Base {
+            name: repository_of(reference),
+            tag: reference.tag().map(str::to_owned),
+            digest: base.digest().clone(),
+        });
+        Ok(Inventory::new(self.name(), image, base, layers))
+    }
+
+    fn build(&self, run: &Run) -> Build {
+        let planned = self.image.planned;
+        Build {
+            builder: run.builder.clone(),
+            engine: self.made.engine(),
+            source: run.source.clone(),
+            arguments: run.arguments.clone(),
+            host_build: planned.host_build(),
+            plan: digest_of(&planned.plan),
+            dependencies: dependencies(planned),
+            started: run.started,
+            finished: run.started.map(|_| Timestamp::now()),
+        }
+    }
+}
+
+/// Bases and downloads, each once.
+fn dependencies(planned: &PlannedImage) -> Vec<Dependency> {
+    let stages = planned.stages.iter().map(|(_, base)| base);
+    let bases = [&planned.base].into_iter().chain(stages);
+    let mut all: Vec<Dependency> = bases
+        .filter_map(|base| {
+            let reference = base.reference.as_ref()?;
+            Some(Dependency {
+                name: base.for_people(),
+                uri: format!("docker://{reference}"),
+                digest: Some(base.digest().clone()),
+            })
+        })
+        .collect();
+    let mut plan = planned.plan.clone();
+    all.extend(plan.downloads_mut().map(|file| Dependency {
+        name: "download".to_owned(),
+        uri: shown(&file.url),
+        digest: file.digest.clone(),
+    }));
+    let mut known = Vec::new();
+    all.retain(|it| {
+        let is_new = !known.contains(it);
+        if is_new {
+            known.push(it.clone());
+        }
+        is_new
+    });
+    all
+}
+
+/// A URL without what may be a secret: its user and its query.
+fn shown(url: &str) -> String {
+    let url = without_password(url);
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
+/// The digest of a plan, which is the same in whatever folder its files are, and from whatever mirror
+/// its base comes.
+fn digest_of(plan: &Plan) -> String {
+    let mut value = serde_json::to_value(plan).unwrap_or_default();
+    if let Some(plan) = value.as_object_mut() {
+        for said in ["notes", "warnings"] {
+            plan.remove(said);
+        }
+        // By whatever name a base is found, its digest says which one it is.
+        if let Some(base) = plan.get_mut("base").and_then(Value::as_object_mut) {
+            base.remove("name");
+        }
+    }
+    strip(&mut value);
+    sha256(value.to_string().as_bytes()).digest().to_owned()
+}
+
+/// Takes out where files are on this machine.
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for place in ["disk", "member"] {
+                if fields.len() == 1 && fields.contains_key(place) {
+                    *fields = Map::from_iter([(place.to_owned(), Value::Null)]);
+                }
+            }
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::{Path, PathBuf};
+
+    use wincimg_layer::OnDisk;
+    use wincimg_recipe::{FileSource, PlannedFile};
+
+    use super::*;
+
+    fn plan_in(folder: &str) -> Plan {
+        let path = PathBuf::from(folder).join("app.exe");
+        Plan {
+            files: vec![PlannedFile {
+                source: FileSource::Disk(OnDisk {
+                    top: Path::new(folder).into(),
+                    path: path.into(),
+                }),
+                target: r"C:\app\app.exe".parse().unwrap(),
+                unpack: None,
+            }],
+            ..Plan::default()
+        }
+    }
+
+    #[test]
+    fn a_plans_digest_does_not_depend_on_the_folder() {
+        let digest = digest_of(&plan_in("/home/a"));
+        assert_eq!(digest, digest_of(&plan_in("/builds/b")));
+        let mut other = plan_in("/home/a");
+        other.env.insert("KEY".to_owned(), "value".to_owned());
+        assert_ne!(digest, digest_of(&other));
+    }
+
+    #[test]
+    fn a_url_is_told_without_its_secrets() {
+        let url = "https://me:secret@files.lan/tool.zip?sig=abc#x";
+        let told = shown(url);
+        assert!(!told.contains("secret") && !told.contains("sig"), "{told}");
+        assert!(told.ends_with("files.lan/tool.zip"), "{told}");
+    }
+}

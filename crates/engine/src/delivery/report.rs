@@ -1,0 +1,272 @@
+//! What was built and where it is, in the shape that the command line's contract promises.
+
+use serde::Serialize;
+use wincimg_inspect::provenance::Attached;
+use wincimg_oci::document::Image;
+use wincimg_oci::store::Location;
+
+use super::index::Published;
+use super::made::Made;
+use super::route::Arrived;
+use crate::docker::DaemonImage;
+use crate::publication::{Publication, TaggedImage};
+
+/// How a layer looks that has not left the daemon.
+const IN_DAEMON: &str = "application/vnd.docker.image.rootfs.diff.tar";
+
+/// Everything that was asked for.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Delivered {
+    /// The images, in the order of the hosts.
+    pub images: Vec<DeliveredImage>,
+    /// The index over them, where there are several.
+    pub index: Option<DeliveredIndex>,
+}
+
+/// One image that arrived.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredImage {
+    /// Where it is.
+    pub reference: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// Who made it.
+    pub engine: &'static str,
+    /// The host that it is for; none where it is for any.
+    pub host_build: Option<String>,
+    /// Its version of Windows, if it has one.
+    pub os_version: Option<String>,
+    /// What it is built on.
+    pub base: DeliveredBase,
+    /// Its layers, the base's first.
+    pub layers: Vec<DeliveredLayer>,
+    /// Whether it is in a registry now.
+    pub pushed: bool,
+    /// Whether the target had all of it before.
+    pub up_to_date: bool,
+    /// Where else it is.
+    pub copies: Vec<DeliveredCopy>,
+    /// The documents beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<Attached>,
+}
+
+/// The same image or index in another place, where other words may give it another digest.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredCopy {
+    /// Where it is.
+    pub reference: String,
+    /// Its digest there.
+    pub digest: String,
+    /// The documents beside it there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<Attached>,
+}
+
+/// The base of an image.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredBase {
+    /// Where it is, pinned; its name where wincimg made it.
+    pub reference: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// The tag that it was found under; none where wincimg made it.
+    pub tag: Option<String>,
+    /// Its version of Windows, if it has one.
+    pub os_version: Option<String>,
+    /// Whether that is the host's: exact or nearest; any where there is none.
+    #[serde(rename = "match")]
+    pub matched: &'static str,
+}
+
+/// One layer of an image.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredLayer {
+    /// The digest of the blob; a daemon has none until the image leaves it.
+    pub digest: Option<String>,
+    /// The digest of the uncompressed tar.
+    pub diff_id: String,
+    /// The blob's size in bytes, where there is one.
+    pub size: Option<u64>,
+    /// The blob's type.
+    pub media_type: String,
+    /// base or recipe; image where it was there already, in an image that was put on another base.
+    pub from: &'static str,
+}
+
+/// The index over several images.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredIndex {
+    /// Where it is.
+    pub reference: String,
+    /// Its digest.
+    pub digest: String,
+    /// What it has besides, as it was there: `linux/amd64`, `windows/amd64:10.0.17763.973`.
+    pub kept: Vec<String>,
+    /// Where else it is.
+    pub copies: Vec<DeliveredCopy>,
+}
+
+impl Delivered {
+    /// Takes in what became of the same images at their next destination. What they are is told of
+    /// the first.
+    pub(super) fn add(&mut self, next: Self) {
+        if self.images.is_empty() {
+            *self = next;
+            return;
+        }
+        for (image, copy) in self.images.iter_mut().zip(next.images) {
+            image.copies.push(DeliveredCopy {
+                reference: copy.reference,
+                digest: copy.digest,
+                documents: copy.documents,
+            });
+        }
+        if let (Some(index), Some(copy)) = (&mut self.index, next.index) {
+            index.copies.push(DeliveredCopy {
+                reference: copy.reference,
+                digest: copy.digest,
+                documents: Vec::new(),
+            });
+        }
+    }
+
+    /// Notes which documents are beside the image at a place.
+    pub(super) fn note_documents(&mut self, location: &Location, documents: &[Attached]) {
+        let reference = location.to_string();
+        let images = self.images.iter_mut();
+        for image in images.filter(|image| image.reference == reference) {
+            image.documents = documents.to_vec();
+        }
+    }
+}
+
+impl DeliveredIndex {
+    pub(super) fn new(location: &Location, published: &Published) -> Self {
+        Self {
+            reference: location.to_string(),
+            digest: published.digest.to_string(),
+            kept: published.platforms(),
+            copies: Vec::new(),
+        }
+    }
+}
+
+/// An image that is at its destination, once for each of its hosts.
+pub(super) fn arrived(
+    image: &TaggedImage<'_>,
+    made: &Made<'_>,
+    arrived: &Arrived,
+    location: &Location,
+) -> Vec<DeliveredImage> {
+    let base_layers = image.planned.base.image.manifest().layers.len();
+    let own = match made {
+        Made::Assembled(assembled) if assembled.carried.is_some() => "image",
+        _ => "recipe",
+    };
+    let delivered = DeliveredImage {
+        reference: location.to_string(),
+        digest: arrived.image.digest().to_string(),
+        layers: layers_of(&arrived.image, base_layers, own),
+        pushed: matches!(location, Location::Registry(_)),
+        up_to_date: arrived.up_to_date,
+        ..unplaced(image, made)
+    };
+    for_each_host(image, &delivered)
+}
+
+/// The images that stay in the daemon that made them.
+pub(super) fn left_behind(publication: &Publication<'_>, made: &[Made<'_>]) -> Delivered {
+    let images = publication.images.iter().zip(made);
+    Delivered {
+        images: images
+            .flat_map(|(image, made)| match made {
+                Made::InDaemon(in_daemon) => {
+                    let delivered = DeliveredImage {
+                        reference: in_daemon.to_string(),
+                        digest: in_daemon.info.id.clone(),
+                        layers: layers_in_daemon(&image.planned.base.image, in_daemon),
+                        ..unplaced(image, made)
+                    };
+                    for_each_host(image, &delivered)
+                }
+                Made::Assembled(_) => Vec::new(),
+            })
+            .collect(),
+        index: None,
+    }
+}
+
+/// The same image for each of its hosts.
+fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<DeliveredImage> {
+    let hosts = image.for_hosts.iter();
+    hosts
+        .map(|planned| DeliveredImage {
+            host_build: planned.host_build(),
+            base: DeliveredBase {
+                matched: planned.base.matched,
+                ..delivered.base.clone()
+            },
+            ..delivered.clone()
+        })
+        .collect()
+}
+
+/// What is the same of an image wherever it is.
+fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
+    let TaggedImage { planned, .. } = image;
+    let base = &planned.base;
+    DeliveredImage {
+        reference: String::new(),
+        digest: String::new(),
+        engine: made.engine(),
+        host_build: planned.host_build(),
+        os_version: base.version_text(),
+        base: DeliveredBase {
+            reference: base.label(),
+            digest: base.digest().to_string(),
+            tag: base
+                .reference
+                .as_ref()
+                .and_then(|it| it.tag().map(str::to_owned)),
+            os_version: base.version_text(),
+            matched: base.matched,
+        },
+        layers: Vec::new(),
+        pushed: false,
+        up_to_date: false,
+        copies: Vec::new(),
+        documents: Vec::new(),
+    }
+}
+
+/// The layers of an image that has blobs.
+fn layers_of(image: &Image, base_layers: usize, own: &'static str) -> Vec<DeliveredLayer> {
+    let blobs = image.manifest().layers.iter();
+    let diff_ids = &image.config().rootfs.diff_ids;
+    blobs
+        .zip(diff_ids)
+        .enumerate()
+        .map(|(place, (blob, diff_id))| DeliveredLayer {
+            digest: Some(blob.digest.to_string()),
+            diff_id: diff_id.to_string(),
+            size: Some(blob.size),
+            media_type: blob.media_type.clone(),
+            from: if place < base_layers { "base" } else { own },
+        })
+        .collect()
+}
+
+/// The layers of an image in a daemon: no blobs yet, unless the base brought them along.
+fn layers_in_daemon(base: &Image, image: &DaemonImage<'_>) -> Vec<DeliveredLayer> {
+    let mut layers = layers_of(base, base.manifest().layers.len(), "recipe");
+    let own = image.info.layers.iter().skip(layers.len());
+    layers.extend(own.map(|diff_id| DeliveredLayer {
+        digest: None,
+        diff_id: diff_id.clone(),
+        size: None,
+        media_type: IN_DAEMON.to_owned(),
+        from: "recipe",
+    }));
+    layers
+}

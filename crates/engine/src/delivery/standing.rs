@@ -1,0 +1,244 @@
+//! What a tag means so far, and what of that stays: what others use is not taken away.
+
+use std::fmt;
+
+use futures_util::future::try_join_all;
+use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_windows::compat::generation;
+use wincimg_windows::version::WindowsVersion;
+
+use crate::publication::Line;
+
+/// Where an attestation in an index names the image that it is about.
+const ABOUT: &str = "vnd.docker.reference.digest";
+
+/// What becomes of what a tag means already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// A tag that something would be taken from is left as it is.
+    #[default]
+    Protect,
+    /// What a build does not make anew stays in the index.
+    Join,
+    /// The tag means what was built, and nothing else.
+    Replace,
+}
+
+/// What a tag means so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Standing {
+    pub(super) digest: Digest,
+    /// The index, where it is one.
+    pub(super) index: Option<Index>,
+    entries: Vec<Entry>,
+}
+
+/// An image that a tag leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) descriptor: Descriptor,
+    pub(super) line: Line,
+}
+
+/// Why a tag is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place} has {}, which this build would take away", entries.join(", "))]
+pub struct Taken {
+    /// The tag.
+    pub place: String,
+    /// What would no longer be there.
+    pub entries: Vec<String>,
+    /// Whether an index could keep it.
+    pub can_join: bool,
+}
+
+impl Standing {
+    /// Looks at what a place has; nothing where it has nothing. What is of no interest, because it is
+    /// replaced or is the very image that is brought, is not read.
+    pub(super) async fn read(
+        location: &Location,
+        existing: Existing,
+        registry: &Registry,
+        is_brought: impl AsyncFnOnce(&Digest) -> bool,
+    ) -> Result<Option<Self>, StoreError> {
+        let will_be_read = existing != Existing::Replace;
+        let Some(tagged) = Source::standing(location, registry, will_be_read).await? else {
+            return Ok(None);
+        };
+        let digest = tagged.digest.clone();
+        if !will_be_read || is_brought(&digest).await {
+            return Ok(Some(Self {
+                digest,
+                index: None,
+                entries: Vec::new(),
+            }));
+        }
+        let (source, document) = tagged.document().await?;
+        let (index, entries) = match document {
+            Document::Manifest(manifest) => (None, vec![single(&source, *manifest).await?]),
+            Document::Index(index) => {
+                let entries = index.manifests.iter();
+                let entries = entries.map(|descriptor| entry(&source, descriptor));
+                let entries = try_join_all(entries).await?;
+                (Some(index.into_value()), entries)
+            }
+        };
+        Ok(Some(Self {
+            digest,
+            index,
+            entries,
+        }))
+    }
+
+    /// The entries that stay beside new ones.
+    pub(super) fn kept(
+        &self,
+        new: &[Line],
+        existing: Existing,
+        place: &Location,
+    ) -> Result<Vec<Entry>, Taken> {
+        let (companions, images): (Vec<&Entry>, Vec<&Entry>) = self
+            .entries
+            .iter()
+            .partition(|entry| entry.about().is_some());
+        let taken = |entry: &&&Entry| !new.iter().any(|new| entry.is_replaced_by(new, true));
+        let refused = |taken: Vec<&&Entry>, can_join| Taken {
+            place: place.to_string(),
+            entries: taken.iter().map(ToString::to_string).collect(),
+            can_join,
+        };
+        match existing {
+            Existing::Replace => Ok(Vec::new()),
+            Existing::Protect => {
+                let taken: Vec<_> = images.iter().filter(taken).collect();
+                if taken.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let can_join = taken.iter().all(|entry| entry.is_an_image());
+                Err(refused(taken, can_join))
+            }
+            Existing::Join => {
+                // Only images can be entries of an index; a chart cannot.
+                let is_stranger = |it: &&&Entry| self.index.is_none() && !it.is_an_image();
+                let strangers: Vec<_> = images.iter().filter(is_stranger).collect();
+                if !strangers.is_empty() {
+                    return Err(refused(strangers, false));
+                }
+                // A build has one image in an index, so an older one of it makes room.
+                let stays =
+                    |entry: &&Entry| !new.iter().any(|new| entry.is_replaced_by(new, false));
+                let mut kept: Vec<&Entry> = images.into_iter().filter(stays).collect();
+                let of_kept = |companion: &&Entry| {
+                    let about = companion.about();
+                    kept.iter()
+                        .any(|entry| Some(entry.descriptor.digest.as_ref()) == about)
+                };
+                let companions: Vec<&Entry> = companions.into_iter().filter(of_kept).collect();
+                kept.extend(companions);
+                Ok(kept.into_iter().cloned().collect())
+            }
+        }
+    }
+
+    /// Whether it has an image for each system and build that new ones are for.
+    pub(super) fn has(&self, new: &[Line]) -> bool {
+        let has = |new: &Line| self.entries.iter().any(|it| it.is_replaced_by(new, false));
+        new.iter().all(has)
+    }
+
+    /// Entries that make room although hosts may need them: their build has one entry, and the new
+    /// one does not start on the hosts that they are for.
+    pub(super) fn displaced(&self, new: &[Line]) -> Vec<&Entry> {
+        let displaced = |entry: &&Entry| {
+            let replaced = |is_strict| new.iter().any(|new| entry.is_replaced_by(new, is_strict));
+            replaced(false) && !replaced(true)
+        };
+        self.entries.iter().filter(displaced).collect()
+    }
+}
+
+impl Entry {
+    /// Whether a new image takes this one's place: it is for the same build of the same system, and
+    /// where that is asked too, for the same hosts.
+    fn is_replaced_by(&self, new: &Line, same_hosts: bool) -> bool {
+        let (own, other) = (&self.line.platform, &new.platform);
+        let is_system = own.os == other.os
+            && own.architecture == other.architecture
+            && own.variant == other.variant;
+        is_system
+            && match (self.line.version, new.version) {
+                (Some(version), Some(newer)) => {
+                    version.build == newer.build
+                        && (!same_hosts || generation(version) == generation(newer))
+                }
+                // Both have no Windows inside, and are for all hosts.
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    fn is_an_image(&self) -> bool {
+        !self.line.platform.os.is_empty()
+    }
+
+    /// The digest of the image that this is an attestation of.
+    pub(super) fn about(&self) -> Option<&str> {
+        self.descriptor.annotations.get(ABOUT).map(String::as_str)
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_an_image() {
+            self.line.platform.fmt(f)
+        } else {
+            write!(f, "something else of type {}", self.descriptor.media_type)
+        }
+    }
+}
+
+/// A tag that means one image. A chart or another artifact has no platform.
+async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Entry, StoreError> {
+    if !manifest.is_image() {
+        let document = Document::Manifest(Box::new(manifest));
+        return Ok(Entry {
+            descriptor: document.descriptor(),
+            line: Line {
+                platform: Platform::default(),
+                version: None,
+            },
+        });
+    }
+    let descriptor = source.image(manifest).await?.index_entry();
+    let platform = descriptor.platform.clone().unwrap_or_default();
+    Ok(Entry {
+        line: Line {
+            version: version_of(&platform),
+            platform,
+        },
+        descriptor,
+    })
+}
+
+/// An entry of an index. What does not say its version of Windows has it in its configuration.
+async fn entry(source: &Source, descriptor: &Descriptor) -> Result<Entry, StoreError> {
+    let platform = descriptor.platform.clone().unwrap_or_default();
+    let mut version = version_of(&platform);
+    if platform.os == "windows"
+        && version.is_none()
+        && let Document::Manifest(manifest) = source.document(descriptor).await?
+        && manifest.is_image()
+    {
+        version = version_of(&source.image(*manifest).await?.config().platform());
+    }
+    Ok(Entry {
+        descriptor: descriptor.clone(),
+        line: Line { platform, version },
+    })
+}
+
+fn version_of(platform: &Platform) -> Option<WindowsVersion> {
+    platform.os_version.as_deref()?.parse().ok()
+}

@@ -1,0 +1,253 @@
+//! Images without Windows and without Docker: the plan becomes layers and a changed
+//! configuration on top of the base. Of the base only the manifest and the configuration are read.
+
+mod added_layer;
+mod ahead;
+mod error;
+mod held;
+mod iis;
+mod on_build;
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use jiff::Timestamp;
+use serde_json::Value;
+use wincimg_common::progress::Progress;
+use wincimg_layer::Laid;
+use wincimg_oci::document;
+use wincimg_oci::document::{Descriptor, History, Image};
+use wincimg_oci::store::Source;
+use wincimg_recipe::{Instructions, Plan};
+use wincimg_windows::inside::Inside;
+
+use self::added_layer::AddedLayers;
+pub(super) use self::added_layer::LayerBytes;
+pub use self::added_layer::{AddedLayer, AssembleOptions};
+pub use self::ahead::Ahead;
+pub use self::error::DirectError;
+pub use self::held::Held;
+use super::error::EngineError;
+use super::plans::PlannedImage;
+use super::publication::Publication;
+
+/// What an image is built on.
+#[derive(Clone, Copy)]
+struct Base<'a> {
+    /// Its documents.
+    image: &'a Image,
+    /// What is inside.
+    inside: &'a dyn Inside,
+}
+
+/// The engine that needs no Windows.
+pub struct DirectEngine {
+    options: AssembleOptions,
+    progress: Arc<dyn Progress>,
+    added: Arc<AddedLayers>,
+}
+
+/// An image whose documents are made, with the layers that are new in it.
+#[derive(Debug, Clone)]
+pub struct Assembled {
+    /// Manifest and configuration.
+    pub(super) image: Image,
+    /// The layers that the plan adds, if it changes a file or a registry value.
+    pub(super) added: Vec<Arc<AddedLayer>>,
+    /// Layers that it has from another image, and its base does not.
+    pub(super) carried: Option<Carried>,
+}
+
+/// Layers of an image that is somewhere already.
+#[derive(Debug, Clone)]
+pub(super) struct Carried {
+    /// Where they are.
+    pub(super) source: Source,
+    /// The layers.
+    pub(super) layers: Vec<Descriptor>,
+    /// Whether the base's layers are among them.
+    pub(super) has_base: bool,
+}
+
+impl DirectEngine {
+    /// An engine that writes layers as told.
+    pub fn new(options: AssembleOptions, progress: Arc<dyn Progress>) -> Self {
+        Self {
+            options,
+            progress,
+            added: Arc::default(),
+        }
+    }
+
+    /// Makes the images of a publication, all at once; layers that are the same are written once.
+    pub async fn make(&self, publication: &Publication<'_>) -> Result<Vec<Assembled>, EngineError> {
+        let images = publication.images.iter();
+        try_join_all(images.map(|image| self.make_one(image.planned))).await
+    }
+
+    /// Compression and hashing would keep the network waiting, so they get a thread of their own.
+    async fn make_one(&self, image: &PlannedImage) -> Result<Assembled, EngineError> {
+        let plan = image.plan.clone();
+        let base = image.base.image.clone();
+        let inside = Arc::clone(&image.base.inside);
+        let options = self.options.clone();
+        let added = Arc::clone(&self.added);
+        let progress = Arc::clone(&self.progress);
+        let name = name_of(&plan);
+        let work = move || {
+            let base = Base {
+                image: &base,
+                inside: inside.as_ref(),
+            };
+            assemble(&plan, base, &options, &added, progress.as_ref())
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or(Err(DirectError::Stopped))
+            .map_err(|source| EngineError::new(name, source))
+    }
+}
+
+/// What a plan's image is called while it is made.
+fn name_of(plan: &Plan) -> String {
+    match plan.host_build {
+        Some(version) => format!("{} for {version}", plan.name),
+        None => plan.name.clone(),
+    }
+}
+
+/// Refuses a plan that cannot be made, whatever its base is: it writes nothing.
+pub fn rehearse(plan: &Plan) -> Result<(), EngineError> {
+    check(plan)
+        .and_then(|()| added_layer::rehearse(plan))
+        .map_err(|source| EngineError::new(name_of(plan), source))
+}
+
+/// Makes the image that a plan describes. This works on the processor and the disk: call it outside
+/// of asynchronous code.
+fn assemble(
+    plan: &Plan,
+    base: Base<'_>,
+    options: &AssembleOptions,
+    added: &AddedLayers,
+    progress: &dyn Progress,
+) -> Result<Assembled, DirectError> {
+    check(plan)?;
+    let plan = &on_build::carried_out(plan)?;
+    let config = base.image.config();
+    if config.os != "windows" {
+        return Err(DirectError::NotWindows {
+            base: plan.base.name.clone(),
+            os: config.os.clone(),
+        });
+    }
+    iis::check_seen(plan, base.inside)?;
+    let (created, timestamp) = time_of(plan, base.image, options)?;
+    let mut image = base.image.with_ordinary_layers()?;
+    let mut layers = Vec::new();
+    let mut laid = Laid::over(base.inside);
+    if let Some(instructions) = &plan.instructions {
+        for step in &instructions.steps {
+            let layer = match &step.layer {
+                Some(layer) => {
+                    added.of_step(layer, plan, &mut laid, timestamp, options, progress)?
+                }
+                None => None,
+            };
+            image = appended(&image, layer.as_deref(), &created, &step.created_by)?;
+            layers.extend(layer);
+        }
+    }
+    let base = Base {
+        inside: &laid,
+        ..base
+    };
+    let own = added.of(plan, base, timestamp, options, progress)?;
+    let steps = plan.instructions.iter().flat_map(|all| &all.steps).count();
+    // A Dockerfile's instructions say all that there is to say, unless the plan has more.
+    if own.is_empty() && steps == 0 {
+        let created_by = format!("wincimg build {}", plan.name);
+        image = appended(&image, None, &created, &created_by)?;
+    }
+    for (what, layer) in own {
+        let created_by = format!("wincimg build {what}");
+        image = appended(&image, Some(&layer), &created, &created_by)?;
+        layers.push(layer);
+    }
+    let image = image.edit_config(|config| {
+        config.created = Some(created);
+        if let Some(Instructions {
+            author: Some(author),
+            ..
+        }) = &plan.instructions
+        {
+            let author = Value::String(author.clone());
+            config.other.insert("author".to_owned(), author);
+        }
+        config.config = plan.container(&config.config);
+    })?;
+    Ok(Assembled {
+        image,
+        added: layers,
+        carried: None,
+    })
+}
+
+/// The image with one build step more, which may have a layer.
+fn appended(
+    image: &Image,
+    layer: Option<&AddedLayer>,
+    created: &str,
+    created_by: &str,
+) -> Result<Image, DirectError> {
+    let history = History {
+        created: Some(created.to_owned()),
+        created_by: Some(created_by.to_owned()),
+        comment: layer.and_then(AddedLayer::note),
+        empty_layer: layer.is_none(),
+        ..History::default()
+    };
+    Ok(match layer {
+        Some(layer) => {
+            let image = layer.in_its_words(image.clone())?;
+            image.append_layer(document::Layer {
+                blob: layer.descriptor(image.manifest().flavour()),
+                diff_id: layer.diff_id(),
+                history,
+            })?
+        }
+        None => image.edit_config(|config| config.history.push(history))?,
+    })
+}
+
+/// Refuses a plan that cannot be made without Windows, and says what in it needs that.
+pub fn check(plan: &Plan) -> Result<(), DirectError> {
+    if let Some(step) = plan.steps.first() {
+        return Err(DirectError::NeedsWindows {
+            number: 1,
+            count: plan.steps.len(),
+            step: step.command.to_string(),
+        });
+    }
+    on_build::carried_out(plan).map(drop)
+}
+
+/// The time as the configuration has it, and in seconds for the layer. A base need not say when it
+/// was made, and one that says year 1, as some builders do, is for a layer as old as can be.
+fn time_of(
+    plan: &Plan,
+    base: &Image,
+    options: &AssembleOptions,
+) -> Result<(String, u64), DirectError> {
+    let own = || base.config().created.clone();
+    let text = options.created.map(|time| time.to_string()).or_else(own);
+    let text = text
+        .filter(|text| !text.is_empty())
+        .unwrap_or_else(|| Timestamp::UNIX_EPOCH.to_string());
+    match text.parse::<Timestamp>() {
+        Ok(time) => Ok((text, u64::try_from(time.as_second()).unwrap_or(0))),
+        Err(_) => Err(DirectError::NoTime {
+            base: plan.base.name.clone(),
+            text,
+        }),
+    }
+}

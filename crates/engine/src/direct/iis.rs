@@ -1,0 +1,396 @@
+//! Settings of IIS without IIS: those of a site go into its `web.config`, in the layer, and those of
+//! the server into the base's `applicationHost.config`, of which the layer brings another version.
+
+use std::io;
+
+use wincimg_iis::config::{ConfigEdit, EditError, Location, Schema, Server};
+use wincimg_iis::web_config::merge;
+use wincimg_iis::{IisSettings, schema_files, server_config};
+use wincimg_layer::{Layer, LayerError, LayerPath, Source};
+use wincimg_recipe::{Instructions, Plan};
+use wincimg_registry::Known;
+use wincimg_windows::inside::Inside;
+use wincimg_windows::path::ImagePath;
+
+use super::error::DirectError;
+
+/// What IIS reads at most, unless Windows' registry says otherwise, is 250 kB for a `web.config`.
+const LARGEST: u64 = 4 << 20;
+
+/// Refuses settings of the server where nobody knows what it is like.
+pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectError> {
+    let Some(file) = server_config().filter(|_| plan.changes_server()) else {
+        return Ok(());
+    };
+    let layers = plan.instructions.iter().flat_map(Instructions::layers);
+    let mut made = layers.flat_map(|layer| &layer.entries);
+    let is_ours = plan.files.iter().any(|planned| planned.target == file)
+        || made.any(|entry| entry.path == file);
+    if is_ours {
+        return Ok(());
+    }
+    let base = plan.base.name.clone();
+    match inside.content(&file)? {
+        Known::Present(_) => Ok(()),
+        Known::Unknown => Err(DirectError::IisUnseen { base }),
+        Known::Absent => Err(DirectError::NoIis {
+            base,
+            file: file.to_string(),
+        }),
+    }
+}
+
+/// Puts the settings into the files that the layer brings, or brings others. What `web.config` the
+/// base may have is not looked at: those of Microsoft have none. Where nobody has looked into the
+/// base, what is for the server is left out.
+pub(super) fn configure(
+    layer: &mut Layer,
+    settings: &IisSettings,
+    inside: &dyn Inside,
+) -> Result<(), DirectError> {
+    let mut for_server = settings.server_edits();
+    let mut for_site = settings.site_edits();
+    if let Some((file, server)) = server(layer, inside)? {
+        if let Ok(site) = settings.site.as_str().parse::<Location>() {
+            for edit in std::mem::take(&mut for_site) {
+                let is_delegated = server.is_delegated(&edit.section, Some(&site));
+                if is_delegated.map_err(refused(&edit))? {
+                    for_site.push(edit);
+                } else {
+                    let location = Some(site.clone());
+                    for_server.push(ConfigEdit { location, ..edit });
+                }
+            }
+        }
+        change(layer, &file, server, &for_server)?;
+    }
+    site_config(layer, settings, &for_site)
+}
+
+/// Changes the server's own configuration as an instruction does, in the same way.
+pub(super) fn configure_server(
+    layer: &mut Layer,
+    edits: &[ConfigEdit],
+    inside: &dyn Inside,
+) -> Result<(), DirectError> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    match server(layer, inside)? {
+        Some((file, server)) => change(layer, &file, server, edits),
+        None => Ok(()),
+    }
+}
+
+/// The server's configuration as the layer will have it or the base has it, and where it is.
+fn server(
+    layer: &mut Layer,
+    inside: &dyn Inside,
+) -> Result<Option<(ImagePath, Server)>, DirectError> {
+    let Some(file) = server_config() else {
+        return Ok(None);
+    };
+    let Some((bytes, name)) = existing(layer, &file, inside)? else {
+        return Ok(None);
+    };
+    let server = read_server(&bytes, &name, inside)?;
+    Ok(Some((file, server)))
+}
+
+fn change(
+    layer: &mut Layer,
+    file: &ImagePath,
+    mut server: Server,
+    edits: &[ConfigEdit],
+) -> Result<(), DirectError> {
+    for edit in edits {
+        server.apply(edit).map_err(refused(edit))?;
+    }
+    match server.finish() {
+        Some(changed) => bring(layer, file, changed),
+        None => Ok(()),
+    }
+}
+
+fn refused(edit: &ConfigEdit) -> impl FnOnce(EditError) -> DirectError {
+    let edit = edit.to_string();
+    move |source| DirectError::IisEdit { edit, source }
+}
+
+fn read_server(bytes: &[u8], name: &str, inside: &dyn Inside) -> Result<Server, DirectError> {
+    let mut schemas = Vec::new();
+    for file in schema_files() {
+        if let Known::Present(bytes) = inside.content(&file)? {
+            schemas.push((file.to_string(), bytes));
+        }
+    }
+    let files = schemas
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    let schema = Schema::read(files)?;
+    Server::read(bytes, schema).map_err(|source| DirectError::IisConfig {
+        file: name.to_owned(),
+        source,
+    })
+}
+
+/// The content of a file that the layer brings, or that the base is known to have, and what to call
+/// it.
+fn existing(
+    layer: &mut Layer,
+    file: &ImagePath,
+    inside: &dyn Inside,
+) -> Result<Option<(Vec<u8>, String)>, DirectError> {
+    let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
+    if let Some(source) = layer.file_mut(&path) {
+        return Ok(Some(content(source, &path)?));
+    }
+    let content = inside.content(file)?.present();
+    Ok(content.map(|bytes| (bytes, format!("the base's {file}"))))
+}
+
+/// Puts a file into the layer: in place of the one that it brings, or of the base's, whose descriptor
+/// it gets when the layer is settled on the base.
+fn bring(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
+    let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
+    match layer.file_mut(&path) {
+        Some(source) => *source = bytes.into(),
+        None => layer.file(path, bytes),
+    }
+    Ok(())
+}
+
+fn site_config(
+    layer: &mut Layer,
+    settings: &IisSettings,
+    edits: &[ConfigEdit],
+) -> Result<(), DirectError> {
+    let mut folder = settings.path.components().to_vec();
+    folder.push("web.config".to_owned());
+    let path: LayerPath = folder.join("/").parse().map_err(LayerError::Path)?;
+    let failed = |path: String| move |source| DirectError::WebConfig { path, source };
+    match layer.file_mut(&path) {
+        Some(source) => {
+            let (bytes, name) = content(source, &path)?;
+            if let Some(changed) = merge(Some(&bytes), edits).map_err(failed(name))? {
+                *source = changed.into();
+            }
+        }
+        None => {
+            if let Some(made) = merge(None, edits).map_err(failed(path.to_string()))? {
+                layer.file(path, made);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a file of the layer holds, and what to call it.
+fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
+    let name = match source {
+        Source::Path(file) => file.display().to_string(),
+        Source::Member(member) => member.to_string(),
+        Source::Bytes(_) | Source::Part(_) | Source::Lacking { .. } => path.to_string(),
+    };
+    let bytes = source.read(LARGEST).map_err(|error| LayerError::Read {
+        path: name.clone().into(),
+        source: match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let problem = "it is larger than any configuration that IIS reads";
+                io::Error::new(io::ErrorKind::FileTooLarge, problem)
+            }
+            _ => error,
+        },
+    })?;
+    Ok((bytes, name))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use wincimg_recipe::{PlanBase, Recipe, Settings, add_files};
+    use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Unseen};
+    use wincimg_testkit::iis::{SCHEMA, SERVER};
+    use wincimg_windows::inside::{BaseFile, BaseFileKind};
+
+    use super::*;
+    const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
+
+    /// A base with that configuration of IIS, or without.
+    #[derive(Debug)]
+    struct Base(Option<String>);
+
+    impl BaseKeys for Base {
+        fn key(&self, _: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+            Ok(Known::Absent)
+        }
+    }
+
+    impl Inside for Base {
+        fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+            Ok(match self.content(path)? {
+                Known::Present(bytes) => Known::Present(BaseFile {
+                    name: String::new(),
+                    kind: BaseFileKind::File {
+                        size: bytes.len() as u64,
+                        sha256: [0; 32],
+                    },
+                    attributes: 0x20,
+                    security: Some(vec![1, 2, 3]),
+                }),
+                _ => Known::Absent,
+            })
+        }
+
+        fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+            Ok(Known::Unknown)
+        }
+
+        fn folders_below(
+            &self,
+            _: &ImagePath,
+        ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+            Ok(Known::Unknown)
+        }
+
+        fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+            let path = path.to_string();
+            Ok(match &self.0 {
+                Some(text) if path.ends_with("applicationHost.config") => {
+                    Known::Present(text.clone().into_bytes())
+                }
+                Some(_) if path.ends_with("IIS_schema.xml") => {
+                    Known::Present(SCHEMA.as_bytes().to_vec())
+                }
+                _ => Known::Absent,
+            })
+        }
+    }
+
+    fn plan(settings: &str) -> Plan {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recipe.toml");
+        let text = format!("name = \"x\"\nbase = \"iis\"\n{settings}\n");
+        std::fs::write(&file, text).unwrap();
+        let base = PlanBase {
+            name: "mcr/iis:10.0.17763.973".to_owned(),
+            digest: String::new(),
+            os_version: Some("17763.973".parse().unwrap()),
+            shell: None,
+            user: None,
+            path: None,
+            ..PlanBase::default()
+        };
+        let values = std::collections::BTreeMap::new();
+        let settings = Settings {
+            values: &values,
+            context: folder.path(),
+        };
+        Recipe::load(&file)
+            .unwrap()
+            .plan(base, None, &settings)
+            .unwrap()
+    }
+
+    /// The files that the layer brings.
+    fn layer(plan: &Plan, inside: &dyn Inside) -> Result<Layer, DirectError> {
+        let mut layer = Layer::new(0);
+        add_files(&mut layer, &plan.files)?;
+        configure(&mut layer, plan.iis.as_ref().unwrap(), inside)?;
+        Ok(layer)
+    }
+
+    fn text(layer: &mut Layer, path: &str) -> Option<String> {
+        match layer.file_mut(&path.parse().unwrap())? {
+            Source::Bytes(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
+            Source::Path(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. } => None,
+        }
+    }
+
+    fn base() -> Base {
+        Base(Some(SERVER.replace('\n', "\r\n")))
+    }
+
+    fn chain(error: &DirectError) -> String {
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(error) = source {
+            text = format!("{text}: {error}");
+            source = error.source();
+        }
+        text
+    }
+
+    use wincimg_testkit::iis::SETTINGS as WHOLE;
+
+    #[test]
+    fn a_server_is_configured_as_a_recipe_says() {
+        let plan = plan(WHOLE);
+        check_seen(&plan, &base()).unwrap();
+        let mut layer = layer(&plan, &base()).unwrap();
+        let server = text(&mut layer, &format!("Files/{PATH}"))
+            .or_else(|| text(&mut layer, PATH))
+            .unwrap();
+        assert!(
+            !server.replace("\r\n", "").contains('\n'),
+            "line ends are kept"
+        );
+        let added: Vec<&str> = server
+            .lines()
+            .filter(|line| !SERVER.lines().any(|old| old == *line))
+            .map(str::trim)
+            .collect();
+        insta::assert_snapshot!(added.join("\n"));
+        let web_config = text(&mut layer, "api/web.config").unwrap();
+        let place = |text: &str| web_config.find(text).unwrap();
+        assert!(place("<add value=\"a.html\"") < place("<add value=\"index.html\""));
+        assert!(web_config.contains(".json"));
+    }
+
+    #[test]
+    fn what_a_site_may_not_say_itself_the_server_says() {
+        let plan = plan("[iis]\nmime_types = { json = \"text/x\" }");
+        let denied = SERVER.replace(
+            "name=\"staticContent\" overrideModeDefault=\"Allow\"",
+            "name=\"staticContent\" overrideModeDefault=\"Deny\"",
+        );
+        let mut by_server = layer(&plan, &Base(Some(denied))).unwrap();
+        let server = text(&mut by_server, PATH).unwrap();
+        assert!(
+            server.contains("<location path=\"Default Web Site\">"),
+            "{server}"
+        );
+        assert_eq!(text(&mut by_server, "inetpub/wwwroot/web.config"), None);
+        let mut by_site = layer(&plan, &base()).unwrap();
+        assert_eq!(text(&mut by_site, PATH), None);
+        assert!(text(&mut by_site, "inetpub/wwwroot/web.config").is_some());
+    }
+
+    #[test]
+    fn a_base_that_has_no_iis_or_that_nobody_knows_is_refused() {
+        let plan = plan("[[iis.app_pools]]\nname = \"api\"");
+        let needs = plan.needs();
+        assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
+        let unseen = check_seen(&plan, &Unseen).unwrap_err();
+        assert!(
+            unseen.to_string().contains("has to be looked into"),
+            "{unseen}"
+        );
+        let none = check_seen(&plan, &Base(None)).unwrap_err();
+        assert!(none.to_string().contains("has no IIS"), "{none}");
+        let broken = layer(&plan, &Base(Some("<configuration>".to_owned()))).unwrap_err();
+        assert!(
+            chain(&broken).starts_with("cannot read the base's C:\\Windows"),
+            "{}",
+            chain(&broken)
+        );
+        let missing = self::plan("[iis.app_pool]\nname = \"api\"\nsettings = { autoStart = true }");
+        let missing = layer(&missing, &base()).unwrap_err();
+        assert!(
+            chain(&missing).ends_with("applicationPools has no entry [name='api']"),
+            "{}",
+            chain(&missing)
+        );
+    }
+}

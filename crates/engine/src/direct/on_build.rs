@@ -1,0 +1,254 @@
+//! What a base has for whatever is built on it: its `ONBUILD` instructions, which a daemon carries
+//! out by itself. Those that say something about the image become part of the plan; the rest needs
+//! Windows.
+//!
+//! A daemon reads them with `\` as the escape character, whatever their Dockerfile had. So texts with
+//! one, or with a variable, are left to a daemon, but for arrays, which are JSON.
+
+use wincimg_recipe::Plan;
+use wincimg_windows::path::ImagePath;
+
+use super::error::DirectError;
+
+/// The plan with its base's instructions in it, as if it had said so itself, where it does not say
+/// otherwise.
+pub(super) fn carried_out(plan: &Plan) -> Result<Plan, DirectError> {
+    let mut whole = plan.clone();
+    let mut triggered = Triggered::default();
+    for trigger in std::mem::take(&mut whole.base.on_build) {
+        if triggered.take(&trigger).is_none() {
+            return Err(DirectError::OnBuild {
+                base: plan.base.name.clone(),
+                trigger,
+            });
+        }
+    }
+    triggered.go_below(&mut whole);
+    Ok(whole)
+}
+
+/// What the instructions say, the last word counting.
+#[derive(Default)]
+struct Triggered {
+    env: Vec<(String, String)>,
+    labels: Vec<(String, String)>,
+    ports: Vec<String>,
+    user: Option<String>,
+    working_dir: Option<ImagePath>,
+    entrypoint: Option<Vec<String>>,
+    cmd: Option<Vec<String>>,
+}
+
+impl Triggered {
+    /// Takes an instruction in, where it is understood.
+    fn take(&mut self, trigger: &str) -> Option<()> {
+        let (keyword, text) = trigger.trim().split_once([' ', '\t'])?;
+        let text = text.trim();
+        match keyword.to_ascii_uppercase().as_str() {
+            "ENV" => self.env.extend(pairs(text)?),
+            "LABEL" => self.labels.extend(pairs(text)?),
+            "EXPOSE" => {
+                for port in words(text)? {
+                    self.ports.push(port_of(&port)?);
+                }
+            }
+            "USER" => self.user = Some(single(text)?),
+            "WORKDIR" => self.working_dir = Some(single(text)?.parse().ok()?),
+            "ENTRYPOINT" => self.entrypoint = Some(array(text)?),
+            "CMD" => self.cmd = Some(array(text)?),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Lays what was said below what the plan says.
+    fn go_below(self, plan: &mut Plan) {
+        for (name, value) in self.env {
+            let is_said = |own: &String| own.eq_ignore_ascii_case(&name);
+            if !plan.env.keys().any(is_said) {
+                plan.env.insert(name, value);
+            }
+        }
+        for (name, value) in self.labels {
+            plan.labels.entry(name).or_insert(value);
+        }
+        for port in self.ports {
+            if !plan.ports.contains(&port) {
+                plan.ports.push(port);
+            }
+        }
+        plan.user = plan.user.take().or(self.user);
+        plan.working_dir = plan.working_dir.take().or(self.working_dir);
+        plan.cmd = plan.cmd.take().or(self.cmd);
+        plan.entrypoint = plan.entrypoint.take().or(self.entrypoint);
+    }
+}
+
+/// `A=b "C D"=e`, or `A the rest`.
+fn pairs(text: &str) -> Option<Vec<(String, String)>> {
+    let words = words(text)?;
+    if words.first()?.contains('=') {
+        let pairs = words.iter().map(|word| word.split_once('='));
+        return pairs
+            .map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())))
+            .collect();
+    }
+    let (name, value) = text.split_once([' ', '\t'])?;
+    // The old form takes the rest of the line as it is, but for quotes.
+    (!value.contains(['"', '\''])).then(|| vec![(name.to_owned(), value.trim().to_owned())])
+}
+
+fn single(text: &str) -> Option<String> {
+    let words = words(text)?;
+    let [word] = words.as_slice() else {
+        return None;
+    };
+    Some(word.clone())
+}
+
+fn array(text: &str) -> Option<Vec<String>> {
+    let words: Vec<String> = serde_json::from_str(text).ok()?;
+    (!words.is_empty()).then_some(words)
+}
+
+/// `80` is TCP's; a range is left to a daemon.
+fn port_of(text: &str) -> Option<String> {
+    let (number, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
+    let number: u16 = number.parse().ok()?;
+    let protocol = protocol.to_ascii_lowercase();
+    matches!(protocol.as_str(), "tcp" | "udp").then(|| format!("{number}/{protocol}"))
+}
+
+/// The words of an instruction, in which quotes group.
+fn words(text: &str) -> Option<Vec<String>> {
+    if text.contains(['\\', '$', '\n', '\r']) {
+        return None;
+    }
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quote = None;
+    for c in text.chars() {
+        match (quote, c) {
+            (None, ' ' | '\t') => words.extend(word.take()),
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (Some(open), _) if open == c => quote = None,
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    (quote.is_none() && !words.is_empty()).then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use wincimg_recipe::{PlanBase, Recipe, Settings};
+
+    use super::*;
+
+    fn plan(on_build: &[&str]) -> Plan {
+        let base = PlanBase {
+            name: "repo.lan/base:1".to_owned(),
+            digest: format!("sha256:{}", "a".repeat(64)),
+            os_version: Some("17763.973".parse().unwrap()),
+            shell: None,
+            user: None,
+            path: None,
+            on_build: on_build.iter().map(ToString::to_string).collect(),
+            ..PlanBase::default()
+        };
+        let settings = Settings {
+            values: &BTreeMap::new(),
+            context: Path::new("."),
+        };
+        let host = Some("17763.973".parse().unwrap());
+        let recipe = Recipe::find("pause").unwrap();
+        let plan = recipe.plan(base, host, &settings).unwrap();
+        Plan {
+            entrypoint: None,
+            cmd: None,
+            user: None,
+            ..plan
+        }
+    }
+
+    #[test]
+    fn what_is_said_about_the_image_becomes_the_plans_unless_it_says_otherwise() {
+        let mut plan = plan(&[
+            "ENV Path=C:/tools A=\"b c\"",
+            "env OLD the rest = of it",
+            "LABEL team='web servers' org.opencontainers.image.title=other",
+            "EXPOSE 80 53/UDP",
+            "USER ContainerUser",
+            "WORKDIR /app",
+            r#"ENTRYPOINT ["C:\\app\\run.exe", "--serve"]"#,
+            r#"CMD ["first"]"#,
+            r#"CMD ["second"]"#,
+        ]);
+        plan.env.insert("PATH".to_owned(), "C:\\own".to_owned());
+        plan.ports = vec!["80/tcp".to_owned()];
+        let whole = carried_out(&plan).unwrap();
+        let expected = [
+            ("A", "b c"),
+            ("OLD", "the rest = of it"),
+            ("PATH", "C:\\own"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(whole.env[name], value);
+        }
+        assert!(!whole.env.contains_key("Path"), "the plan's own counts");
+        assert_eq!(whole.labels["team"], "web servers");
+        assert_eq!(whole.labels["org.opencontainers.image.title"], "pause");
+        assert_eq!(whole.ports, ["80/tcp", "53/udp"]);
+        assert_eq!(whole.user.as_deref(), Some("ContainerUser"));
+        assert_eq!(whole.working_dir.unwrap().to_string(), r"C:\app");
+        assert_eq!(whole.entrypoint.unwrap(), [r"C:\app\run.exe", "--serve"]);
+        assert_eq!(whole.cmd.unwrap(), ["second"]);
+        assert!(whole.base.on_build.is_empty());
+
+        plan.entrypoint = Some(vec!["own.exe".to_owned()]);
+        let whole = carried_out(&plan).unwrap();
+        assert_eq!(whole.entrypoint.unwrap(), ["own.exe"]);
+        assert_eq!(whole.cmd.unwrap(), ["second"], "set in the same build");
+    }
+
+    #[test]
+    fn everything_else_needs_windows_and_is_named() {
+        for trigger in [
+            "RUN setup.exe",
+            "COPY . /app",
+            "ADD a.zip /app/",
+            "ARG VERSION=1",
+            "VOLUME C:/data",
+            "SHELL [\"powershell\", \"-Command\"]",
+            "HEALTHCHECK NONE",
+            "STOPSIGNAL 9",
+            "CMD start.cmd",
+            "ENTRYPOINT []",
+            "ENV A=$B",
+            r"WORKDIR C:\app",
+            "WORKDIR a b",
+            "ENV A=\"b",
+            "ENV A",
+            "EXPOSE 80-90",
+            "EXPOSE http",
+            "WHATEVER 1",
+            "ENV",
+            "",
+        ] {
+            let error = carried_out(&plan(&["ENV A=b", trigger])).unwrap_err();
+            let said = error.to_string();
+            assert!(
+                said.contains(&format!("ONBUILD {trigger}")),
+                "{trigger}: {said}"
+            );
+        }
+    }
+}

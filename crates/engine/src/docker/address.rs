@@ -1,0 +1,97 @@
+//! Where a daemon listens, as Docker writes it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+use wincimg_common::foreign::without_password;
+
+use super::error::EndpointError;
+use super::tls::TlsFiles;
+
+/// Where a daemon listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix domain socket.
+    Unix(PathBuf),
+    /// A named pipe of Windows.
+    Pipe(String),
+    /// A TCP port.
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+impl Address {
+    /// Where the platform's daemon listens.
+    pub(super) fn of_platform() -> Self {
+        if cfg!(windows) {
+            Self::default_pipe()
+        } else {
+            Self::Unix(Path::new("/var/run/docker.sock").to_owned())
+        }
+    }
+
+    fn default_pipe() -> Self {
+        Self::Pipe(r"\\.\pipe\docker_engine".to_owned())
+    }
+
+    /// Reads an address, with what protects a connection there: only TCP can be protected, and
+    /// `https` always is.
+    pub(super) fn read(
+        text: &str,
+        tls: Option<TlsFiles>,
+    ) -> Result<(Self, Option<TlsFiles>), EndpointError> {
+        let failed = |problem| EndpointError::Address {
+            text: without_password(text).into_owned(),
+            problem,
+        };
+        let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
+        match scheme {
+            "unix" if rest.is_empty() => Err(failed("the path is missing")),
+            "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
+            // As daemon.json has it too.
+            "npipe" if rest.is_empty() => Ok((Self::default_pipe(), None)),
+            "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
+            "https" if tls.is_none() => Err(failed("https needs DOCKER_TLS_VERIFY=1")),
+            "tcp" | "http" | "https" => {
+                let tls = tls.filter(|_| scheme != "http");
+                let default = if tls.is_some() { 2376 } else { 2375 };
+                let (host, port) = host_and_port(rest).map_err(failed)?;
+                let port = port.unwrap_or(default);
+                Ok((Self::Tcp { host, port }, tls))
+            }
+            "ssh" => Err(failed("SSH is not supported")),
+            _ => Err(failed("unknown scheme")),
+        }
+    }
+}
+
+fn host_and_port(text: &str) -> Result<(String, Option<u16>), &'static str> {
+    const MISSING: &str = "the host is missing";
+    if text.contains('@') {
+        return Err("a daemon's address cannot have a user and a password");
+    }
+    if text.trim_end_matches('/').contains(['/', '?', '#']) {
+        return Err("a path behind the port is not supported");
+    }
+    let url = Url::parse(&format!("tcp://{text}")).map_err(|_| MISSING)?;
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let host = host.ok_or(MISSING)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Ok((host.to_owned(), url.port()))
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Pipe(path) => write!(f, "npipe://{}", path.replace('\\', "/")),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The parts of the daemon's documents that are used. Everything may be absent: what is missing is
+//! noticed where it is needed, and not by a parser that knows another version of the API.
+
+use std::collections::HashMap;
+
+use bollard::models::ImageInspect;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use wincimg_windows::compat::{Edition, HostBuild, Isolation};
+use wincimg_windows::version::WindowsVersion;
+
+/// What `GET /info` says of a daemon.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Info {
+    /// `windows` or `linux`.
+    #[serde(rename = "OSType", deserialize_with = "or_default")]
+    pub os_type: String,
+    /// The product, on Windows with the build and its revision in brackets.
+    #[serde(deserialize_with = "or_default")]
+    pub operating_system: String,
+    /// On Windows `10.0.17763`, without a revision; absent before Docker 18.09.
+    #[serde(rename = "OSVersion", deserialize_with = "or_default")]
+    pub os_version: String,
+    /// On Windows `10.0 14393 (14393.1770.amd64fre.rs1_release.170917-1700)`.
+    #[serde(deserialize_with = "or_default")]
+    pub kernel_version: String,
+    /// On Windows the isolation of containers that ask for none.
+    #[serde(deserialize_with = "or_default")]
+    pub isolation: String,
+    /// The version of Docker.
+    #[serde(deserialize_with = "or_default")]
+    pub server_version: String,
+    /// Where the daemon keeps images.
+    #[serde(deserialize_with = "or_default")]
+    pub docker_root_dir: String,
+    /// What the daemon knows of registries.
+    #[serde(deserialize_with = "or_default")]
+    pub registry_config: RegistryConfig,
+}
+
+/// What a daemon knows of registries.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct RegistryConfig {
+    /// Networks whose registries need not be trusted.
+    #[serde(rename = "InsecureRegistryCIDRs", deserialize_with = "or_default")]
+    pub insecure_networks: Vec<String>,
+    /// Registries that `daemon.json` names.
+    #[serde(rename = "IndexConfigs", deserialize_with = "or_default")]
+    pub registries: HashMap<String, KnownRegistry>,
+}
+
+/// A registry that a daemon's configuration names.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct KnownRegistry {
+    /// Whether it has to prove who it is.
+    #[serde(deserialize_with = "or_default")]
+    pub secure: bool,
+}
+
+/// What a daemon knows of an image.
+#[derive(Debug, Clone, Default)]
+pub struct ImageInfo {
+    /// The digest of its configuration.
+    pub id: String,
+    /// The operating system it is for.
+    pub os: String,
+    /// Its version of Windows.
+    pub os_version: String,
+    /// The digests of its uncompressed layers, the lowest first.
+    pub layers: Vec<String>,
+}
+
+impl From<ImageInspect> for ImageInfo {
+    fn from(image: ImageInspect) -> Self {
+        let layers = image.root_fs.and_then(|files| files.layers);
+        Self {
+            id: image.id.unwrap_or_default(),
+            os: image.os.unwrap_or_default(),
+            os_version: image.os_version.unwrap_or_default(),
+            layers: layers.unwrap_or_default(),
+        }
+    }
+}
+
+impl Info {
+    /// Whether the daemon makes Windows containers.
+    pub fn is_windows(&self) -> bool {
+        match self.os_type.as_str() {
+            "" => self.operating_system.contains("Windows"),
+            os => os == "windows",
+        }
+    }
+
+    /// What the daemon makes containers for.
+    pub fn os(&self) -> &str {
+        match self.os_type.as_str() {
+            "" if self.is_windows() => "windows",
+            "" => "other",
+            os => os,
+        }
+    }
+
+    /// The version of the machine that the daemon runs on, as far as it says.
+    pub fn host_version(&self) -> Option<WindowsVersion> {
+        let texts = [
+            &self.operating_system,
+            &self.os_version,
+            &self.kernel_version,
+        ];
+        let versions = texts.iter().filter_map(|text| text.parse().ok());
+        // The first one that is known as a whole, or else the first that is known at all.
+        let versions: Vec<WindowsVersion> = versions.collect();
+        let whole = versions.iter().find(|version| version.revision.is_some());
+        whole.or(versions.first()).copied()
+    }
+
+    /// The machine that the daemon runs on, where it is known what that runs.
+    pub fn host_build(&self) -> Option<HostBuild> {
+        HostBuild::of_product(self.host_version()?, &self.operating_system)
+    }
+
+    /// How containers are isolated that ask for nothing: on clients, unless told otherwise, by
+    /// Hyper-V.
+    pub fn default_isolation(&self) -> Isolation {
+        let is_client = Edition::of_product(&self.operating_system) == Some(Edition::Client);
+        match self.isolation.as_str() {
+            "hyperv" => Isolation::HyperV,
+            "process" => Isolation::Process,
+            _ if is_client => Isolation::HyperV,
+            _ => Isolation::Process,
+        }
+    }
+}
+
+/// The daemon writes `null` for what is empty, and what is of another kind than expected is not
+/// known either.
+fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(T::deserialize(value).unwrap_or_default())
+}

@@ -1,0 +1,292 @@
+//! A build by the daemon's classic builder, the only one that Windows has.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use bollard::Docker;
+use bollard::auth::DockerCredentials;
+use bollard::query_parameters::BuildImageOptions;
+use futures_util::TryStreamExt;
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Progress;
+use wincimg_oci::remote::DaemonCredential;
+use wincimg_windows::compat::Isolation;
+use wincimg_windows::status::ExitCode;
+
+use super::answer::{Complaint, Messages, one_line};
+use super::api::ImageInfo;
+use super::client::credentials;
+use super::context::{ContextError, DOCKERFILE, Listing};
+use super::daemon::Daemon;
+use super::error::DockerError;
+use super::failures::{Failure, exit_code_in};
+use super::layers::Layers;
+use super::steps::{Step, Steps};
+use super::upload::upload;
+
+/// What the daemon is asked to do.
+const WHAT: &str = "build the image";
+
+/// How a daemon builds.
+#[derive(Debug, Clone, Default)]
+pub struct BuildOptions {
+    /// Values for the Dockerfile's `ARG`s, and for the variables of proxies.
+    pub arguments: BTreeMap<String, String>,
+    /// The Dockerfile's name in its context, where that is not `Dockerfile`.
+    pub dockerfile: Option<String>,
+    /// The stage that is wanted, where that is not the last.
+    pub target: Option<String>,
+    /// Labels besides those of the Dockerfile.
+    pub labels: BTreeMap<String, String>,
+    /// Asks for the base although the daemon has it.
+    pub pull: bool,
+    /// Runs every step although the daemon did so before.
+    pub no_cache: bool,
+    /// How the steps' containers are isolated; the daemon's default where absent.
+    pub isolation: Option<Isolation>,
+    /// Bytes of memory for each step's container.
+    pub memory: Option<u64>,
+    /// The network of the steps' containers; the daemon's default where absent.
+    pub network: Option<String>,
+    /// For the registries that bases come from.
+    pub credentials: Vec<DaemonCredential>,
+    /// The time of the context's files, in seconds since 1970; the base's own where absent.
+    pub timestamp: Option<u64>,
+}
+
+/// Why a daemon did not build an image.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The context could not be sent.
+    #[error("cannot send the build context")]
+    Context(#[from] ContextError),
+    /// A step failed.
+    #[error(
+        "step {} of {} failed{}: {}",
+        step.number,
+        step.count,
+        exit_code.map_or_else(String::new, |code| format!(" with exit code {code}")),
+        step.instruction
+    )]
+    Step {
+        /// Which one.
+        step: Step,
+        /// What its program returned, where it was a program's fault.
+        exit_code: Option<ExitCode>,
+        /// The daemon's words and the last of the program's.
+        #[source]
+        output: StepOutput,
+    },
+    /// The daemon stopped in the middle.
+    #[error("the build broke off{}", during(step.as_ref()))]
+    BrokenOff {
+        /// The step that was under way.
+        step: Option<Step>,
+        /// How.
+        #[source]
+        source: DockerError,
+    },
+    /// The daemon failed.
+    #[error(transparent)]
+    Docker(#[from] DockerError),
+    /// The build succeeded without an image.
+    #[error("the Docker daemon finished the build without naming an image")]
+    NoImage,
+    /// The daemon has another image than it said.
+    #[error("the Docker daemon built {built}, but shows {shown} instead")]
+    OtherImage {
+        /// What it said.
+        built: String,
+        /// What it shows.
+        shown: String,
+    },
+}
+
+/// What was said about a step that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOutput {
+    /// The daemon's words.
+    pub message: String,
+    /// The last lines of the step's program.
+    pub lines: Vec<String>,
+}
+
+impl std::error::Error for StepOutput {}
+
+impl fmt::Display for StepOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.lines.is_empty() {
+            f.write_str("; the last of its output:")?;
+        }
+        for line in &self.lines {
+            write!(f, "\n    | {line}")?;
+        }
+        Ok(())
+    }
+}
+
+fn during(step: Option<&Step>) -> String {
+    step.map_or_else(String::new, |step| {
+        let Step { number, count, .. } = step;
+        format!(" at step {number} of {count}")
+    })
+}
+
+impl Diagnose for BuildError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Context(error) => error.hint(),
+            Self::Docker(error) | Self::BrokenOff { source: error, .. } => error.hint(),
+            Self::Step {
+                step,
+                exit_code,
+                output,
+            } => Failure {
+                message: &output.message,
+                output: &output.lines,
+                exit_code: *exit_code,
+                image: step.base(),
+            }
+            .hint(),
+            Self::NoImage | Self::OtherImage { .. } => None,
+        }
+    }
+}
+
+impl Daemon {
+    /// Builds an image and says what the daemon knows of it. Dropping the future ends the build.
+    pub async fn build(
+        &self,
+        listing: Listing,
+        options: &BuildOptions,
+        progress: &dyn Progress,
+    ) -> Result<ImageInfo, BuildError> {
+        let task = progress.task("build context", Some(listing.bytes()));
+        let (body, outcome) = upload(listing, options.timestamp.unwrap_or_default(), task);
+        let context = bollard::body_try_stream(body);
+        let call = async |docker: Docker| {
+            let (options, credentials) = (options.for_bollard(), options.credentials());
+            let mut messages = docker.build_image(options, Some(credentials), Some(context));
+            messages.try_next().await
+        };
+        let mut steps = Steps::new(progress);
+        let built = match self.client.tap(WHAT, &options.rest(), call).await {
+            Ok(answer) => follow(Messages::new(WHAT, answer), &mut steps, progress).await,
+            Err(error) => Err(Stop::Failed(error)),
+        };
+        let id = match built {
+            Ok(id) => id.ok_or(BuildError::NoImage)?,
+            Err(stop) => {
+                // What the daemon makes of half a context is not the reason.
+                return Err(match outcome.take() {
+                    Some(error) => error.into(),
+                    None => stop.explain(steps),
+                });
+            }
+        };
+        steps.finish();
+        let image = self.image(&id).await?;
+        if image.id != id {
+            return Err(BuildError::OtherImage {
+                built: id,
+                shown: image.id,
+            });
+        }
+        Ok(image)
+    }
+}
+
+enum Stop {
+    /// The daemon says that a step failed.
+    Step(Complaint),
+    /// It says nothing more.
+    Failed(DockerError),
+}
+
+impl Stop {
+    fn explain(self, steps: Steps<'_>) -> BuildError {
+        let (step, lines) = steps.failed();
+        match (self, step) {
+            (Self::Failed(error @ DockerError::Broken { .. }), step) => BuildError::BrokenOff {
+                step,
+                source: error,
+            },
+            (Self::Failed(error), _) => error.into(),
+            (Self::Step(complaint), Some(step)) => {
+                let message = one_line(&complaint.message);
+                let told = complaint.exit_code.and_then(ExitCode::new);
+                BuildError::Step {
+                    step,
+                    exit_code: told.or_else(|| exit_code_in(&message)),
+                    output: StepOutput { message, lines },
+                }
+            }
+            (Self::Step(complaint), None) => BuildError::Docker(DockerError::Refused {
+                what: WHAT.to_owned(),
+                status: None,
+                message: one_line(&complaint.message),
+                image: None,
+            }),
+        }
+    }
+}
+
+/// Reads what the daemon says to its end, which is the image's id.
+async fn follow(
+    mut messages: Messages,
+    steps: &mut Steps<'_>,
+    progress: &dyn Progress,
+) -> Result<Option<String>, Stop> {
+    let mut layers = Layers::new(progress);
+    let mut id = None;
+    while let Some(message) = messages.next().await.map_err(Stop::Failed)? {
+        if let Some(complaint) = message.complaint {
+            return Err(Stop::Step(complaint));
+        }
+        if let Some(text) = &message.stream {
+            steps.read(text);
+        }
+        layers.show(&message);
+        id = message.built.or(id);
+    }
+    Ok(id)
+}
+
+impl BuildOptions {
+    fn for_bollard(&self) -> BuildImageOptions {
+        let table = |values: &BTreeMap<String, String>| {
+            (!values.is_empty()).then(|| values.clone().into_iter().collect())
+        };
+        BuildImageOptions {
+            dockerfile: self.dockerfile.as_deref().unwrap_or(DOCKERFILE).to_owned(),
+            target: self.target.clone().unwrap_or_default(),
+            // The containers of steps are of no use to anybody, not even those of failed ones.
+            rm: true,
+            forcerm: true,
+            pull: self.pull.then(|| "1".to_owned()),
+            nocache: self.no_cache,
+            buildargs: table(&self.arguments),
+            labels: table(&self.labels),
+            networkmode: self.network.clone(),
+            ..BuildImageOptions::default()
+        }
+    }
+
+    /// What bollard's options lack.
+    fn rest(&self) -> String {
+        let isolation = self
+            .isolation
+            .map(|mode| format!("isolation={}", mode.name()));
+        let memory = self.memory.map(|bytes| format!("memory={bytes}"));
+        let rest: Vec<_> = isolation.into_iter().chain(memory).collect();
+        rest.join("&")
+    }
+
+    fn credentials(&self) -> HashMap<String, DockerCredentials> {
+        let entries = self.credentials.iter();
+        entries
+            .map(|one| (one.server().to_owned(), credentials(one)))
+            .collect()
+    }
+}

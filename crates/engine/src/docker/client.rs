@@ -1,0 +1,280 @@
+//! bollard on this project's own transport.
+//!
+//! bollard 0.21 writes every request and reads the documents of the API. What it lacks is done
+//! around it. With a transport that is not its own it leaves the version out of the path; it
+//! encodes credentials in an alphabet of base64 of which the daemon drops a part; a build has no
+//! isolation and at most 2 GiB of memory. So each request is amended before it is sent.
+//!
+//! And it loses parts of some answers: a build's exit code, an `error` without `errorDetail`, the
+//! layer and the digest of a push, and all of `/info` where one word is unknown. [`Client::tap`]
+//! takes those answers past it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::auth::DockerCredentials;
+use bollard::errors::Error;
+use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
+use hyper::StatusCode;
+use hyper::header::{HOST, HeaderValue};
+use hyper::http::Error as HttpError;
+use tokio::sync::mpsc;
+use wincimg_oci::remote::DaemonCredential;
+
+use super::answer::one_line;
+use super::endpoint::Endpoint;
+use super::error::{ApiVersion, DockerError, EndpointError};
+use super::transport::{Answer, TooLong, Transport};
+
+/// How long the daemon may take for an answer that needs no work.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The headers with credentials.
+const CREDENTIALS: [&str; 2] = ["x-registry-auth", "x-registry-config"];
+
+/// The way to ask a daemon something.
+pub(super) struct Client {
+    pub(super) endpoint: Endpoint,
+    transport: Arc<Transport>,
+    /// The version of the API to speak.
+    pub(super) version: ApiVersion,
+}
+
+impl Client {
+    pub(super) fn new(endpoint: Endpoint, version: ApiVersion) -> Result<Self, EndpointError> {
+        Ok(Self {
+            transport: Arc::new(Transport::new(&endpoint)?),
+            endpoint,
+            version,
+        })
+    }
+
+    /// Makes a call whose answer bollard reads.
+    pub(super) async fn call<T>(
+        &self,
+        what: &str,
+        call: impl AsyncFnOnce(Docker) -> Result<T, Error>,
+    ) -> Result<T, DockerError> {
+        let work = async {
+            let called = call(self.docker("", None)?).await;
+            called.map_err(|error| self.explain(what, error))
+        };
+        within(what, work).await
+    }
+
+    /// Makes a call and takes the answer past bollard, which reads refusals only. `more` is added
+    /// to the query as it is.
+    pub(super) async fn tap<T>(
+        &self,
+        what: &str,
+        more: &str,
+        call: impl AsyncFnOnce(Docker) -> Result<T, Error>,
+    ) -> Result<Answer, DockerError> {
+        let (tap, mut tapped) = mpsc::unbounded_channel();
+        let called = call(self.docker(more, Some(tap))?).await;
+        match (tapped.try_recv(), called) {
+            (Ok(answer), _) => Ok(answer),
+            (Err(_), Err(error)) => Err(self.explain(what, error)),
+            (Err(_), Ok(_)) => Err(DockerError::Stopped {
+                what: what.to_owned(),
+            }),
+        }
+    }
+
+    fn docker(
+        &self,
+        more: &str,
+        tap: Option<mpsc::UnboundedSender<Answer>>,
+    ) -> Result<Docker, DockerError> {
+        let transport = Arc::clone(&self.transport);
+        let version = self.version;
+        let more = more.to_owned();
+        let headers = self.endpoint.settings.headers.clone();
+        let send = move |mut request: BollardRequest| {
+            let amended = amend(&mut request, version, &more);
+            for (name, value) in &headers {
+                let entry = request.headers_mut().entry(name);
+                entry.or_insert_with(|| value.clone());
+            }
+            let transport = Arc::clone(&transport);
+            let tap = tap.clone();
+            async move {
+                amended?;
+                // Not the query: build arguments may be secrets.
+                tracing::debug!("docker: {} {}", request.method(), request.uri().path());
+                let answer = transport.send(request).await?;
+                match tap {
+                    Some(tap) if answer.response.status().is_success() => {
+                        // Whoever stopped waiting wants no answer.
+                        drop(tap.send(answer.without_end()));
+                        Err(io::Error::other("the answer is read elsewhere").into())
+                    }
+                    _ => Ok(answer.into_response()),
+                }
+            }
+        };
+        // bollard's limit runs until the head of the answer, which a build sends after it got its
+        // whole context. So it has none.
+        let docker = Docker::connect_with_custom_transport(
+            send,
+            Some("http://docker"),
+            u64::MAX,
+            API_DEFAULT_VERSION,
+        );
+        docker.map_err(|error| self.explain("connect", error))
+    }
+
+    fn explain(&self, what: &str, error: Error) -> DockerError {
+        let what = what.to_owned();
+        match error {
+            Error::IOError { err: source } => DockerError::Unreachable {
+                daemon: self.endpoint.address.to_string(),
+                origin: self.endpoint.origin.to_string(),
+                source,
+            },
+            Error::HyperResponseError { err } if is_too_long(&err) => DockerError::Answer {
+                what,
+                problem: TooLong.to_string(),
+            },
+            Error::HyperResponseError { err: source } => DockerError::Broken { what, source },
+            Error::DockerResponseServerError {
+                status_code: status,
+                message,
+            } => DockerError::Refused {
+                what,
+                status: Some(status),
+                message: match StatusCode::from_u16(status) {
+                    Ok(status) if message.is_empty() => status.to_string(),
+                    _ => one_line(&message),
+                },
+                image: None,
+            },
+            other => DockerError::Answer {
+                what,
+                problem: other.to_string(),
+            },
+        }
+    }
+}
+
+/// Whether the transport ended an answer because there was no end to it.
+fn is_too_long(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    matches!(cause.and_then(io::Error::get_ref), Some(inner) if inner.is::<TooLong>())
+}
+
+/// A credential for a registry, as bollard takes it.
+pub(super) fn credentials(credential: &DaemonCredential) -> DockerCredentials {
+    let document = credential.reveal();
+    let field = |name: &str| document[name].as_str().map(str::to_owned);
+    DockerCredentials {
+        username: field("username"),
+        password: field("password"),
+        identitytoken: field("identitytoken"),
+        serveraddress: field("serveraddress"),
+        ..DockerCredentials::default()
+    }
+}
+
+/// Ends a wait for what should take no time.
+pub(super) async fn within<T>(
+    what: &str,
+    work: impl Future<Output = Result<T, DockerError>>,
+) -> Result<T, DockerError> {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(result) => result,
+        Err(_) => Err(DockerError::Slow {
+            what: what.to_owned(),
+            seconds: PATIENCE.as_secs(),
+        }),
+    }
+}
+
+/// Adds to a request of bollard's what it lacks.
+fn amend(request: &mut BollardRequest, version: ApiVersion, more: &str) -> Result<(), Error> {
+    let mut target = match request.uri().path() {
+        // It tells the version.
+        "/_ping" => "/_ping".to_owned(),
+        path => format!("/v{version}{path}"),
+    };
+    let queries = [request.uri().query().unwrap_or_default(), more];
+    let queries = queries.into_iter().filter(|query| !query.is_empty());
+    for (query, mark) in queries.zip(['?', '&']) {
+        target.push(mark);
+        target.push_str(query);
+    }
+    *request.uri_mut() = target.parse()?;
+    let headers = request.headers_mut();
+    headers.insert(HOST, HeaderValue::from_static("docker"));
+    for name in CREDENTIALS {
+        if let Some(value) = headers.get_mut(name) {
+            let url_safe = value.as_bytes().iter().map(|byte| match byte {
+                b'+' => b'-',
+                b'/' => b'_',
+                other => *other,
+            });
+            let url_safe = url_safe.collect::<Vec<_>>();
+            *value = HeaderValue::from_bytes(&url_safe).map_err(HttpError::from)?;
+            value.set_sensitive(true);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    use hyper::Request;
+
+    use super::*;
+
+    const VERSION: ApiVersion = ApiVersion {
+        major: 1,
+        minor: 41,
+    };
+
+    fn request(uri: &str) -> BollardRequest {
+        let body = bollard::body_full(bytes::Bytes::new());
+        Request::get(uri).body(body).unwrap()
+    }
+
+    #[test]
+    fn credentials_are_in_the_alphabet_that_the_daemon_reads_and_do_not_show_themselves() {
+        let secret = "{\"password\": \"??>>\u{fe}~~ÿÿ\"}";
+        let written = STANDARD.encode(secret);
+        assert!(written.contains('+') && written.contains('/'), "{written}");
+        for name in CREDENTIALS {
+            let mut request = request("http://docker/build");
+            let value = HeaderValue::from_str(&written).unwrap();
+            request.headers_mut().insert(name, value);
+            amend(&mut request, VERSION, "").unwrap();
+            let header = &request.headers()[name];
+            assert_eq!(URL_SAFE.decode(header).unwrap(), secret.as_bytes());
+            assert_eq!(format!("{header:?}"), "Sensitive");
+        }
+    }
+
+    #[test]
+    fn the_version_comes_before_the_path_and_what_is_missing_behind_the_query() {
+        for (uri, more, expected) in [
+            ("http://docker/_ping", "", "/_ping"),
+            ("http://docker/info", "", "/v1.41/info"),
+            ("http://docker/build?rm=true", "", "/v1.41/build?rm=true"),
+            ("http://docker/build", "memory=1", "/v1.41/build?memory=1"),
+            (
+                "http://docker/build?rm=true",
+                "isolation=hyperv&memory=1",
+                "/v1.41/build?rm=true&isolation=hyperv&memory=1",
+            ),
+        ] {
+            let mut request = request(uri);
+            amend(&mut request, VERSION, more).unwrap();
+            assert_eq!(request.uri().to_string(), expected);
+            assert_eq!(request.headers()[HOST], "docker");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Docker contexts: named daemons in the folder of Docker's command line.
+//!
+//! `contexts/meta/ID/meta.json` says where the daemon is, `contexts/tls/ID/docker/*.pem` how it is
+//! trusted; ID is the SHA-256 of the context's name.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use wincimg_common::diagnose::nearest;
+use wincimg_oci::document::sha256;
+
+use super::address::Address;
+use super::error::EndpointError;
+use super::settings::{ConfigFile, read_json};
+use super::tls::{TlsFiles, Trust};
+
+/// The context that stands for no context.
+pub(super) const DEFAULT: &str = "default";
+
+/// Other programs than Docker's write these files too, with `null` for what is empty.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Meta {
+    endpoints: Option<HashMap<String, Option<MetaEndpoint>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct MetaEndpoint {
+    host: Option<String>,
+    #[serde(rename = "SkipTLSVerify")]
+    skip_tls_verify: Option<bool>,
+}
+
+/// The context that `docker context use` chose, if there is one.
+pub(super) fn current(folder: &Path) -> Result<Option<String>, EndpointError> {
+    let chosen = ConfigFile::read(folder)?.current_context;
+    Ok(chosen.filter(|name| !name.is_empty()))
+}
+
+/// The daemon that a context names, and what protects the connection there.
+pub(super) fn read(
+    folder: &Path,
+    name: &str,
+) -> Result<(Address, Option<TlsFiles>), EndpointError> {
+    let contexts = folder.join("contexts");
+    let digest = sha256(name.as_bytes());
+    let id = digest.digest();
+    let file = contexts.join("meta").join(id).join("meta.json");
+    let meta: Meta = read_json(&file)?.ok_or_else(|| EndpointError::NoContext {
+        name: name.to_owned(),
+        folder: contexts.clone(),
+        nearest: nearest_name(&contexts, name),
+    })?;
+    let mut endpoints = meta.endpoints.unwrap_or_default();
+    let endpoint = endpoints
+        .remove("docker")
+        .flatten()
+        .ok_or_else(|| EndpointError::File {
+            path: file,
+            problem: "it names no endpoint \"docker\"".to_owned(),
+        })?;
+    let Some(host) = endpoint.host.filter(|host| !host.is_empty()) else {
+        return Ok((Address::of_platform(), None));
+    };
+    let tls = tls_files(
+        &contexts.join("tls").join(id).join("docker"),
+        endpoint.skip_tls_verify.unwrap_or_default(),
+    );
+    Address::read(&host, tls)
+}
+
+/// The context that was probably meant.
+fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Named {
+        name: Option<String>,
+    }
+    let folders = std::fs::read_dir(contexts.join("meta")).ok()?;
+    let names: Vec<String> = folders
+        .filter_map(|folder| {
+            let file = folder.ok()?.path().join("meta.json");
+            let named: Option<Named> = read_json(&file).ok()?;
+            named?.name
+        })
+        .collect();
+    nearest(typed, names.iter().map(String::as_str))
+}
+
+/// A context without certificates of its own is not protected, unless it says that it need not be
+/// verified.
+fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
+    let present = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+    let authority = present("ca.pem");
+    let identity = present("cert.pem").zip(present("key.pem"));
+    let trust = match (&authority, skip_verify) {
+        (_, true) => Trust::Anyone,
+        (Some(_), false) => Trust::Authority,
+        (None, false) if identity.is_some() => Trust::System,
+        (None, false) => return None,
+    };
+    Some(TlsFiles {
+        authority: authority.unwrap_or_else(|| folder.join("ca.pem")),
+        identity,
+        trust,
+    })
+}

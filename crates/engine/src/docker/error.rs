@@ -1,0 +1,283 @@
+//! What can go wrong between this program and a Docker daemon.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+
+use super::failures::Failure;
+
+/// Why it is not known which daemon is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// An address of a kind that is not known.
+    #[error("invalid Docker address {text:?}: {problem}")]
+    Address {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A context that is not there.
+    #[error("no Docker context {name:?} in {}", folder.display())]
+    NoContext {
+        /// Its name.
+        name: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+        /// The one that was probably meant.
+        nearest: Option<String>,
+    },
+    /// A file of Docker's that could not be used.
+    #[error("cannot use {}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The context of Docker Desktop for its daemon on Windows, behind a named pipe.
+const DESKTOP_WINDOWS: &str = "desktop-windows";
+
+/// How a daemon on Windows answers to more than its named pipe; on its own machine alone, because
+/// whoever reaches the port is master there.
+const LISTEN: &str = concat!(
+    r#"make C:\ProgramData\docker\config\daemon.json read "#,
+    r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (beside whatever else is in it) and run "#,
+    "`Restart-Service docker`"
+);
+
+/// What to do about the pipe of a daemon on Windows, on another system.
+fn from_elsewhere() -> String {
+    format!(
+        "run wincimg.exe on Windows; or there {LISTEN}, and from here {}",
+        tunnel("ssh://HOST")
+    )
+}
+
+/// The way through SSH to a machine that `ssh://bob@build01:22` names.
+fn tunnel(address: &str) -> String {
+    let host = address.trim_start_matches("ssh://");
+    let host = host.split('/').next().filter(|host| !host.is_empty());
+    let host = host.unwrap_or("HOST");
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (host, format!("-p {port} "))
+        }
+        _ => (host, String::new()),
+    };
+    format!(
+        "run `ssh {port}-NL 2375:127.0.0.1:2375 {host}` and give --docker-host tcp://127.0.0.1:2375"
+    )
+}
+
+impl Diagnose for EndpointError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Address { text, .. } if text.starts_with("ssh://") => {
+                Some(format!("on that machine {LISTEN}; then {}", tunnel(text)))
+            }
+            Self::Address { text, .. } if text.contains('@') => Some(
+                "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
+                 DOCKER_TLS_VERIFY=1 and the folder of yours in DOCKER_CERT_PATH"
+                    .to_owned(),
+            ),
+            Self::Address { .. } => Some(
+                "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or \
+                 tcp://HOST:PORT"
+                    .to_owned(),
+            ),
+            Self::NoContext { name, .. } if name == DESKTOP_WINDOWS && !cfg!(windows) => {
+                Some(from_elsewhere())
+            }
+            Self::NoContext {
+                nearest: Some(near),
+                ..
+            } => Some(format!(
+                "did you mean {near:?}? `docker context ls` lists them"
+            )),
+            Self::NoContext { .. } => Some("`docker context ls` lists them".to_owned()),
+            Self::File { .. } => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address { .. } | Self::NoContext { .. } => Blame::Request,
+            Self::File { .. } => Blame::Circumstances,
+        }
+    }
+}
+
+/// Why a daemon did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DockerError {
+    /// It is not known which daemon is meant.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// Nobody answers.
+    #[error("no Docker daemon answers at {daemon} ({origin})")]
+    Unreachable {
+        /// Where it should be.
+        daemon: String,
+        /// Who named it.
+        origin: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The connection ended too early.
+    #[error("cannot {what}: lost connection to the Docker daemon")]
+    Broken {
+        /// What was asked.
+        what: String,
+        /// How it broke.
+        source: hyper::Error,
+    },
+    /// The daemon ended its answer too early.
+    #[error("cannot {what}: the Docker daemon's answer ends too early")]
+    Stopped {
+        /// What was asked.
+        what: String,
+    },
+    /// The daemon took its time.
+    #[error("cannot {what}: no answer from the Docker daemon within {seconds} seconds")]
+    Slow {
+        /// What was asked.
+        what: String,
+        /// How long it had.
+        seconds: u64,
+    },
+    /// The daemon says no.
+    #[error("the Docker daemon did not {what}: {message}")]
+    Refused {
+        /// What was asked.
+        what: String,
+        /// The answer's status, where the refusal was the answer.
+        status: Option<u16>,
+        /// Its words.
+        message: String,
+        /// The image that it is about, where it is one with a name.
+        image: Option<String>,
+    },
+    /// The answer is not one of Docker's.
+    #[error("cannot {what}: unexpected answer from the Docker daemon: {problem}")]
+    Answer {
+        /// What was asked.
+        what: String,
+        /// What is wrong with the answer.
+        problem: String,
+    },
+    /// The daemon's API is older than what is used.
+    #[error("the Docker daemon speaks version {found} of the API: expected {oldest} or newer")]
+    TooOld {
+        /// What it speaks.
+        found: String,
+        /// The oldest version that will do.
+        oldest: ApiVersion,
+    },
+}
+
+impl DockerError {
+    /// The same, of an image.
+    pub(super) fn about(self, name: &str) -> Self {
+        match self {
+            Self::Refused {
+                what,
+                status,
+                message,
+                image: None,
+            } => Self::Refused {
+                what,
+                status,
+                message,
+                image: Some(name.to_owned()),
+            },
+            other => other,
+        }
+    }
+
+    /// Whether what was asked about is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: Some(404),
+                ..
+            }
+        )
+    }
+}
+
+impl Diagnose for DockerError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Endpoint(error) => return error.hint(),
+            Self::Unreachable { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                if cfg!(windows) {
+                    "add yourself to the group docker-users with `net localgroup docker-users \
+                     %USERNAME% /add`, or run as an administrator"
+                } else {
+                    "add yourself to the group docker with `sudo usermod -aG docker $USER`, and \
+                     log in again"
+                }
+            }
+            Self::Unreachable { source, .. }
+                if source.kind() == io::ErrorKind::Unsupported && !cfg!(windows) =>
+            {
+                return Some(from_elsewhere());
+            }
+            Self::Unreachable { .. } => {
+                "start the daemon, or name another one with --docker-host; --engine direct needs \
+                 none unless the recipe has commands"
+            }
+            Self::TooOld { .. } => "install a newer Docker on that machine",
+            Self::Refused { message, image, .. } => {
+                let failure = Failure {
+                    message,
+                    image: image.as_deref(),
+                    ..Failure::default()
+                };
+                return failure.hint();
+            }
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Endpoint(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// A version of Docker's API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ApiVersion {
+    /// The first number, which was never another than 1.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+impl ApiVersion {
+    /// Reads `1.41`.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once('.')?;
+        Some(Self {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for ApiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}

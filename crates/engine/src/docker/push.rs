@@ -1,0 +1,75 @@
+//! A push by the daemon.
+
+use bollard::Docker;
+use bollard::query_parameters::PushImageOptions;
+use futures_util::TryStreamExt;
+use wincimg_common::progress::Progress;
+use wincimg_oci::remote::DaemonCredential;
+
+use super::answer::{Messages, one_line};
+use super::client::credentials;
+use super::daemon::Daemon;
+use super::error::DockerError;
+use super::layers::Layers;
+
+impl Daemon {
+    /// Pushes the image of that name and tag, and returns the digest of its manifest. Dropping the
+    /// future ends the push.
+    pub async fn push(
+        &self,
+        name: &str,
+        tag: &str,
+        credential: Option<&DaemonCredential>,
+        progress: &dyn Progress,
+    ) -> Result<String, DockerError> {
+        let what = format!("push {name}:{tag}");
+        let options = PushImageOptions {
+            tag: Some(tag.to_owned()),
+            platform: None,
+        };
+        let credential = credential.map(credentials);
+        let call = async |docker: Docker| {
+            let mut messages = docker.push_image(name, Some(options), credential);
+            messages.try_next().await
+        };
+        let about = |error: DockerError| error.about(&format!("{name}:{tag}"));
+        let answer = self.client.tap(&what, "", call).await.map_err(about)?;
+        let mut messages = Messages::new(&what, answer);
+        let mut layers = Layers::new(progress);
+        let mut digest = None;
+        while let Some(message) = messages.next().await? {
+            if let Some(complaint) = &message.complaint {
+                return Err(about(DockerError::Refused {
+                    what,
+                    status: None,
+                    message: one_line(&complaint.message),
+                    image: None,
+                }));
+            }
+            layers.show(&message);
+            let told = message.pushed;
+            let shown = || digest_in(message.status.as_deref()?, tag);
+            digest = told.or_else(shown).or(digest);
+        }
+        digest.ok_or(DockerError::Stopped { what })
+    }
+}
+
+/// The digest in `1.4: digest: sha256:… size: 1234`, which is all that old daemons say.
+fn digest_in(status: &str, tag: &str) -> Option<String> {
+    let rest = status.strip_prefix(tag)?.strip_prefix(": digest: ")?;
+    Some(rest.split(' ').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_found_in_the_words_for_people() {
+        let digest = digest_in("1.4: digest: sha256:abc size: 528", "1.4");
+        assert_eq!(digest.as_deref(), Some("sha256:abc"));
+        assert_eq!(digest_in("1.4: digest: sha256:abc size: 528", "1"), None);
+        assert_eq!(digest_in("Pushed", "1.4"), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! The text that the classic builder writes: which step it is at, and what the step's program said.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use wincimg_common::progress::{Progress, Task};
+
+use super::answer::one_line;
+
+/// How many of a step's last lines are kept for its failure.
+const LINES: usize = 20;
+/// How much of one line.
+const LINE: usize = 1000;
+
+/// A step of a Dockerfile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Counted from 1.
+    pub number: usize,
+    /// How many there are.
+    pub count: usize,
+    /// The instruction, as the daemon shows it.
+    pub instruction: String,
+}
+
+pub(super) struct Steps<'a> {
+    progress: &'a dyn Progress,
+    current: Option<(Step, Arc<dyn Task>)>,
+    output: VecDeque<String>,
+    line: String,
+    /// Whether the cursor went back to the line's beginning.
+    returned: bool,
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(progress: &'a dyn Progress) -> Self {
+        Self {
+            progress,
+            current: None,
+            output: VecDeque::new(),
+            line: String::new(),
+            returned: false,
+        }
+    }
+
+    /// Takes the next piece of text.
+    pub(super) fn read(&mut self, text: &str) {
+        // A program may print what looks like a step, but each of the daemon's is one message.
+        if let Some(step) = Step::read(text).filter(|step| self.follows(step)) {
+            self.begin(step);
+            return;
+        }
+        for character in text.chars() {
+            match character {
+                '\n' => self.end_line(),
+                '\r' => self.returned = true,
+                // A terminal is the user's, and no program of an image gets to paint on it.
+                _ if character.is_control() && character != '\t' => {}
+                _ => self.push(character),
+            }
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        // What is written over an old line, as progress is, takes its place.
+        if std::mem::take(&mut self.returned) {
+            self.line.clear();
+        }
+        if self.line.len() < LINE {
+            self.line.push(character);
+        }
+    }
+
+    fn follows(&self, step: &Step) -> bool {
+        match &self.current {
+            None => step.number == 1,
+            Some((current, _)) => step.number == current.number + 1 && step.count == current.count,
+        }
+    }
+
+    fn begin(&mut self, step: Step) {
+        self.finish();
+        let Step {
+            number,
+            count,
+            instruction,
+        } = &step;
+        tracing::debug!("step {number}/{count}: {instruction}");
+        let label = format!("step {number}/{count} {instruction}");
+        let task = self.progress.task(&label, None);
+        self.current = Some((step, task));
+    }
+
+    /// Ends the line of the step that is done.
+    pub(super) fn finish(&mut self) {
+        self.end_line();
+        self.output.clear();
+        if let Some((_, task)) = self.current.take() {
+            task.done("done");
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.returned = false;
+        let line = line.trim_end();
+        // The daemon's own lines, about containers and images in between, begin with an arrow.
+        let is_own = line.starts_with(" --->") || line.starts_with("Removing intermediate");
+        if line.trim().is_empty() || is_own {
+            return;
+        }
+        tracing::debug!("  {line}");
+        if self.output.len() == LINES {
+            self.output.pop_front();
+        }
+        self.output.push_back(line.to_owned());
+    }
+
+    /// The step that was under way, and its last lines.
+    pub(super) fn failed(mut self) -> (Option<Step>, Vec<String>) {
+        self.end_line();
+        let step = self.current.map(|(step, _)| step);
+        (step, self.output.into())
+    }
+}
+
+impl Step {
+    /// The image that it begins with, where it is a `FROM`.
+    pub(super) fn base(&self) -> Option<&str> {
+        let mut words = self.instruction.split(' ');
+        words
+            .next()
+            .filter(|keyword| keyword.eq_ignore_ascii_case("from"))?;
+        words.find(|word| !word.starts_with("--"))
+    }
+
+    /// Reads `Step 2/5 : RUN build.cmd`.
+    fn read(text: &str) -> Option<Self> {
+        let (position, instruction) = text.strip_prefix("Step ")?.split_once(" : ")?;
+        let (number, count) = position.split_once('/')?;
+        Some(Self {
+            number: number.parse().ok()?,
+            count: count.parse().ok()?,
+            instruction: one_line(instruction),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use wincimg_common::progress::Silent;
+
+    use super::*;
+
+    fn read(texts: &[&str]) -> (Option<Step>, Vec<String>) {
+        let mut steps = Steps::new(&Silent);
+        for text in texts {
+            steps.read(text);
+        }
+        steps.failed()
+    }
+
+    #[test]
+    fn the_step_under_way_and_its_lines_are_known() {
+        let (step, output) = read(&[
+            "Step 1/2 : FROM base",
+            "\n",
+            " ---> 1234\n",
+            "Step 2/2 : RUN a \\\n  b",
+            "\n",
+            " ---> Running in 5678\n",
+            "fir",
+            "st\r\nsecond\n\nlast",
+        ]);
+        let step = step.unwrap();
+        assert_eq!((step.number, step.count), (2, 2));
+        assert_eq!(step.instruction, "RUN a \\ b");
+        assert_eq!(output, ["first", "second", "last"]);
+    }
+
+    #[test]
+    fn a_program_that_prints_a_step_is_not_one() {
+        let (step, output) = read(&["Step 1/2 : FROM x", "Step 9/9 : FAKE", "\n"]);
+        assert_eq!(step.unwrap().number, 1);
+        assert_eq!(output, ["Step 9/9 : FAKE"]);
+    }
+
+    #[test]
+    fn a_line_that_is_written_over_counts_as_it_ends_and_colours_are_dropped() {
+        let (_, output) = read(&[
+            "Step 1/1 : RUN x",
+            "\n",
+            "10%\r55%",
+            "\r100%\r\n",
+            "\u{1b}[31mred\u{7}\ttab\r\n",
+        ]);
+        assert_eq!(output, ["100%", "[31mred\ttab"]);
+    }
+
+    #[test]
+    fn of_much_output_the_end_is_kept_and_of_long_lines_the_beginning() {
+        let many: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+        let many = many.join("\n") + "\n";
+        let (_, output) = read(&["Step 1/1 : RUN x", &many, &"x".repeat(5000)]);
+        assert_eq!(output.len(), LINES);
+        assert_eq!(output[LINES - 2], "999");
+        assert_eq!(output[LINES - 1].len(), LINE);
+    }
+}

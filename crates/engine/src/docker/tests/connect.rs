@@ -1,0 +1,289 @@
+//! The way to a daemon as Docker's own command line goes it: contexts that `docker context` wrote,
+//! and a real daemon behind TLS that wants a certificate of whoever asks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use wincimg_common::progress::Silent;
+use wincimg_oci::remote::Registry;
+use wincimg_testkit::chain;
+use wincimg_testkit::docker_registry::free_port;
+use wincimg_testkit::dockerd::{Dockerd, Setup};
+use wincimg_testkit::scripted::{answer, scripted};
+
+use crate::docker::daemon::Daemon;
+use crate::docker::endpoint::{Endpoint, Environment};
+use crate::docker::error::DockerError;
+use crate::docker::tls::Trust;
+
+/// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the
+/// CA of somebody else.
+struct Certificates(tempfile::TempDir);
+
+impl Certificates {
+    fn new() -> Option<Self> {
+        let openssl = wincimg_testkit::component("openssl")?;
+        let folder = tempfile::tempdir().unwrap();
+        let names = "subjectAltName=IP:127.0.0.1,DNS:localhost\nbasicConstraints=CA:FALSE\n";
+        fs::write(folder.path().join("names.cnf"), names).unwrap();
+        let run = |arguments: &str| {
+            let mut command = Command::new(&openssl);
+            command.current_dir(folder.path());
+            let output = command.args(arguments.split(' ')).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "openssl {arguments}: {said}");
+        };
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+        for (authority, subject) in [("ca", "throwaway"), ("other", "somebody")] {
+            let out = format!("-keyout {authority}.key -out {authority}.pem");
+            run(&format!(
+                "req -x509 {key} {out} -days 2 -subj /CN={subject}"
+            ));
+        }
+        for (name, file) in [("server", "server"), ("client", "cert")] {
+            run(&format!(
+                "req {key} -keyout {file}.key -out {file}.csr -subj /CN={name}"
+            ));
+            run(&format!(
+                "x509 -req -in {file}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+                 -extfile names.cnf -out {file}.pem"
+            ));
+        }
+        fs::rename(
+            folder.path().join("cert.key"),
+            folder.path().join("key.pem"),
+        )
+        .unwrap();
+        Some(Self(folder))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A folder like `~/.docker` with some of the files, by the names that they get there.
+    fn folder(&self, files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (from, to) in files {
+            fs::copy(self.file(from), folder.path().join(to)).unwrap();
+        }
+        folder
+    }
+}
+
+/// A daemon on a port of loopback that takes nobody without a certificate of the CA.
+fn start(certificates: &Certificates) -> Option<(Dockerd, String)> {
+    let address = format!("tcp://127.0.0.1:{}", free_port());
+    let file = |name| certificates.file(name).display().to_string();
+    let daemon = Dockerd::start_with(&Setup {
+        arguments: vec![
+            "--host".to_owned(),
+            address.clone(),
+            "--tlsverify".to_owned(),
+            "--tlscacert".to_owned(),
+            file("ca.pem"),
+            "--tlscert".to_owned(),
+            file("server.pem"),
+            "--tlskey".to_owned(),
+            file("server.key"),
+        ],
+        ..Setup::default()
+    })?;
+    Some((daemon, address))
+}
+
+async fn connect(host: &str, environment: &Environment) -> Result<Daemon, DockerError> {
+    let flag = (!host.is_empty()).then_some(host);
+    Daemon::connect(Endpoint::find(flag, environment)?).await
+}
+
+fn verified(folder: &Path) -> Environment {
+    Environment {
+        certificates: Some(folder.to_owned()),
+        tls_verify: true,
+        ..Environment::default()
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
+    let Some(certificates) = Certificates::new() else {
+        return;
+    };
+    let Some((_dockerd, address)) = start(&certificates) else {
+        return;
+    };
+    let identity = [("cert.pem", "cert.pem"), ("key.pem", "key.pem")];
+    let with_authority = |authority| {
+        let files = [&identity[..], &[(authority, "ca.pem")]].concat();
+        certificates.folder(&files)
+    };
+    let right = with_authority("ca.pem");
+    let daemon = connect(&address, &verified(right.path())).await.unwrap();
+    assert_eq!(daemon.info().await.unwrap().os_type, "linux");
+
+    let other = with_authority("other.pem");
+    let error = connect(&address, &verified(other.path()))
+        .await
+        .unwrap_err();
+    assert!(chain(&error).contains("certificate"), "{}", chain(&error));
+
+    // Unverified is as good as verified to the daemon, which sees the client's certificate.
+    let unverified = Environment {
+        tls_verify: false,
+        tls: true,
+        ..verified(other.path())
+    };
+    let daemon = connect(&address, &unverified).await.unwrap();
+    assert_eq!(daemon.endpoint().tls.as_ref().unwrap().trust, Trust::Anyone);
+
+    let anonymous = certificates.folder(&[("ca.pem", "ca.pem")]);
+    let error = connect(&address, &verified(anonymous.path()))
+        .await
+        .unwrap_err();
+    assert!(chain(&error).contains("ertificate"), "{}", chain(&error));
+
+    let error = connect(&address, &Environment::default())
+        .await
+        .unwrap_err();
+    assert!(chain(&error).contains("HTTPS"), "{}", chain(&error));
+}
+
+#[tokio::test]
+async fn files_that_are_no_certificates_are_named() {
+    let Some(certificates) = Certificates::new() else {
+        return;
+    };
+    for (files, expected) in [
+        (&[][..], "ca.pem"),
+        (
+            &[("names.cnf", "ca.pem")][..],
+            "ca.pem: it has no certificate",
+        ),
+        (
+            &[
+                ("ca.pem", "ca.pem"),
+                ("cert.pem", "cert.pem"),
+                ("names.cnf", "key.pem"),
+            ][..],
+            "key.pem",
+        ),
+        (
+            &[
+                ("ca.pem", "ca.pem"),
+                ("names.cnf", "cert.pem"),
+                ("key.pem", "key.pem"),
+            ][..],
+            "cert.pem",
+        ),
+        (
+            &[
+                ("ca.pem", "ca.pem"),
+                ("cert.pem", "cert.pem"),
+                ("server.key", "key.pem"),
+            ][..],
+            "cert.pem",
+        ),
+    ] {
+        let folder = certificates.folder(files);
+        let environment = verified(folder.path());
+        let error = connect("tcp://127.0.0.1:1", &environment)
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_context_that_docker_made_leads_to_its_daemon() {
+    let (Some(certificates), Some(docker)) =
+        (Certificates::new(), wincimg_testkit::component("docker"))
+    else {
+        return;
+    };
+    let Some((dockerd, address)) = start(&certificates) else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&docker);
+        command
+            .env("DOCKER_CONFIG", home.path())
+            .env("HOME", home.path());
+        let output = command.args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "docker {arguments:?}: {said}");
+    };
+    let file = |name| certificates.file(name).display().to_string();
+    let secured = format!(
+        "host={address},ca={},cert={},key={}",
+        file("ca.pem"),
+        file("cert.pem"),
+        file("key.pem")
+    );
+    run(&["context", "create", "secured", "--docker", &secured]);
+    let local = format!("host={}", dockerd.host());
+    run(&["context", "create", "local", "--docker", &local]);
+    run(&["context", "use", "secured"]);
+
+    let environment = Environment {
+        config: Some(home.path().to_owned()),
+        ..Environment::default()
+    };
+    let daemon = connect("", &environment).await.unwrap();
+    assert_eq!(daemon.endpoint().address.to_string(), address);
+    assert_eq!(
+        daemon.endpoint().tls.as_ref().unwrap().trust,
+        Trust::Authority
+    );
+
+    let environment = Environment {
+        context: Some("local".to_owned()),
+        ..environment
+    };
+    let daemon = connect("", &environment).await.unwrap();
+    assert_eq!(daemon.endpoint().address.to_string(), dockerd.host());
+}
+
+/// A daemon is told the registry's password in a header. It has no reason to send us elsewhere, and
+/// nobody hears anything there.
+#[tokio::test]
+async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
+    for status in [301, 302, 303, 307, 308] {
+        let (heard, other) = scripted(|_| answer(200, &[], "{}"));
+        let target = other.url("taken");
+        let (asked, own) = scripted(move |asked| match asked.path.as_str() {
+            "/_ping" => answer(200, &[("api-version", "1.41")], "OK"),
+            "/v2/" if asked.header("authorization").is_some() => answer(200, &[], "{}"),
+            "/v2/" => answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], ""),
+            _ => answer(status, &[("Location", &target)], ""),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let entry = serde_json::json!({ "username": "bob", "password": "sesame" });
+        let config = serde_json::json!({ "auths": { own.host(): entry } });
+        let options = wincimg_testkit::loopback_options(Some(wincimg_testkit::docker_config(
+            folder.path(),
+            &config,
+        )));
+        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+        let ping = registry.ping(&own.host()).await.unwrap();
+        let credential = registry.daemon_credential(&ping, false).await.unwrap();
+        let address = format!("tcp://{}", own.host());
+        let endpoint = Endpoint::find(Some(&address), &Environment::default()).unwrap();
+        let daemon = Daemon::connect(endpoint).await.unwrap();
+        let pushed = daemon
+            .push("repo.lan/app", "1", credential.as_ref(), &Silent)
+            .await;
+        assert!(pushed.is_err(), "{status}");
+        assert!(daemon.info().await.is_err(), "{status}");
+        let told = asked.all();
+        assert!(
+            told.iter()
+                .any(|one| one.header("x-registry-auth").is_some()),
+            "{told:?}"
+        );
+        assert_eq!(heard.lines(), [""; 0], "{status}");
+    }
+}

@@ -1,0 +1,314 @@
+//! Which daemon is meant: by flags, variables, and contexts as Docker's command line keeps them.
+
+use std::error::Error;
+use std::fs;
+
+use serde_json::json;
+use wincimg_common::diagnose::Diagnose;
+use wincimg_oci::document::sha256;
+
+use crate::docker::address::Address;
+use crate::docker::daemon::Daemon;
+use crate::docker::endpoint::{Endpoint, Environment, Origin};
+use crate::docker::error::EndpointError;
+use crate::docker::tls::Trust;
+
+fn find(flag: Option<&str>, environment: &Environment) -> Endpoint {
+    Endpoint::find(flag, environment).unwrap()
+}
+
+fn refusal(text: &str) -> EndpointError {
+    Endpoint::find(Some(text), &Environment::default()).unwrap_err()
+}
+
+/// A folder like `~/.docker`, with a context that is current and its files.
+struct Config(tempfile::TempDir);
+
+impl Config {
+    fn new(current: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = json!({ "auths": {}, "currentContext": current });
+        fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+        Self(folder)
+    }
+
+    fn context(&self, name: &str, host: &str, skip: bool, files: &[&str]) {
+        let digest = sha256(name.as_bytes());
+        let contexts = self.0.path().join("contexts");
+        let meta = contexts.join("meta").join(digest.digest());
+        fs::create_dir_all(&meta).unwrap();
+        let text = json!({
+            "Name": name,
+            "Metadata": {},
+            "Endpoints": { "docker": { "Host": host, "SkipTLSVerify": skip } },
+        });
+        fs::write(meta.join("meta.json"), text.to_string()).unwrap();
+        let tls = contexts.join("tls").join(digest.digest()).join("docker");
+        fs::create_dir_all(&tls).unwrap();
+        for file in files {
+            fs::write(tls.join(file), "").unwrap();
+        }
+    }
+
+    fn environment(&self) -> Environment {
+        Environment {
+            config: Some(self.0.path().to_owned()),
+            ..Environment::default()
+        }
+    }
+}
+
+#[test]
+fn addresses_are_read_as_docker_writes_them() {
+    for (text, expected) in [
+        ("unix:///run/docker.sock", "unix:///run/docker.sock"),
+        (
+            "npipe:////./pipe/docker_engine",
+            "npipe:////./pipe/docker_engine",
+        ),
+        ("npipe://", "npipe:////./pipe/docker_engine"),
+        ("tcp://build.lan:2375", "tcp://build.lan:2375"),
+        ("tcp://build.lan", "tcp://build.lan:2375"),
+        ("tcp://build.lan/", "tcp://build.lan:2375"),
+        ("10.0.0.5:2376", "tcp://10.0.0.5:2376"),
+        ("tcp://[fd00::1]:2375", "tcp://[fd00::1]:2375"),
+        ("http://build.lan", "tcp://build.lan:2375"),
+    ] {
+        let endpoint = find(Some(text), &Environment::default());
+        assert_eq!(endpoint.address.to_string(), expected, "{text}");
+        assert_eq!(endpoint.tls, None);
+    }
+    let pipe = find(Some("npipe:////./pipe/x"), &Environment::default());
+    assert_eq!(pipe.address, Address::Pipe(r"\\.\pipe\x".to_owned()));
+}
+
+#[test]
+fn what_is_no_address_is_refused_with_a_way_out() {
+    for text in [
+        "",
+        "unix://",
+        "tcp://",
+        "tcp://host:port",
+        "tcp://user@host:1",
+        "tcp://host:1/path",
+        "fd://3",
+        "https://build.lan",
+    ] {
+        let error = refusal(text);
+        assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+        assert!(error.hint().is_some(), "{text}");
+    }
+    for (text, problem, hint) in [
+        (
+            "ssh://me@build.lan",
+            "SSH is not supported",
+            "`ssh -NL 2375:127.0.0.1:2375 me@build.lan`",
+        ),
+        (
+            "ssh://build.lan:2222/x",
+            "SSH is not supported",
+            r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]}"#,
+        ),
+        (
+            "ssh://build.lan:2222",
+            "SSH is not supported",
+            "`ssh -p 2222 -NL 2375:127.0.0.1:2375 build.lan`",
+        ),
+        (
+            "tcp://build.lan:1/prefix",
+            "a path behind the port is not supported",
+            "tcp://HOST:PORT",
+        ),
+        (
+            "tcp://user:SECRET@build.lan",
+            "a daemon's address cannot have a user and a password",
+            "DOCKER_CERT_PATH",
+        ),
+        ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),
+    ] {
+        let error = refusal(text);
+        let said = format!("{error} {}", error.hint().unwrap());
+        assert!(said.contains(problem) && said.contains(hint), "{said}");
+        assert!(!said.contains("SECRET"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_of_windows_is_told_elsewhere_what_to_do_there() {
+    let config = Config::new("desktop-windows");
+    let missing = Endpoint::find(None, &config.environment()).unwrap_err();
+    let pipe = "npipe:////./pipe/dockerDesktopWindowsEngine";
+    config.context("desktop-windows", pipe, false, &[]);
+    let endpoint = find(None, &config.environment());
+    assert_eq!(endpoint.address.to_string(), pipe);
+    let unreached = Daemon::connect(endpoint).await.unwrap_err();
+    let said = format!("{}: {}", unreached, unreached.source().unwrap());
+    assert!(said.contains("only Windows has named pipes"), "{said}");
+    for hint in [missing.hint().unwrap(), unreached.hint().unwrap()] {
+        for words in [
+            "wincimg.exe",
+            "\"npipe://\", \"tcp://127.0.0.1:2375\"",
+            "ssh -NL",
+        ] {
+            assert!(hint.contains(words), "{hint}");
+        }
+    }
+}
+
+#[test]
+fn a_context_with_null_for_what_is_empty_is_read() {
+    let config = Config::new("odd");
+    config.context("odd", "tcp://a:1", false, &[]);
+    let digest = sha256(b"odd");
+    let meta = config.0.path().join("contexts/meta").join(digest.digest());
+    let write = |text: &str| fs::write(meta.join("meta.json"), text).unwrap();
+    write(
+        r#"{"Name":"odd","Metadata":null,"Endpoints":{"kubernetes":null,"docker":{"Host":"tcp://a:1","SkipTLSVerify":null,"More":[1]}}}"#,
+    );
+    assert_eq!(
+        find(None, &config.environment()).address.to_string(),
+        "tcp://a:1"
+    );
+    write(r#"{"Endpoints":{"docker":{"Host":null}}}"#);
+    assert!(find(None, &config.environment()).is_local());
+    for text in [
+        r#"{"Endpoints":null}"#,
+        r#"{"Endpoints":{"docker":null}}"#,
+        "{}",
+    ] {
+        write(text);
+        let error = Endpoint::find(None, &config.environment()).unwrap_err();
+        assert!(
+            error.to_string().contains("no endpoint \"docker\""),
+            "{text}: {error}"
+        );
+    }
+    for text in ["null", r#"{"currentContext":null}"#] {
+        fs::write(config.0.path().join("config.json"), text).unwrap();
+        assert!(!find(None, &config.environment()).is_chosen(), "{text}");
+    }
+}
+
+#[test]
+fn a_flag_comes_before_the_variables_and_these_before_the_chosen_context() {
+    let config = Config::new("chosen");
+    config.context("chosen", "tcp://chosen:1", false, &[]);
+    config.context("named", "tcp://named:2", false, &[]);
+    let mut environment = config.environment();
+    let endpoint = find(None, &environment);
+    assert_eq!(endpoint.address.to_string(), "tcp://chosen:1");
+    assert_eq!(endpoint.origin.to_string(), "the Docker context \"chosen\"");
+
+    environment.context = Some("named".to_owned());
+    assert_eq!(
+        find(None, &environment).address.to_string(),
+        "tcp://named:2"
+    );
+
+    environment.host = Some("tcp://variable:3".to_owned());
+    let endpoint = find(None, &environment);
+    assert_eq!(endpoint.address.to_string(), "tcp://variable:3");
+    assert_eq!(endpoint.origin, Origin::Variable);
+
+    let endpoint = find(Some("tcp://flag:4"), &environment);
+    assert_eq!(endpoint.address.to_string(), "tcp://flag:4");
+    assert_eq!(endpoint.origin, Origin::Flag);
+}
+
+#[test]
+fn nothing_chosen_means_the_platforms_own_daemon() {
+    for environment in [
+        Environment::default(),
+        Config::new("").environment(),
+        Config::new("default").environment(),
+    ] {
+        let endpoint = find(None, &environment);
+        assert!(!endpoint.is_chosen());
+        assert!(endpoint.is_local());
+    }
+    let config = Config::new("chosen");
+    config.context("chosen", "tcp://chosen:1", false, &[]);
+    let environment = Environment {
+        context: Some("default".to_owned()),
+        ..config.environment()
+    };
+    assert_eq!(find(None, &environment).origin, Origin::Platform);
+}
+
+#[test]
+fn a_context_that_is_missing_or_broken_is_named() {
+    let config = Config::new("gone");
+    let error = Endpoint::find(None, &config.environment()).unwrap_err();
+    assert!(
+        error.to_string().contains("no Docker context \"gone\""),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("docker context ls"));
+
+    fs::write(config.0.path().join("config.json"), "{").unwrap();
+    let error = Endpoint::find(None, &config.environment()).unwrap_err();
+    assert!(error.to_string().contains("config.json"), "{error}");
+
+    let config = Config::new("empty");
+    config.context("empty", "", false, &[]);
+    assert!(find(None, &config.environment()).is_local());
+}
+
+#[test]
+fn a_contexts_certificates_say_how_it_is_trusted() {
+    let config = Config::new("");
+    let all = ["ca.pem", "cert.pem", "key.pem"];
+    config.context("own", "tcp://a:2376", false, &all);
+    config.context("public", "tcp://a", false, &all[1..]);
+    config.context("any", "tcp://a", true, &[]);
+    config.context("socket", "unix:///s", false, &all);
+    let tls = |name: &str| {
+        let environment = Environment {
+            context: Some(name.to_owned()),
+            ..config.environment()
+        };
+        find(None, &environment).tls
+    };
+    let own = tls("own").unwrap();
+    assert_eq!(own.trust, Trust::Authority);
+    assert!(own.authority.is_file() && own.identity.is_some());
+    assert_eq!(tls("public").unwrap().trust, Trust::System);
+    let any = tls("any").unwrap();
+    assert_eq!((any.trust, any.identity), (Trust::Anyone, None));
+    assert_eq!(tls("socket"), None);
+}
+
+#[test]
+fn the_variables_for_tls_count_for_tcp_alone() {
+    let certificates = tempfile::tempdir().unwrap();
+    let environment = Environment {
+        certificates: Some(certificates.path().to_owned()),
+        tls_verify: true,
+        ..Environment::default()
+    };
+    let endpoint = find(Some("tcp://build.lan"), &environment);
+    assert_eq!(endpoint.address.to_string(), "tcp://build.lan:2376");
+    let tls = endpoint.tls.unwrap();
+    assert_eq!(tls.trust, Trust::Authority);
+    assert_eq!(tls.identity, None);
+    assert!(tls.client().is_err(), "there is no ca.pem");
+    assert_eq!(find(Some("unix:///s"), &environment).tls, None);
+    assert_eq!(find(Some("http://build.lan"), &environment).tls, None);
+
+    let unverified = Environment {
+        tls_verify: false,
+        tls: true,
+        ..environment
+    };
+    let tls = find(Some("https://build.lan"), &unverified).tls.unwrap();
+    assert_eq!(tls.trust, Trust::Anyone);
+}
+
+#[test]
+fn only_plain_tcp_to_another_machine_can_be_read_on_the_way() {
+    let readable = |text| find(Some(text), &Environment::default()).is_readable();
+    assert!(readable("tcp://build.lan:2375"));
+    assert!(!readable("tcp://127.0.0.1:2375"));
+    assert!(!readable("tcp://localhost:2375"));
+    assert!(!readable("unix:///s"));
+}

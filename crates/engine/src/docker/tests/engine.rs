@@ -1,0 +1,297 @@
+//! The docker engine's module against a real daemon. It makes Linux containers, so the Dockerfiles
+//! are `FROM scratch`; what only Windows does is in `replay.rs`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use wincimg_common::progress::Silent;
+use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
+use wincimg_testkit::chain;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup, free_port};
+use wincimg_testkit::dockerd::Dockerd;
+
+use crate::docker::api::ImageInfo;
+use crate::docker::build::{BuildError, BuildOptions};
+use crate::docker::context::Listing;
+use crate::docker::daemon::Daemon;
+use crate::docker::endpoint::{Endpoint, Environment};
+use crate::docker::error::DockerError;
+
+/// Waits, prints and fails as its argument says: the only program of the images here.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    const char *what = count > 1 ? words[1] : "";
+    for (int line = 1; line <= 30; line++) printf("line %d\n", line);
+    fflush(stdout);
+    if (strcmp(what, "wait") == 0) sleep(120);
+    return strcmp(what, "fail") == 0 ? 7 : 0;
+}
+"#;
+
+/// The program, compiled once.
+fn program() -> Option<PathBuf> {
+    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let compile = || {
+        let compiler = wincimg_testkit::component("cc")?;
+        let file = std::env::current_exe()
+            .unwrap()
+            .with_file_name("docker-engine-program");
+        let source = file.with_extension("c");
+        fs::write(&source, PROGRAM).unwrap();
+        let mut command = Command::new(compiler);
+        command.args(["-static", "-o"]).args([&file, &source]);
+        assert!(command.status().unwrap().success());
+        Some(file)
+    };
+    FILE.get_or_init(compile).clone()
+}
+
+async fn connect(daemon: &Dockerd) -> Daemon {
+    let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
+    Daemon::connect(endpoint).await.unwrap()
+}
+
+fn context(dockerfile: &str, files: &[(&str, &Path)]) -> Rendered {
+    let entries = files.iter().map(|(path, source)| ContextEntry {
+        path: (*path).to_owned(),
+        content: ContextContent::File(source.to_path_buf().into()),
+    });
+    Rendered {
+        dockerfile: dockerfile.to_owned(),
+        context: entries.collect(),
+        ..Rendered::default()
+    }
+}
+
+/// The daemon has no network, and steps need none.
+fn options() -> BuildOptions {
+    BuildOptions {
+        network: Some("none".to_owned()),
+        ..BuildOptions::default()
+    }
+}
+
+async fn build(daemon: &Daemon, context: &Rendered) -> Result<ImageInfo, BuildError> {
+    let listing = Listing::new(context).unwrap();
+    daemon.build(listing, &options(), &Silent).await
+}
+
+fn labels(daemon: &Dockerd, image: &str) -> Value {
+    let said = daemon.must(&[
+        "image",
+        "inspect",
+        image,
+        "--format",
+        "{{json .Config.Labels}}",
+    ]);
+    serde_json::from_str(&said).unwrap()
+}
+
+#[tokio::test]
+async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_digest() {
+    let (Some(dockerd), Some(registry)) =
+        (Dockerd::start(), DockerRegistry::start(Setup::default()))
+    else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.txt"), "a").unwrap();
+    let context = context(
+        "FROM scratch\nARG COLOUR=none\nCOPY site/ /site/\nLABEL colour=$COLOUR\n\
+         EXPOSE 80 443/tcp\nVOLUME /data\nHEALTHCHECK --interval=5s CMD [\"/up\"]\n",
+        &[("site/a.txt", &folder.path().join("a.txt"))],
+    );
+    let options = BuildOptions {
+        arguments: [("COLOUR".to_owned(), "blue & \"white\"".to_owned())].into(),
+        labels: [("made.by".to_owned(), "a=b c".to_owned())].into(),
+        ..options()
+    };
+    let image = daemon
+        .build(Listing::new(&context).unwrap(), &options, &Silent)
+        .await
+        .unwrap();
+    assert_eq!(image.os, "linux");
+    assert_eq!(image.layers.len(), 1);
+    let labels = labels(&dockerd, &image.id);
+    assert_eq!(labels["colour"], "blue & \"white\"");
+    assert_eq!(labels["made.by"], "a=b c");
+
+    let name = format!("{}/team/app", registry.host());
+    daemon.tag(&image.id, &name, "1.4").await.unwrap();
+    let tagged = daemon.image(&format!("{name}:1.4")).await.unwrap();
+    assert_eq!(tagged.id, image.id);
+    let digest = daemon.push(&name, "1.4", None, &Silent).await.unwrap();
+    let pushed = wincimg_testkit::repository(
+        wincimg_testkit::options(&registry.host()),
+        &format!("{name}:1.4"),
+    );
+    let manifest = pushed.get_manifest("1.4").await.unwrap();
+    assert_eq!(manifest.digest.to_string(), digest);
+    let again = daemon.push(&name, "1.4", None, &Silent).await.unwrap();
+    assert_eq!(again, digest);
+}
+
+#[tokio::test]
+async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
+    let (Some(dockerd), Some(program)) = (Dockerd::start(), program()) else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let text = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"fine\"]\nRUN [\"/p\", \"fail\"]\n";
+    let error = build(&daemon, &context(text, &[("p", &program)]))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"step 4 of 4 failed with exit code 7: RUN ["/p", "fail"]"#
+    );
+    let BuildError::Step { output, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(output.lines.len(), 20);
+    assert_eq!(output.lines[19], "line 30");
+    // Nothing of the build is left behind but what the cache needs.
+    assert_eq!(dockerd.must(&["ps", "--all", "--quiet"]), "");
+}
+
+#[tokio::test]
+async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
+    let Some(dockerd) = Dockerd::start() else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let nobody = format!("127.0.0.1:{}/base:1", free_port());
+    for (text, expected) in [
+        ("FROM scratch\nFLY away\n", "unknown instruction: FLY"),
+        ("", "cannot be empty"),
+        (
+            "FROM scratch\nCOPY gone /\n",
+            "step 2 of 2 failed: COPY gone /: COPY failed",
+        ),
+        ("FROM scratch\n", "No image was generated"),
+        (&format!("FROM {nobody}\n"), "connection refused"),
+    ] {
+        let error = build(&daemon, &context(text, &[])).await.unwrap_err();
+        let said = chain(&error);
+        assert!(said.contains(expected), "{text:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_base_fails_the_step_that_wants_it() {
+    let (Some(dockerd), Some(registry)) =
+        (Dockerd::start(), DockerRegistry::start(Setup::default()))
+    else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let text = format!("FROM {}/windows/nanoserver:1\n", registry.host());
+    let error = build(&daemon, &context(&text, &[])).await.unwrap_err();
+    let said = chain(&error);
+    assert!(said.starts_with("step 1 of 1 failed: FROM"), "{said}");
+    assert!(said.contains("not found"), "{said}");
+}
+
+#[tokio::test]
+async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
+    let (Some(dockerd), Some(registry)) =
+        (Dockerd::start(), DockerRegistry::start(Setup::default()))
+    else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let image = build(&daemon, &context("FROM scratch\nLABEL a=b\n", &[]))
+        .await
+        .unwrap();
+    let name = format!("{}/app", registry.host());
+    daemon.tag(&image.id, &name, "1").await.unwrap();
+    let error = daemon.push(&name, "2", None, &Silent).await.unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("tag does not exist") || said.contains("with the tag"),
+        "{said}"
+    );
+
+    // A port that nothing listens on; one that was just let go may be another test's by now.
+    let nobody = "127.0.0.1:1/app";
+    daemon.tag(&image.id, nobody, "1").await.unwrap();
+    let error = daemon.push(nobody, "1", None, &Silent).await.unwrap_err();
+    assert!(error.to_string().contains("connection refused"), "{error}");
+    // The daemon takes the beginning of an id too, so nothing shorter is sure to be nobody's.
+    let unknown = format!("sha256:{}", "0".repeat(64));
+    let error = daemon.tag(&unknown, &name, "3").await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    assert!(
+        daemon
+            .image("nobody/here:1")
+            .await
+            .unwrap_err()
+            .is_not_found()
+    );
+}
+
+/// Waits until a step's container runs.
+async fn until_a_container_runs(dockerd: &Dockerd) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while dockerd.run(&["ps", "--quiet"]).1.is_empty() {
+        assert!(Instant::now() < deadline, "no step's container came up");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+const WAITING: &str = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"wait\"]\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_that_nobody_waits_for_ends_in_the_daemon() {
+    let (Some(dockerd), Some(program)) = (Dockerd::start(), program()) else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let work =
+        tokio::spawn(async move { build(&daemon, &context(WAITING, &[("p", &program)])).await });
+    until_a_container_runs(&dockerd).await;
+    work.abort();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !dockerd.must(&["ps", "--all", "--quiet"]).is_empty() {
+        assert!(
+            Instant::now() < deadline,
+            "the step's container is still there"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
+    let (Some(mut dockerd), Some(program)) = (Dockerd::start(), program()) else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let work =
+        tokio::spawn(async move { build(&daemon, &context(WAITING, &[("p", &program)])).await });
+    until_a_container_runs(&dockerd).await;
+    dockerd.kill();
+    let error = work.await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "the build broke off at step 3 of 3");
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_not_there_is_named_with_who_named_it() {
+    let host = "unix:///nonexistent/docker.sock";
+    let endpoint = Endpoint::find(Some(host), &Environment::default()).unwrap();
+    let error = Daemon::connect(endpoint).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no Docker daemon answers at unix:///nonexistent/docker.sock (--docker-host)"
+    );
+    assert!(matches!(error, DockerError::Unreachable { .. }));
+}

@@ -1,0 +1,208 @@
+//! A real daemon and the registries that it trusts, does not trust, or needs a password for.
+
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpStream};
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Silent;
+use wincimg_dockerfile::Rendered;
+use wincimg_oci::remote::{Connection, Registry};
+use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use wincimg_testkit::dockerd;
+use wincimg_testkit::dockerd::Dockerd;
+
+use crate::docker::build::BuildOptions;
+use crate::docker::context::Listing;
+use crate::docker::daemon::Daemon;
+use crate::docker::endpoint::{Endpoint, Environment};
+use crate::docker::preflight::Preflight;
+use crate::docker::trust::Remedy;
+
+async fn connect(daemon: &Dockerd) -> Daemon {
+    let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
+    Daemon::connect(endpoint).await.unwrap()
+}
+
+async fn build(daemon: &Daemon, text: &str, options: &BuildOptions) -> Result<String, String> {
+    let rendered = Rendered {
+        dockerfile: text.to_owned(),
+        context: Vec::new(),
+        ..Rendered::default()
+    };
+    let listing = Listing::new(&rendered).unwrap();
+    let built = daemon.build(listing, options, &Silent).await;
+    built
+        .map(|image| image.id)
+        .map_err(|error| wincimg_testkit::chain(&error))
+}
+
+/// Passes connections on from the address of IPv6's loopback, which no daemon of Docker 20.10
+/// trusts by itself.
+async fn forward(to: String) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let to = to.clone();
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(to).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    Ok(address)
+}
+
+#[tokio::test]
+async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
+    let Some(registry) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let Ok(address) = forward(registry.host()).await else {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    };
+    // A name that the daemon alone knows.
+    let host = format!("registry.test:{}", address.port());
+    let mut setup = dockerd::Setup {
+        hosts: "::1 registry.test".to_owned(),
+        ..dockerd::Setup::default()
+    };
+    let name = format!("{host}/app");
+    for trusted in [false, true] {
+        let Some(dockerd) = Dockerd::start_with(&setup) else {
+            return;
+        };
+        let daemon = connect(&dockerd).await;
+        let info = daemon.info().await.unwrap();
+        let image = build(
+            &daemon,
+            "FROM scratch\nLABEL a=b\n",
+            &BuildOptions::default(),
+        )
+        .await;
+        daemon.tag(&image.unwrap(), &name, "1").await.unwrap();
+        let preflight = Preflight::new(&daemon, &info);
+        let answer = preflight.registry(&host, Connection::PlainHttp).await;
+        let pushed = daemon.push(&name, "1", None, &Silent).await;
+        if trusted {
+            answer.unwrap();
+            assert!(pushed.unwrap().starts_with("sha256:"));
+        } else {
+            let hint = answer.unwrap_err().hint().unwrap();
+            let remedy = Remedy::new(&info, &host);
+            assert!(hint.contains(&remedy.json), "{hint}");
+            let error = pushed.unwrap_err();
+            assert!(error.to_string().contains("HTTPS client"), "{error}");
+            assert!(error.hint().unwrap().contains("insecure-registries"));
+            setup.config = Some(remedy.json);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_and_for_bases() {
+    let password = Setup {
+        password: true,
+        ..Setup::default()
+    };
+    let (Some(dockerd), Some(registry)) = (Dockerd::start(), DockerRegistry::start(password))
+    else {
+        return;
+    };
+    let daemon = connect(&dockerd).await;
+    let host = registry.host();
+    let config = registry.docker_config(&host, PASSWORD);
+    let client = Registry::new(
+        wincimg_testkit::loopback_options(Some(config)),
+        Arc::new(Silent),
+    )
+    .unwrap();
+    let ping = client.ping(&host).await.unwrap();
+    let credential = client
+        .daemon_credential(&ping, false)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(credential.reveal()["username"], USER);
+    let shown = format!("{credential:?}");
+    assert!(
+        !shown.contains(PASSWORD) && shown.contains(&host),
+        "{shown}"
+    );
+
+    let none = BuildOptions::default();
+    let image = build(&daemon, "FROM scratch\nLABEL a=b\n", &none)
+        .await
+        .unwrap();
+    let name = format!("{host}/team/base");
+    daemon.tag(&image, &name, "1").await.unwrap();
+    let error = daemon.push(&name, "1", None, &Silent).await.unwrap_err();
+    assert!(
+        error.to_string().contains("no basic auth credentials"),
+        "{error}"
+    );
+    daemon
+        .push(&name, "1", Some(&credential), &Silent)
+        .await
+        .unwrap();
+
+    dockerd.must(&["image", "rm", &format!("{name}:1")]);
+    let child = format!("FROM {name}:1\nLABEL c=d\n");
+    let error = build(&daemon, &child, &none).await.unwrap_err();
+    assert!(error.contains("no basic auth credentials"), "{error}");
+    let with_password = BuildOptions {
+        credentials: vec![credential],
+        ..none
+    };
+    build(&daemon, &child, &with_password).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_is_allowed() {
+    let password = Setup {
+        password: true,
+        ..Setup::default()
+    };
+    let Some(registry) = DockerRegistry::start(password) else {
+        return;
+    };
+    let host = registry.host();
+    let config = Some(registry.docker_config(&host, PASSWORD));
+    let mut allowed = wincimg_testkit::loopback_options(config);
+    let client = Registry::new(allowed.clone(), Arc::new(Silent)).unwrap();
+    let ping = client.ping(&host).await.unwrap();
+    assert!(
+        client
+            .daemon_credential(&ping, true)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let mut careful = allowed.clone();
+    careful.plain_credentials = false;
+    let careful_client = Registry::new(careful.clone(), Arc::new(Silent)).unwrap();
+    let error = careful_client
+        .daemon_credential(&ping, true)
+        .await
+        .unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("Docker daemon") && !said.contains(PASSWORD),
+        "{said}"
+    );
+
+    // A registry that asks for none gets it only where nobody reads along.
+    let open = DockerRegistry::start(Setup::default()).unwrap();
+    let config = Some(registry.docker_config(&open.host(), PASSWORD));
+    allowed.config_file.clone_from(&config);
+    careful.config_file = config;
+    for (options, given) in [(allowed, true), (careful, false)] {
+        let client = Registry::new(options, Arc::new(Silent)).unwrap();
+        let ping = client.ping(&open.host()).await.unwrap();
+        let credential = client.daemon_credential(&ping, false).await.unwrap();
+        assert_eq!(credential.is_some(), given);
+    }
+}

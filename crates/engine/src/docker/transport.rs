@@ -1,0 +1,214 @@
+//! One HTTP connection to the daemon for each request.
+//!
+//! A connection that is not shared can be broken: the daemon stops a build or a push as soon as the
+//! one who asked for it hangs up, so dropping an [`Answer`] is how work is cancelled.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bollard::BollardRequest;
+use bollard::errors::Error;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::address::Address;
+use super::endpoint::Endpoint;
+use super::error::EndpointError;
+
+/// More of a document or a message is not read.
+pub(super) const MOST_BYTES: usize = 32 << 20;
+
+/// A document or a message has more bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("it is longer than {MOST_BYTES} bytes")]
+pub(super) struct TooLong;
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// The way to a daemon.
+pub(super) struct Transport {
+    address: Address,
+    tls: Option<TlsConnector>,
+}
+
+/// What the daemon answered; the connection lives as long as this value.
+pub(super) struct Answer {
+    pub(super) response: Response<Incoming>,
+    connection: AbortOnDropHandle<()>,
+    left: Arc<AtomicU64>,
+}
+
+impl Answer {
+    /// The answer for somebody who reads it to its end; it has at most [`MOST_BYTES`].
+    pub(super) fn into_response(self) -> Response<Incoming> {
+        drop(self.connection.detach());
+        self.response
+    }
+
+    /// The answer for somebody who bounds what he takes of it.
+    pub(super) fn without_end(self) -> Self {
+        self.left.store(u64::MAX, Ordering::Relaxed);
+        self
+    }
+}
+
+impl Transport {
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
+        let tls = match &endpoint.tls {
+            Some(files) => Some(TlsConnector::from(Arc::new(files.client()?))),
+            None => None,
+        };
+        Ok(Self {
+            address: endpoint.address.clone(),
+            tls,
+        })
+    }
+
+    /// Sends a request and waits for the head of the answer. An I/O error is one of connecting.
+    pub(super) async fn send(&self, request: BollardRequest) -> Result<Answer, Error> {
+        let left = Arc::new(AtomicU64::new(MOST_BYTES as u64));
+        let stream = Bounded {
+            stream: self.open().await?,
+            left: Arc::clone(&left),
+        };
+        let (mut sender, work) = http1::handshake(TokioIo::new(stream)).await?;
+        // An error of the connection is also the one of the request or of the body.
+        let work = tokio::spawn(async move { drop(work.await) });
+        let connection = AbortOnDropHandle::new(work);
+        Ok(Answer {
+            response: sender.send_request(request).await?,
+            connection,
+            left,
+        })
+    }
+
+    async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        match &self.address {
+            Address::Unix(path) => open_socket(path).await,
+            Address::Pipe(path) => open_pipe(path).await,
+            Address::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                match &self.tls {
+                    None => Ok(Box::new(stream)),
+                    Some(tls) => {
+                        let name = ServerName::try_from(host.clone())
+                            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+                        Ok(Box::new(tls.connect(name, stream).await?))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A stream of which no more is read than is left.
+struct Bounded {
+    stream: Box<dyn Stream>,
+    left: Arc<AtomicU64>,
+}
+
+impl AsyncRead for Bounded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = (buffer.filled().len() - before) as u64;
+        if read > self.left.load(Ordering::Relaxed) {
+            return Poll::Ready(Err(io::Error::other(TooLong)));
+        }
+        self.left.fetch_sub(read, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(unix)]
+async fn open_socket(path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
+    Ok(Box::new(tokio::net::UnixStream::connect(path).await?))
+}
+
+#[cfg(not(unix))]
+fn open_socket(_path: &std::path::Path) -> std::future::Ready<io::Result<Box<dyn Stream>>> {
+    std::future::ready(Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system has no Unix sockets",
+    )))
+}
+
+/// A pipe serves as many clients as it has instances; the daemon makes the next one as soon as one
+/// is taken, so a busy pipe is worth another try.
+#[cfg(windows)]
+async fn open_pipe(path: &str) -> io::Result<Box<dyn Stream>> {
+    use std::time::Duration;
+
+    use tokio::net::windows::named_pipe::ClientOptions;
+
+    const ALL_PIPE_INSTANCES_ARE_BUSY: i32 = 231;
+    const TRIES: u32 = 50;
+    let mut tries = 0;
+    loop {
+        match ClientOptions::new().open(path) {
+            Ok(pipe) => return Ok(Box::new(pipe)),
+            Err(error)
+                if error.raw_os_error() == Some(ALL_PIPE_INSTANCES_ARE_BUSY) && tries < TRIES =>
+            {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(not(windows))]
+fn open_pipe(_path: &str) -> std::future::Ready<io::Result<Box<dyn Stream>>> {
+    std::future::ready(Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "only Windows has named pipes",
+    )))
+}

@@ -1,0 +1,349 @@
+//! A context on its way: a tar stream that is written while it is sent, so that no more than a few
+//! pieces of it are in memory.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, stream};
+use tar::{Builder, EntryType, Header};
+use tokio::sync::mpsc;
+use wincimg_common::files;
+use wincimg_common::progress::Task;
+use wincimg_dockerfile::{ContextContent, ContextEntry};
+use wincimg_layer::archive::{ArchiveError, Member};
+use wincimg_layer::{Source, archive};
+
+use super::context::{ContextError, Listing, is_executable};
+
+/// The size of one piece.
+const PIECE: usize = 256 << 10;
+/// How many pieces wait for the network.
+const WAITING: usize = 4;
+
+/// What went wrong with a context while it was sent.
+#[derive(Clone, Default)]
+pub(super) struct Outcome(Arc<Mutex<Option<ContextError>>>);
+
+impl Outcome {
+    /// The reason why the stream ended early, where it was the context's.
+    pub(super) fn take(&self) -> Option<ContextError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, error: ContextError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+/// Starts to write the stream. All entries carry `timestamp`, so that the same context is the same
+/// stream.
+pub(super) fn upload(
+    listing: Listing,
+    timestamp: u64,
+    task: Arc<dyn Task>,
+) -> (
+    impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    Outcome,
+) {
+    let outcome = Outcome::default();
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let failed = outcome.clone();
+    tokio::task::spawn_blocking(move || {
+        let pieces = Pieces {
+            pending: BytesMut::with_capacity(PIECE),
+            sender,
+            task,
+            abandoned: false,
+        };
+        write(&listing, timestamp, pieces, &failed);
+    });
+    let pieces = stream::unfold(receiver, |mut receiver| async move {
+        Some((receiver.recv().await?, receiver))
+    });
+    (pieces, outcome)
+}
+
+fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {
+    let mut tar = Builder::new(pieces);
+    let mut members = Vec::new();
+    let appended = listing
+        .entries
+        .iter()
+        .try_for_each(|entry| match &entry.content {
+            // They come last, in the order of their archives; their folders are there by then.
+            ContextContent::File(Source::Member(member)) => {
+                members.push((entry.path.as_str(), member));
+                Ok(())
+            }
+            _ => append(&mut tar, entry, timestamp),
+        });
+    let appended = appended.and_then(|()| append_members(&mut tar, &members, timestamp));
+    match appended {
+        Ok(()) => {
+            // Whoever has stopped listening knows why.
+            drop(tar.into_inner().and_then(Pieces::finish));
+        }
+        Err(failure) => {
+            if let Failure::Context(error) = failure {
+                outcome.set(error);
+            }
+            tar.get_mut().abandon();
+        }
+    }
+}
+
+fn append_members(
+    tar: &mut Builder<Pieces>,
+    members: &[(&str, &Member)],
+    timestamp: u64,
+) -> Result<(), Failure> {
+    let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+    archive::read(&sources, |place, content| {
+        let (path, member) = members[place];
+        let mut header = Header::new_gnu();
+        header.set_mtime(timestamp);
+        header.set_size(member.size());
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, content)
+            .map_err(|error| match error.downcast::<ArchiveError>() {
+                Ok(error) => error.into(),
+                Err(_) => Failure::Unheard,
+            })
+    })
+}
+
+enum Failure {
+    Context(ContextError),
+    /// Nobody listens any more.
+    Unheard,
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        Self::Context(error.into())
+    }
+}
+
+fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Result<(), Failure> {
+    let mut header = Header::new_gnu();
+    header.set_mtime(timestamp);
+    header.set_size(0);
+    let sent = match &entry.content {
+        ContextContent::Folder => {
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(0o755);
+            tar.append_data(&mut header, format!("{}/", entry.path), io::empty())
+        }
+        ContextContent::Link { target, .. } => {
+            header.set_entry_type(EntryType::Symlink);
+            header.set_mode(0o777);
+            tar.append_link(&mut header, &entry.path, target)
+        }
+        ContextContent::File(Source::Bytes(bytes)) => {
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, &entry.path, bytes.as_ref())
+        }
+        ContextContent::File(Source::Part(part)) => {
+            header.set_size(part.length());
+            header.set_mode(0o644);
+            let opened = part.open();
+            opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
+        }
+        ContextContent::File(Source::Lacking { url, .. }) => {
+            return Err(Failure::Context(ContextError::Lacking(url.clone())));
+        }
+        // Those are appended together.
+        ContextContent::File(Source::Member(_)) => return Ok(()),
+        ContextContent::File(Source::Path(path)) => {
+            return append_file(tar, &mut header, &entry.path, path);
+        }
+    };
+    sent.map_err(|_| Failure::Unheard)
+}
+
+fn append_file(
+    tar: &mut Builder<Pieces>,
+    header: &mut Header,
+    name: &str,
+    path: &Path,
+) -> Result<(), Failure> {
+    let unreadable = |source| {
+        Failure::Context(ContextError::Read {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    let file = files::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    let size = metadata.len();
+    header.set_size(size);
+    header.set_mode(if is_executable(&metadata) {
+        0o755
+    } else {
+        0o644
+    });
+    let mut source = Exactly {
+        file: file.take(size),
+        problem: None,
+    };
+    match tar.append_data(header, name, &mut source) {
+        Ok(()) if source.ends() => Ok(()),
+        Err(_) if source.problem.is_none() => Err(Failure::Unheard),
+        _ => Err(match source.problem {
+            Some(Problem::Read(error)) => unreadable(error),
+            _ => Failure::Context(ContextError::Changed {
+                path: path.to_owned(),
+            }),
+        }),
+    }
+}
+
+/// A file of which just as many bytes are expected as it had when it was opened.
+struct Exactly {
+    file: io::Take<File>,
+    problem: Option<Problem>,
+}
+
+enum Problem {
+    Read(io::Error),
+    Changed,
+}
+
+impl Exactly {
+    /// Whether nothing comes after what was read.
+    fn ends(&mut self) -> bool {
+        matches!(self.file.get_mut().read(&mut [0]), Ok(0))
+    }
+}
+
+impl Read for Exactly {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let stop = || io::Error::other("the file cannot be sent");
+        match self.file.read(buffer) {
+            Ok(0) if self.file.limit() > 0 && !buffer.is_empty() => {
+                self.problem = Some(Problem::Changed);
+                Err(stop())
+            }
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                self.problem = Some(Problem::Read(error));
+                Err(stop())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Where the tar stream goes: to the network, a piece at a time.
+struct Pieces {
+    pending: BytesMut,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    task: Arc<dyn Task>,
+    abandoned: bool,
+}
+
+impl Pieces {
+    fn send(&mut self) -> io::Result<()> {
+        let piece = self.pending.split().freeze();
+        self.task.advance(piece.len() as u64);
+        self.sender
+            .blocking_send(Ok(piece))
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.send()
+    }
+
+    /// Ends the stream so that the daemon cannot take what it got for a whole context.
+    fn abandon(&mut self) {
+        self.abandoned = true;
+        let error = io::Error::other("the context is not whole");
+        // Whoever has stopped listening knows why.
+        drop(self.sender.blocking_send(Err(error)));
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.abandoned {
+            return Ok(bytes.len());
+        }
+        let room = PIECE - self.pending.len();
+        let taken = bytes.len().min(room);
+        self.pending.extend_from_slice(&bytes[..taken]);
+        if self.pending.len() == PIECE {
+            self.send()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use futures_util::TryStreamExt;
+    use wincimg_common::progress::Silent;
+    use wincimg_dockerfile::Rendered;
+    use wincimg_layer::archive::{Archives, Place, Selection, UnpackedContent};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn files_in_an_archive_are_sent_as_they_come_out_of_it_behind_their_folders() {
+        let mut made = Builder::new(Vec::new());
+        for (name, content) in [("b", "two"), ("a", "one")] {
+            let mut header = Header::new_gnu();
+            header.set_size(content.len() as u64);
+            made.append_data(&mut header, name, content.as_bytes())
+                .unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.tar");
+        std::fs::write(&path, made.into_inner().unwrap()).unwrap();
+        let archive = Archives::default().open(Place::Path(path), "t.tar");
+        let unpacked = archive.unwrap().unwrap().unpacked(&Selection::default());
+        let mut context = vec![ContextEntry {
+            path: "files".to_owned(),
+            content: ContextContent::Folder,
+        }];
+        for entry in unpacked.unwrap() {
+            let UnpackedContent::File(member) = entry.content else {
+                panic!("only files are in it");
+            };
+            context.push(ContextEntry {
+                path: format!("files/{}", entry.names.join("/")),
+                content: ContextContent::File(member.into()),
+            });
+        }
+        // By their names, as a plan has them.
+        context.sort_by(|a, b| a.path.cmp(&b.path));
+        let rendered = Rendered {
+            dockerfile: "FROM x\n".to_owned(),
+            context,
+            ..Rendered::default()
+        };
+        let listing = Listing::new(&rendered).unwrap();
+        let (pieces, _) = upload(listing, 0, Arc::new(Silent));
+        let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
+        let sent = pieces.concat();
+        let mut archive = tar::Archive::new(sent.as_slice());
+        let mut all = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            all.push((path, io::read_to_string(&mut entry).unwrap()));
+        }
+        let names: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(names, ["Dockerfile", "files/", "files/b", "files/a"]);
+        assert_eq!((all[2].1.as_str(), all[3].1.as_str()), ("two", "one"));
+    }
+}

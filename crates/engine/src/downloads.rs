@@ -1,0 +1,287 @@
+//! What plans download: what each file has to be, and its bytes.
+//!
+//! A file is pinned by a digest where its URL is written, or by an entry of `wincimg.lock`. A build
+//! takes nothing else, unless it is to write that file.
+
+mod lock;
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+pub use lock::{FILE_NAME as LOCK_FILE, Lock, LockError, Locked, Written};
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::digest::Digest;
+use wincimg_http::{DownloadError, Downloaded, Downloads, Http, Remote, download_url, shown};
+use wincimg_layer::Download;
+use wincimg_recipe::{Want, Wants};
+
+/// Files that come at the same time.
+const PARALLEL: usize = 4;
+
+/// What may be done to have files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// No server is asked: what is not here is lacking.
+    Offline,
+    /// What is pinned comes.
+    Pinned,
+    /// What no digest pins comes too, and is noted.
+    Noting,
+}
+
+/// The files that a build downloads.
+pub struct Supply {
+    manner: Manner,
+    store: Downloads,
+    /// The lock; none beside what has no folder.
+    lock: Option<Lock>,
+    /// The command that notes what files are.
+    again: String,
+    here: BTreeMap<String, Downloaded>,
+}
+
+/// Why a file is not here.
+#[derive(Debug, thiserror::Error)]
+pub enum SupplyError {
+    /// Nothing says what it has to be.
+    #[error("{place}: nothing says what {url} has to be{}", nor(.others))]
+    NotPinned {
+        /// Where it is named.
+        place: String,
+        /// Where it is.
+        url: String,
+        /// Other URLs of which that is true.
+        others: Vec<String>,
+        /// What helps.
+        hint: String,
+    },
+    /// It is not what it was.
+    #[error("{url} has changed: it has {found}, and {lock} says {expected}")]
+    Changed {
+        /// Where it is.
+        url: String,
+        /// The digest of what its server has.
+        found: String,
+        /// The file that pins it.
+        lock: String,
+        /// The digest of what it was.
+        expected: String,
+        /// The command that notes what it is now.
+        again: String,
+    },
+    /// It did not come.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// What it has to be cannot be read or written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+fn nor(urls: &[String]) -> String {
+    if urls.is_empty() {
+        return String::new();
+    }
+    format!(", nor {}", urls.join(", "))
+}
+
+impl Diagnose for SupplyError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotPinned { hint, .. } => Some(hint.clone()),
+            Self::Changed { again, .. } => Some(format!("if that is meant: {again}")),
+            Self::Download(error) => error.hint(),
+            Self::Lock(error) => error.hint(),
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NotPinned { .. } => Blame::Request,
+            Self::Changed { .. } => Blame::Circumstances,
+            Self::Download(error) => error.blame(),
+            Self::Lock(error) => error.blame(),
+        }
+    }
+}
+
+impl Supply {
+    /// Files from a store, pinned by a lock; `again` is the command that writes it.
+    pub fn new(manner: Manner, store: Downloads, lock: Option<Lock>, again: String) -> Self {
+        Self {
+            manner,
+            store,
+            lock,
+            again,
+            here: BTreeMap::new(),
+        }
+    }
+
+    /// What a file has to be, as far as anything says so.
+    fn pin(&self, url: &str, want: &Want) -> Option<Digest> {
+        if let Some(digest) = want.digests.first() {
+            return Some(digest.clone());
+        }
+        if self.manner == Manner::Noting && self.lock.is_some() {
+            return None;
+        }
+        self.locked(url).map(|locked| locked.digest.clone())
+    }
+
+    /// Whether no server is asked for files: nothing is built.
+    pub fn asks_nobody(&self) -> bool {
+        self.manner == Manner::Offline
+    }
+
+    fn locked(&self, url: &str) -> Option<&Locked> {
+        self.lock.as_ref()?.get(url)
+    }
+
+    /// The URLs of which nothing says what they have to be.
+    pub fn not_pinned<'w>(&self, wants: &'w Wants) -> Vec<&'w str> {
+        let wants = wants.iter();
+        let open = wants.filter(|(url, want)| {
+            want.digests.is_empty() && self.locked(url).is_none() && !self.here.contains_key(*url)
+        });
+        open.map(|(url, _)| url.as_str()).collect()
+    }
+
+    /// Refuses files that nothing pins, where they would have to be fetched.
+    pub fn check(&self, wants: &Wants) -> Result<(), SupplyError> {
+        let may_note = self.manner == Manner::Noting && self.lock.is_some();
+        if may_note || self.manner == Manner::Offline {
+            return Ok(());
+        }
+        let open = self.not_pinned(wants);
+        let Some((first, others)) = open.split_first() else {
+            return Ok(());
+        };
+        let hint = match &self.lock {
+            Some(_) => self.again.clone(),
+            None => "give its sha256 beside its url".to_owned(),
+        };
+        Err(SupplyError::NotPinned {
+            place: wants[*first].place.clone(),
+            url: (*first).to_owned(),
+            others: others.iter().map(|&url| url.to_owned()).collect(),
+            hint,
+        })
+    }
+
+    /// What of files is not here.
+    pub fn lacking(&self, mut wants: Wants) -> Wants {
+        wants.retain(|url, _| !self.here.contains_key(url));
+        wants
+    }
+
+    /// Brings all files that are not here yet, several at once, and says whether one came.
+    pub async fn bring(&mut self, wants: &Wants, http: &Http) -> Result<bool, SupplyError> {
+        self.check(wants)?;
+        let before = self.here.len();
+        let lacking = wants
+            .iter()
+            .filter(|(url, _)| !self.here.contains_key(*url));
+        let coming = stream::iter(lacking)
+            .map(|(url, want)| self.one(url, want, http))
+            .buffer_unordered(PARALLEL);
+        let came: Vec<(String, Option<Downloaded>)> = coming.try_collect().await?;
+        for (url, downloaded) in came {
+            let Some(downloaded) = downloaded else {
+                continue;
+            };
+            let is_noted = self.manner == Manner::Noting && wants[&url].digests.is_empty();
+            if let (Some(lock), true) = (&mut self.lock, is_noted) {
+                let locked = Locked {
+                    digest: downloaded.digest.clone(),
+                    size: downloaded.size,
+                };
+                lock.note(&url, locked);
+            }
+            self.here.insert(url, downloaded);
+        }
+        Ok(self.here.len() > before)
+    }
+
+    async fn one(
+        &self,
+        url: &str,
+        want: &Want,
+        http: &Http,
+    ) -> Result<(String, Option<Downloaded>), SupplyError> {
+        let pin = self.pin(url, want);
+        if self.manner == Manner::Offline {
+            let found = match &pin {
+                Some(digest) => self.store.find(digest).await,
+                None => None,
+            };
+            return Ok((url.to_owned(), found));
+        }
+        let Ok(parsed) = download_url(url) else {
+            unreachable!("whoever wants a file has read its URL");
+        };
+        let remote = Remote {
+            url: parsed,
+            digest: pin,
+            size: None,
+            follows: want.follows,
+            name: want.name.clone(),
+        };
+        match self.store.bring(http, &remote).await {
+            Ok(downloaded) => {
+                let digests = want.digests.iter();
+                let other = digests
+                    .filter(|digest| digest.algorithm() == downloaded.digest.algorithm())
+                    .find(|digest| **digest != downloaded.digest);
+                match other {
+                    None => Ok((url.to_owned(), Some(downloaded))),
+                    Some(expected) => Err(DownloadError::Digest {
+                        url: shown(&remote.url),
+                        found: downloaded.digest.into(),
+                        expected: expected.clone().into(),
+                    }
+                    .into()),
+                }
+            }
+            Err(DownloadError::Digest {
+                found, expected, ..
+            }) if want.digests.is_empty() => Err(SupplyError::Changed {
+                url: shown(&remote.url),
+                found: found.to_string(),
+                lock: self.lock_name(),
+                expected: expected.to_string(),
+                again: self.again.clone(),
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn lock_name(&self) -> String {
+        let lock = self.lock.as_ref();
+        lock.map_or_else(String::new, |lock| lock.path().display().to_string())
+    }
+
+    /// The files that are here, by their URLs.
+    pub fn here(&self) -> &BTreeMap<String, Downloaded> {
+        &self.here
+    }
+
+    /// Tells a plan's file what it is, as far as that is known.
+    pub fn tell(&self, download: &mut Download) {
+        if let Some(here) = self.here.get(&download.url) {
+            download.came(here.digest.clone(), here.size, here.content.clone());
+            return;
+        }
+        if let Some(locked) = self.locked(&download.url) {
+            let digest = download.digest.get_or_insert_with(|| locked.digest.clone());
+            download.size = (*digest == locked.digest).then_some(locked.size);
+        }
+    }
+
+    /// Writes what was noted, and says where.
+    pub fn write_lock(&mut self) -> Result<Option<(String, Written)>, SupplyError> {
+        let name = self.lock_name();
+        match &mut self.lock {
+            Some(lock) if self.manner == Manner::Noting => Ok(Some((name, lock.write()?))),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! One image of a fleet's file: what it says itself, and what the top says of all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::Spanned;
+use wincimg_cluster::selector::LabelSelector;
+use wincimg_common::progress::Silent;
+use wincimg_dockerfile::Outline;
+use wincimg_images::recipes;
+use wincimg_inspect::bases::Match;
+use wincimg_layer::Compression;
+use wincimg_oci::document::Flavour;
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::{is_repository, parse_reference};
+
+use super::shape::{CompressionKey, FleetFile, FormatKey, ImageTable, MatchKey, Scalar};
+use super::tags::filled;
+use super::{FleetError, Origin};
+use crate::design::{Design, Named, dockerfile_of};
+use crate::fleet::{Entry, Work};
+
+/// One image with what the top of the file says of all; `place` is its own among them.
+pub(super) fn entry(
+    file: &FleetFile,
+    image: &ImageTable,
+    place: usize,
+    folder: &Path,
+    origin: &Origin<'_>,
+) -> Result<Entry, FleetError> {
+    match (&image.build, &image.update) {
+        (Some(build), None) => built(file, image, build, folder, origin),
+        (None, Some(update)) => updated(file, image, update, origin),
+        (Some(_), Some(update)) => {
+            let start = update.span().start;
+            Err(origin.error(start, "an image has one of build and update"))
+        }
+        (None, None) => {
+            let mut tables = origin.text.match_indices("[[image]]");
+            let start = tables.nth(place).map_or(0, |(start, _)| start);
+            let hint = "say what it is made from: build = \"FOLDER\", or update = \"IMAGE\"";
+            let told = origin.error(start, "an image has neither build nor update");
+            Err(told.with_hint(hint.to_owned()))
+        }
+    }
+}
+
+/// What built and updated images have in common.
+fn shared(
+    file: &FleetFile,
+    image: &ImageTable,
+    origin: &Origin<'_>,
+    made: Made,
+) -> Result<Entry, FleetError> {
+    let selector = image.selector.as_ref().or(file.selector.as_ref());
+    let selector: Option<LabelSelector> = selector.map(|text| origin.parsed(text)).transpose()?;
+    let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
+    let base_registry = base_registry.map(|text| origin.parsed(text)).transpose()?;
+    let flavour = image.manifest_format.or(file.manifest_format);
+    Ok(Entry {
+        line: origin.line(image.start()),
+        from: made.from,
+        work: made.work,
+        registry: made.registry,
+        name: made.name,
+        tag: made.tag,
+        selector,
+        base_registry,
+        matched: match image.matched.or(file.matched) {
+            Some(MatchKey::Exact) => Match::Exact,
+            Some(MatchKey::Nearest) | None => Match::Nearest,
+        },
+        labels: Vec::new(),
+        compression: Compression::Gzip,
+        flavour: flavour.map(|flavour| match flavour {
+            FormatKey::Docker => Flavour::Docker,
+            FormatKey::Oci => Flavour::Oci,
+        }),
+    })
+}
+
+/// What an image is made from, and where it goes.
+struct Made {
+    from: String,
+    work: Work,
+    registry: RegistryPrefix,
+    name: Option<String>,
+    tag: String,
+}
+
+/// An image that is built.
+fn built(
+    file: &FleetFile,
+    image: &ImageTable,
+    build: &Spanned<String>,
+    folder: &Path,
+    origin: &Origin<'_>,
+) -> Result<Entry, FleetError> {
+    let start = build.span().start;
+    if image.base.is_some() {
+        let problem = "base is for images to update: what is built names its own";
+        return Err(origin.error(start, problem));
+    }
+    let Some(registry) = image.registry.as_ref().or(file.registry.as_ref()) else {
+        let told = origin.error(start, "nothing says where this image is pushed to");
+        return Err(told.with_hint(
+            "say it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
+        ));
+    };
+    let prefix: RegistryPrefix = origin.parsed(registry)?;
+    prefix
+        .check_for_pushes()
+        .map_err(|error| origin.error(registry.span().start, error))?;
+    if let Some(name) = &image.name
+        && !is_repository(name.get_ref())
+    {
+        let expected = "expected lower-case letters, digits and single - _ . /";
+        let problem = format!("invalid name {:?}: {expected}", name.get_ref());
+        return Err(origin.error(name.span().start, problem));
+    }
+    let mut named = named(image, build.get_ref(), folder);
+    let design = named.read(&Silent);
+    if let Ok(design) = &design {
+        add_shared(file, &mut named, design);
+    }
+    let name = match &image.name {
+        Some(name) => Some(name.get_ref().clone()),
+        None => design.ok().map(|design| design.name().to_owned()),
+    };
+    let tag = match image.tag.as_ref().or(file.tag.as_ref()) {
+        Some(tag) => filled(tag, name.as_deref(), &named, origin)?,
+        None => "latest".to_owned(),
+    };
+    let compression = image.compression.or(file.compression);
+    let flavour = image.manifest_format.or(file.manifest_format);
+    if let (Some(CompressionKey::Zstd), Some(FormatKey::Docker)) = (compression, flavour) {
+        let problem = "Docker's manifests have no type for layers in zstd";
+        let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
+        return Err(origin.error(start, problem).with_hint(hint));
+    }
+    let labels = file.label.iter().chain(&image.label);
+    let labels = labels.map(|(key, value)| (key.clone(), value.to_string()));
+    let made = Made {
+        from: build.get_ref().clone(),
+        work: Work::Build(named),
+        registry: prefix,
+        name,
+        tag,
+    };
+    Ok(Entry {
+        labels: labels.collect(),
+        compression: match compression {
+            Some(CompressionKey::Zstd) => Compression::Zstd,
+            Some(CompressionKey::Gzip) | None => Compression::Gzip,
+        },
+        ..shared(file, image, origin, made)?
+    })
+}
+
+/// An image that is put on another base, under its own name.
+fn updated(
+    file: &FleetFile,
+    image: &ImageTable,
+    update: &Spanned<String>,
+    origin: &Origin<'_>,
+) -> Result<Entry, FleetError> {
+    let start = update.span().start;
+    if let Some(key) = image.key_of_build() {
+        let problem = format!("{key} is for images that are built, and this one is updated");
+        return Err(origin.error(start, problem));
+    }
+    let reference = parse_reference(update.get_ref());
+    let reference = reference.map_err(|error| origin.error(start, error))?;
+    let Some(own_tag) = reference.tag().filter(|_| reference.digest().is_none()) else {
+        let problem = "an image to update is named by its tag: a digest always means the same";
+        return Err(origin.error(start, problem));
+    };
+    let registry = reference.registry().parse();
+    let name = reference.repository().to_owned();
+    let tag = match &image.tag {
+        Some(tag) => filled(tag, Some(&name), &Named::default(), origin)?,
+        None => own_tag.to_owned(),
+    };
+    let made = Made {
+        from: update.get_ref().clone(),
+        registry: registry.map_err(|error| origin.error(start, error))?,
+        name: Some(name),
+        tag,
+        work: Work::Update {
+            image: reference.clone(),
+            base: image.base.clone(),
+        },
+    };
+    shared(file, image, origin, made)
+}
+
+/// What is built, with paths from the file's folder.
+fn named(image: &ImageTable, build: &str, folder: &Path) -> Named {
+    let is_shipped = recipes().iter().any(|recipe| recipe.name == build);
+    let place = if is_shipped {
+        build.to_owned()
+    } else {
+        folder.join(build).display().to_string()
+    };
+    let file = image.file.as_ref().map(|file| folder.join(file));
+    let context = image.context.as_ref().map(|context| folder.join(context));
+    let is_recipe = dockerfile_of(&place, file.clone()).is_none();
+    let here = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let stages = image.stage.iter();
+    Named {
+        image: place,
+        values: pairs(&image.set),
+        context: context.or_else(|| is_recipe.then(|| here.to_owned())),
+        file,
+        target: image.target.clone(),
+        stages: stages
+            .map(|(name, stage)| (name.clone(), folder.join(stage)))
+            .collect(),
+        arguments: pairs(&image.build_arg),
+    }
+}
+
+fn pairs(table: &BTreeMap<String, Scalar>) -> Vec<(String, String)> {
+    let pairs = table.iter();
+    pairs
+        .map(|(name, value)| (name.clone(), value.to_string()))
+        .collect()
+}
+
+/// Adds the values that the top of the file has for all: those that this image has a use for, and no
+/// other value.
+fn add_shared(file: &FleetFile, named: &mut Named, design: &Design) {
+    let add = |to: &mut Vec<(String, String)>, from, is_known: &dyn Fn(&str) -> bool| {
+        for (name, value) in pairs(from) {
+            if is_known(&name) && to.iter().all(|(own, _)| *own != name) {
+                to.push((name, value));
+            }
+        }
+    };
+    match (design.recipe(), design.stages()) {
+        (Some(recipe), _) => {
+            let is_known = |name: &str| recipe.variables().any(|variable| variable.name == name);
+            add(&mut named.values, &file.set, &is_known);
+        }
+        (None, Some(stages)) => {
+            let outline = Outline::read(stages.file()).unwrap_or_default();
+            let is_known = |name: &str| outline.arguments.iter().any(|(known, _)| known == name);
+            add(&mut named.arguments, &file.build_arg, &is_known);
+        }
+        (None, None) => {}
+    }
+}

@@ -1,0 +1,100 @@
+//! The tags of a fleet: filled in, and each of one image alone.
+
+use std::collections::HashMap;
+
+use toml::Spanned;
+use wincimg_common::diagnose::nearest;
+use wincimg_oci::reference::{Reference, is_tag};
+use wincimg_windows::version::WindowsVersion;
+
+use super::shape::FleetFile;
+use super::{FleetError, Origin};
+use crate::design::Named;
+use crate::fleet::Entry;
+
+/// A tag with its `${…}` filled in.
+pub(super) fn filled(
+    pattern: &Spanned<String>,
+    name: Option<&str>,
+    named: &Named,
+    origin: &Origin<'_>,
+) -> Result<String, FleetError> {
+    let start = pattern.span().start;
+    let known = |wanted: &str| {
+        let values = named.values.iter().chain(&named.arguments);
+        let mut values = values.filter(|(known, _)| known == wanted);
+        match wanted {
+            "name" => name.map(|name| name.replace('/', "-")),
+            _ => values.next().map(|(_, value)| value.clone()),
+        }
+    };
+    let mut tag = String::new();
+    let mut rest = pattern.get_ref().as_str();
+    while let Some((before, behind)) = rest.split_once("${") {
+        tag += before;
+        let Some((wanted, behind)) = behind.split_once('}') else {
+            return Err(origin.error(start, "a ${ without its }"));
+        };
+        match known(wanted) {
+            Some(value) => tag += &value,
+            // Nobody could read what is to be built, which is told when it is.
+            None if wanted == "name" => tag += "unknown",
+            None => {
+                let values = named.values.iter().chain(&named.arguments);
+                let known = values.map(|(name, _)| name.as_str()).chain(["name"]);
+                let hint = nearest(wanted, known).map_or_else(
+                    || format!("give this image the value: set = {{ {wanted} = \"…\" }}"),
+                    |meant| format!("did you mean ${{{meant}}}?"),
+                );
+                let problem = format!("this image has no value for ${{{wanted}}}");
+                return Err(origin.error(start, problem).with_hint(hint));
+            }
+        }
+        rest = behind;
+    }
+    tag += rest;
+    if is_tag(&tag) {
+        return Ok(tag);
+    }
+    let expected = "expected 1 to 128 letters, digits, dots, dashes and underscores";
+    Err(origin.error(start, format!("invalid tag {tag:?}: {expected}")))
+}
+
+/// Refuses a tag that two images would have: an index, or an image in one.
+pub(super) fn check_tags(
+    file: &FleetFile,
+    entries: &[Entry],
+    origin: &Origin<'_>,
+) -> Result<(), FleetError> {
+    let twice = |reference: &Reference, one: usize, other: usize| {
+        let (first, second) = (one.min(other), one.max(other));
+        let start = file.image[second].start();
+        let problem = format!(
+            "{reference} is the tag of two images: of this one, and of the one in line {}",
+            entries[first].line
+        );
+        let hint = "give one of them another name or tag".to_owned();
+        origin.error(start, problem).with_hint(hint)
+    };
+    let mut known: HashMap<String, usize> = HashMap::with_capacity(entries.len());
+    let named = entries.iter().enumerate();
+    let named = named.filter_map(|(place, entry)| Some((place, entry.reference()?)));
+    let named: Vec<(usize, Reference)> = named.collect();
+    for (place, reference) in &named {
+        if let Some(other) = known.insert(reference.to_string(), *place) {
+            return Err(twice(reference, *place, other));
+        }
+    }
+    // `1.4-10.0.17763.973` is of the index `1.4`.
+    for (place, reference) in &named {
+        let whole = reference.to_string();
+        let ends = whole.rmatch_indices("-10.0.").map(|(end, _)| end);
+        let mut indexes = ends
+            .filter(|end| whole[end + 1..].parse::<WindowsVersion>().is_ok())
+            .filter_map(|end| known.get(&whole[..end]));
+        if let Some(other) = indexes.next() {
+            return Err(twice(reference, *place, *other));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! What a controller tells those who watch over it: metrics in Prometheus' text, and whether it lives
+//! and is ready.
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::known::Count;
+
+/// The form in which Prometheus reads metrics.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What is measured, shared by all parts of a controller.
+#[derive(Debug)]
+pub struct Metrics {
+    /// The program's.
+    version: &'static str,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How long may pass between two answers of the cluster.
+    silence: Duration,
+    started: Instant,
+    /// When the election was last at work.
+    beat: Instant,
+    /// When the cluster last answered about the lease.
+    lease: Option<Instant>,
+    /// Whether the nodes that are known are those of now, and else why not.
+    nodes: Result<(), String>,
+    leads: bool,
+    windows_nodes: usize,
+    builds: usize,
+    images: Option<Count>,
+    made: u64,
+    failed: u64,
+    rounds: [u64; 2],
+    seconds: f64,
+    last_seconds: f64,
+    last_success: Option<Timestamp>,
+    events: u64,
+    lost_events: u64,
+    cluster_failures: u64,
+}
+
+impl Metrics {
+    /// Nothing was measured yet. The cluster may be silent for so long.
+    pub fn new(version: &'static str, silence: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            version,
+            state: Mutex::new(State {
+                silence,
+                started: now,
+                beat: now,
+                lease: None,
+                nodes: Err("the nodes are not known yet".to_owned()),
+                leads: false,
+                windows_nodes: 0,
+                builds: 0,
+                images: None,
+                made: 0,
+                failed: 0,
+                rounds: [0; 2],
+                seconds: 0.0,
+                last_seconds: 0.0,
+                last_success: None,
+                events: 0,
+                lost_events: 0,
+                cluster_failures: 0,
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn beat(&self) {
+        self.state().beat = Instant::now();
+    }
+
+    pub(super) fn leads(&self, leads: bool) {
+        let mut state = self.state();
+        state.lease = Some(Instant::now());
+        state.leads = leads;
+        if !leads {
+            // What is there is the leader's to say.
+            state.images = None;
+        }
+    }
+
+    pub(super) fn lost_lease(&self) {
+        let mut state = self.state();
+        (state.leads, state.images) = (false, None);
+    }
+
+    pub(super) fn sees_nodes(&self) {
+        self.state().nodes = Ok(());
+    }
+
+    pub(super) fn knows_nodes(&self, windows_nodes: usize, builds: usize) {
+        let mut state = self.state();
+        (state.windows_nodes, state.builds) = (windows_nodes, builds);
+    }
+
+    pub(super) fn lost_nodes(&self, problem: String) {
+        self.state().nodes = Err(problem);
+    }
+
+    pub(super) fn cluster_failed(&self) {
+        self.state().cluster_failures += 1;
+    }
+
+    pub(super) fn images(&self, count: Count) {
+        self.state().images = Some(count);
+    }
+
+    pub(super) fn round(&self, took: Duration, made: usize, failed: usize) {
+        let mut state = self.state();
+        state.made += made as u64;
+        state.failed += failed as u64;
+        state.rounds[usize::from(failed > 0)] += 1;
+        state.last_seconds = took.as_secs_f64();
+        state.seconds += took.as_secs_f64();
+        if failed == 0 {
+            state.last_success = Some(Timestamp::now());
+        }
+    }
+
+    pub(super) fn event(&self, was_written: bool) {
+        let mut state = self.state();
+        if was_written {
+            state.events += 1;
+        } else {
+            state.lost_events += 1;
+        }
+    }
+
+    /// What is wrong with the process itself, so that starting it again would help: the cluster's
+    /// failures are none of it.
+    pub(super) fn illness(&self) -> Option<String> {
+        let state = self.state();
+        let still = state.beat.elapsed();
+        (still > state.silence * 4 + Duration::from_secs(30))
+            .then(|| format!("nothing has moved for {} s", still.as_secs()))
+    }
+
+    /// Why it cannot do its work at present.
+    pub(super) fn hindrance(&self) -> Option<String> {
+        let state = self.state();
+        if let Err(problem) = &state.nodes {
+            return Some(problem.clone());
+        }
+        let silent = state.lease.unwrap_or(state.started).elapsed();
+        (silent > state.silence)
+            .then(|| format!("no answer about the lease for {} s", silent.as_secs()))
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub(super) fn to_text(&self) -> String {
+        let ready = self.hindrance().is_none();
+        let state = self.state();
+        let mut text = Text(String::with_capacity(4096));
+        let version = self.version;
+        text.head("build_info", "gauge", "The version of wincimg.");
+        text.value("build_info", &format!("{{version=\"{version}\"}}"), 1);
+        text.one(
+            "leader",
+            "gauge",
+            "Whether this replica does the work.",
+            u8::from(state.leads),
+        );
+        text.one(
+            "ready",
+            "gauge",
+            "Whether cluster and lease answer.",
+            u8::from(ready),
+        );
+        text.one(
+            "windows_nodes",
+            "gauge",
+            "Windows nodes of the cluster.",
+            state.windows_nodes,
+        );
+        text.one(
+            "windows_builds",
+            "gauge",
+            "Distinct Windows builds among the nodes.",
+            state.builds,
+        );
+        if let Some(images) = state.images {
+            text.head(
+                "images",
+                "gauge",
+                "Images that nodes ask for, one for each entry and build; told by the leader.",
+            );
+            text.value("images", "{state=\"ready\"}", images.ready);
+            text.value("images", "{state=\"missing\"}", images.missing);
+            text.value("images", "{state=\"unknown\"}", images.unknown);
+        }
+        text.one(
+            "images_made_total",
+            "counter",
+            "Images that were made.",
+            state.made,
+        );
+        text.one(
+            "image_failures_total",
+            "counter",
+            "Tries after which an image was still missing.",
+            state.failed,
+        );
+        text.head(
+            "rounds_total",
+            "counter",
+            "Rounds of work, by how they ended.",
+        );
+        text.value("rounds_total", "{result=\"complete\"}", state.rounds[0]);
+        text.value("rounds_total", "{result=\"incomplete\"}", state.rounds[1]);
+        text.head("round_duration_seconds", "summary", "How long rounds took.");
+        text.value("round_duration_seconds_sum", "", state.seconds);
+        text.value(
+            "round_duration_seconds_count",
+            "",
+            state.rounds[0] + state.rounds[1],
+        );
+        text.one(
+            "last_round_duration_seconds",
+            "gauge",
+            "How long the last round took.",
+            state.last_seconds,
+        );
+        if let Some(time) = state.last_success {
+            text.one(
+                "last_success_timestamp_seconds",
+                "gauge",
+                "When a round last left no image missing.",
+                time.as_second(),
+            );
+        }
+        text.head(
+            "events_total",
+            "counter",
+            "Events about nodes, by whether the cluster took them.",
+        );
+        text.value("events_total", "{result=\"written\"}", state.events);
+        text.value("events_total", "{result=\"failed\"}", state.lost_events);
+        text.one(
+            "cluster_failures_total",
+            "counter",
+            "Answers of the cluster that were none.",
+            state.cluster_failures,
+        );
+        text.0
+    }
+}
+
+/// Metrics as they are written down.
+struct Text(String);
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // A String takes everything.
+        let _ = writeln!(
+            self.0,
+            "# HELP wincimg_fleet_{name} {help}\n# TYPE wincimg_fleet_{name} {kind}"
+        );
+    }
+
+    fn value(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let _ = writeln!(self.0, "wincimg_fleet_{name}{labels} {value}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.head(name, kind, help);
+        self.value(name, "", value);
+    }
+}

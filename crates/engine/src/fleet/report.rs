@@ -1,0 +1,212 @@
+//! What a fleet comes to, image by image and build by build.
+
+use serde::Serialize;
+use wincimg_common::diagnose::{Blame, Diagnose, in_one_line};
+
+use super::Entry;
+use crate::plans::TargetHost;
+
+/// What became of a fleet, or would become of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Whether every image is there for all builds of its nodes.
+    pub complete: bool,
+    /// How many of what.
+    pub summary: Summary,
+    /// The file.
+    pub file: String,
+    /// The part of it that this is about.
+    pub shard: Option<String>,
+    /// The images, in the file's order.
+    pub images: Vec<ImageReport>,
+    /// Nodes that do not tell their version of Windows.
+    pub left_out: Vec<String>,
+}
+
+/// How many images for builds there are of each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// There as they should be.
+    pub current: usize,
+    /// Made in this run.
+    pub built: usize,
+    /// Not there.
+    pub missing: usize,
+    /// There, and to be made anew.
+    pub outdated: usize,
+    /// Could not be made, or not even be asked for.
+    pub failed: usize,
+}
+
+/// One image of the fleet.
+#[derive(Debug, Clone, Serialize)]
+pub struct ImageReport {
+    /// The tag of its index; what it is made from where nobody knows its name.
+    pub reference: String,
+    /// What it is made from, as it stands in the file.
+    pub from: String,
+    /// The line where it stands.
+    pub line: usize,
+    /// Each build of Windows among its nodes.
+    pub builds: Vec<BuildReport>,
+    /// What is wrong with all of it.
+    pub problem: Option<Trouble>,
+}
+
+/// An image for one build of Windows.
+#[derive(Debug, Clone, Serialize)]
+pub struct BuildReport {
+    /// The build; none where one image is for any.
+    pub host_build: Option<String>,
+    /// The nodes that run it.
+    pub nodes: Vec<String>,
+    /// How it is there.
+    pub state: State,
+    /// Why it was, or has to be, made.
+    pub reason: Option<String>,
+    /// The image, by the tag of its version.
+    pub image: Option<String>,
+    /// Its digest, where it is there.
+    pub digest: Option<String>,
+    /// The version of Windows that it has or is to have.
+    pub os_version: Option<String>,
+    /// What kept it from being made.
+    pub problem: Option<Trouble>,
+}
+
+/// How an image is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Current,
+    /// Made in this run.
+    Built,
+    /// Not at all.
+    Missing,
+    /// On another base or of other files than it should be.
+    Outdated,
+    /// It could not be made, or not even be asked for.
+    Failed,
+}
+
+impl State {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Built => "built",
+            Self::Missing => "missing",
+            Self::Outdated => "outdated",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether hosts find an image as it should be.
+    pub fn is_there(self) -> bool {
+        matches!(self, Self::Current | Self::Built)
+    }
+}
+
+/// What went wrong, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// What, with its causes.
+    pub problem: String,
+    /// The next command to type, or what to change.
+    pub hint: Option<String>,
+    /// Who has to do something about it.
+    #[serde(skip)]
+    pub blame: Blame,
+}
+
+impl<E: Diagnose> From<E> for Trouble {
+    fn from(error: E) -> Self {
+        Self {
+            problem: in_one_line(&error),
+            hint: error.hint(),
+            blame: error.blame(),
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(file: String, images: Vec<ImageReport>, left_out: Vec<String>) -> Self {
+        let mut summary = Summary::default();
+        for image in &images {
+            for build in &image.builds {
+                *match build.state {
+                    State::Current => &mut summary.current,
+                    State::Built => &mut summary.built,
+                    State::Missing => &mut summary.missing,
+                    State::Outdated => &mut summary.outdated,
+                    State::Failed => &mut summary.failed,
+                } += 1;
+            }
+            if image.builds.is_empty() && image.problem.is_some() {
+                summary.failed += 1;
+            }
+        }
+        Self {
+            complete: summary.missing + summary.outdated + summary.failed == 0,
+            summary,
+            file,
+            shard: None,
+            images,
+            left_out,
+        }
+    }
+
+    /// Whether nothing at all could be found out, because nobody could be asked.
+    pub fn is_blind(&self) -> bool {
+        let is_blind = |trouble: &Trouble| trouble.blame == Blame::Circumstances;
+        let mut images = self.images.iter();
+        !self.images.is_empty() && images.all(|image| image.problem.as_ref().is_some_and(is_blind))
+    }
+}
+
+impl ImageReport {
+    /// An image of which nothing is known yet.
+    pub(super) fn new(entry: &Entry) -> Self {
+        Self {
+            reference: entry.label(),
+            from: entry.from.clone(),
+            line: entry.line,
+            builds: Vec::new(),
+            problem: None,
+        }
+    }
+
+    /// Something is wrong with all of it that is not there already.
+    pub(super) fn fail(&mut self, trouble: Trouble) {
+        for build in &mut self.builds {
+            if !build.state.is_there() {
+                build.state = State::Failed;
+            }
+        }
+        self.problem = Some(trouble);
+    }
+
+    /// What is known of a host's image.
+    pub(super) fn of_host(&mut self, host: Option<&TargetHost>) -> &mut BuildReport {
+        let name = host.map(|host| host.build.to_string());
+        let known = self
+            .builds
+            .iter()
+            .position(|build| build.host_build == name);
+        let place = known.unwrap_or_else(|| {
+            self.builds.push(BuildReport {
+                host_build: name,
+                nodes: host.map(|host| host.nodes.clone()).unwrap_or_default(),
+                state: State::Missing,
+                reason: None,
+                image: None,
+                digest: None,
+                os_version: None,
+                problem: None,
+            });
+            self.builds.len() - 1
+        });
+        &mut self.builds[place]
+    }
+}

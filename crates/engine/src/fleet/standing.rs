@@ -1,0 +1,189 @@
+//! What is there: what the tag of an image's index means, read with one request, and how each of its
+//! entries was made.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::OnceCell;
+use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, DocumentError};
+use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::{Registry, RegistryError};
+use wincimg_windows::version::WindowsVersion;
+
+use super::report::{State, Trouble};
+use crate::inputs::INPUTS;
+use crate::publication::Line;
+
+/// What an image is to be made of, and how its entry in an index says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MadeOf {
+    pub(super) inputs: Digest,
+    pub(super) base: Digest,
+}
+
+impl MadeOf {
+    pub(super) fn annotations(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            (INPUTS.to_owned(), self.inputs.to_string()),
+            (BASE_DIGEST.to_owned(), self.base.to_string()),
+        ])
+    }
+}
+
+/// What the tag of an index means.
+pub(super) enum Standing {
+    /// Nothing.
+    Nothing,
+    /// One image, without an index over it.
+    One,
+    /// An index with these entries.
+    Entries(Vec<Descriptor>),
+}
+
+/// How an image is there.
+pub(super) struct Verdict {
+    pub(super) state: State,
+    pub(super) reason: Option<String>,
+    pub(super) digest: Option<Digest>,
+}
+
+/// The tag could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StandingError {
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error("{place} is neither an image nor an index")]
+    Document {
+        place: String,
+        source: DocumentError,
+    },
+}
+
+impl wincimg_common::diagnose::Diagnose for StandingError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Registry(error) => error.hint(),
+            Self::Document { .. } => None,
+        }
+    }
+
+    fn blame(&self) -> wincimg_common::diagnose::Blame {
+        match self {
+            Self::Registry(error) => error.blame(),
+            Self::Document { .. } => wincimg_common::diagnose::Blame::Answer,
+        }
+    }
+}
+
+impl Standing {
+    /// Looks at a tag.
+    pub(super) async fn read(
+        registry: &Registry,
+        reference: &Reference,
+    ) -> Result<Self, StandingError> {
+        let repository = registry.repository(reference).to_push_to();
+        let tag = reference.tag().unwrap_or_default();
+        let Some(raw) = repository.find_manifest(tag).await? else {
+            return Ok(Self::Nothing);
+        };
+        let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
+        let document = document.map_err(|source| StandingError::Document {
+            place: reference.to_string(),
+            source,
+        })?;
+        Ok(match document {
+            Document::Manifest(_) => Self::One,
+            Document::Index(index) => Self::Entries(index.into_value().manifests),
+        })
+    }
+
+    /// How an image is there. What only a daemon makes cannot be compared: its version has to do.
+    pub(super) fn judge(&self, line: &Line, made_of: &MadeOf, is_daemons: bool) -> Verdict {
+        let entries = match self {
+            Self::Nothing => return Verdict::missing(None),
+            Self::One => {
+                return Verdict::missing(Some("the tag is one image, without an index".to_owned()));
+            }
+            Self::Entries(entries) => entries,
+        };
+        let platform = &line.platform;
+        let mut alike = entries.iter().filter_map(|entry| {
+            let own = entry.platform.as_ref()?;
+            let is_system = own.os == platform.os && own.architecture == platform.architecture;
+            let version: Option<WindowsVersion> = match &own.os_version {
+                Some(text) => Some(text.parse().ok()?),
+                None => None,
+            };
+            let build = |version: Option<WindowsVersion>| version.map(|version| version.build);
+            (is_system && build(version) == build(line.version)).then_some((entry, version))
+        });
+        let Some((entry, version)) = alike.next() else {
+            return Verdict::missing(None);
+        };
+        let note = |name: &str| entry.annotations.get(name).map(String::as_str);
+        let reason = if version != line.version {
+            let text = |version: Option<WindowsVersion>| {
+                version.map_or_else(String::new, |version| version.os_version())
+            };
+            format!(
+                "is on {}, and {} fits now",
+                text(version),
+                text(line.version)
+            )
+        } else if note(INPUTS) == Some(made_of.inputs.as_ref())
+            || (is_daemons && note(INPUTS).is_none())
+        {
+            return Verdict {
+                state: State::Current,
+                reason: None,
+                digest: Some(entry.digest.clone()),
+            };
+        } else {
+            match (note(INPUTS), note(BASE_DIGEST)) {
+                (None, _) => "nothing says what it was made of".to_owned(),
+                (_, Some(base)) if base != made_of.base.as_ref() => {
+                    "its base was published anew".to_owned()
+                }
+                _ => "what it is made of has changed".to_owned(),
+            }
+        };
+        Verdict {
+            state: State::Outdated,
+            reason: Some(reason),
+            digest: Some(entry.digest.clone()),
+        }
+    }
+}
+
+impl Verdict {
+    fn missing(reason: Option<String>) -> Self {
+        Self {
+            state: State::Missing,
+            reason,
+            digest: None,
+        }
+    }
+}
+
+/// Which registries answer: each is asked once, so that a thousand images do not wait one after the
+/// other for one that does not.
+#[derive(Default)]
+pub(super) struct Reached(Mutex<HashMap<String, Answer>>);
+
+/// What a registry said, once it did.
+type Answer = Arc<OnceCell<Result<(), Trouble>>>;
+
+impl Reached {
+    pub(super) async fn check(&self, registry: &Registry, host: &str) -> Result<(), Trouble> {
+        let cell = {
+            let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(hosts.entry(host.to_owned()).or_default())
+        };
+        let answer = cell.get_or_init(async || match registry.ping(host).await {
+            // One that refuses this may still say what is asked of it.
+            Err(error) if error.status().is_none() => Err(Trouble::from(error)),
+            _ => Ok(()),
+        });
+        answer.await.clone()
+    }
+}

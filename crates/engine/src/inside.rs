@@ -1,0 +1,185 @@
+//! Finding out what is inside the bases of planned images, as far as the images are better or
+//! possible with it.
+
+use std::sync::Arc;
+
+use futures_util::future::{join_all, try_join_all};
+use wincimg_common::diagnose::Diagnose;
+use wincimg_inspect::base::{Extent, Problem};
+use wincimg_inspect::library::{Known, Library, LibraryError, Provenance};
+use wincimg_oci::document::Digest;
+use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Source;
+use wincimg_registry::{InsideError, KeyPath, Known as Answer};
+use wincimg_windows::inside::{Inside, Needs};
+use wincimg_windows::path::ImagePath;
+
+use super::plans::{PlannedBase, PlannedImage};
+
+/// A plan needs to know its base, and that could not be found out.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot find out what is inside {base}, which the image needs")]
+pub struct LookError {
+    base: String,
+    source: LibraryError,
+}
+
+impl Diagnose for LookError {
+    fn hint(&self) -> Option<String> {
+        self.source.hint()
+    }
+}
+
+/// What for it is looked inside bases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Layers are written over them.
+    Layers,
+    /// Windows does what a Dockerfile says. It knows its own files.
+    Dockerfile,
+    /// The plan is only shown: no layers are read for it.
+    Rehearsal,
+}
+
+/// What was found out about one base.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// The base.
+    pub base: String,
+    /// Where what is known of it comes from.
+    pub from: Provenance,
+    /// What the recipe needs to know of it and would be read from its layers, had not only a plan
+    /// been asked for.
+    pub missing: Option<&'static str>,
+    /// What is wrong with what the recipe needs to know of it.
+    pub problems: Vec<String>,
+}
+
+/// Gives each image's base what is known of it, all bases at once. Layers are read for nothing but
+/// what plans need for the purpose.
+pub async fn look_inside(
+    images: &mut [PlannedImage],
+    library: &Library,
+    registry: &Registry,
+    purpose: Purpose,
+    tell: &(dyn Fn(String) + Sync),
+) -> Result<Vec<Look>, LookError> {
+    let bases = bases(images, purpose);
+    let looks = bases.iter().map(|(base, needs)| async move {
+        let place = Source::Registry(registry.repository(&base.reference));
+        let known = library.look_up(&place, base.planned.digest(), needs).await;
+        (place, known)
+    });
+    let found = join_all(looks).await;
+    let reads = bases
+        .iter()
+        .zip(found)
+        .map(|((base, needs), (place, known))| async move {
+            let known = known.filter(|known| known.covers(needs));
+            if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
+                return Ok(known);
+            }
+            let (what, name) = (what_is_read(needs), base.planned.for_people());
+            tell(format!(
+                "reading {what} of {name} from its layers, because the image needs that; after \
+             `wincimg base index {name} --push` no build has to"
+            ));
+            let extent = Extent::Part((*needs).clone());
+            let read = library.read(&place, &base.planned.image, &extent).await;
+            let (known, _) = read.map_err(|source| LookError { base: name, source })?;
+            Ok(Some(known))
+        });
+    let known: Vec<Option<Known>> = try_join_all(reads).await?;
+    let mut told = Vec::new();
+    let mut answers: Vec<(Digest, Arc<dyn Inside>)> = Vec::new();
+    for ((base, needs), known) in bases.into_iter().zip(known) {
+        let is_missing = known.is_none() && !needs.is_empty();
+        told.push(Look {
+            from: known
+                .as_ref()
+                .map_or(Provenance::Nowhere, |it| it.from.clone()),
+            missing: is_missing.then(|| what_is_read(&needs)),
+            problems: known
+                .iter()
+                .flat_map(|it| it.problems_of(&needs).map(Problem::to_string))
+                .collect(),
+            base: base.planned.for_people(),
+        });
+        answers.extend(known.map(|known| (base.planned.digest().clone(), known.inside())));
+    }
+    for image in images {
+        for (digest, inside) in &answers {
+            if digest == image.base.digest() {
+                image.base.inside = Arc::clone(inside);
+            }
+            image.stages.tell(digest, inside);
+        }
+    }
+    Ok(told)
+}
+
+/// A base with Windows inside.
+struct AskedBase {
+    reference: Reference,
+    planned: PlannedBase,
+}
+
+/// Each base once, with all that is needed of it; not those of which that is known already.
+fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(AskedBase, Needs)> {
+    let mut bases: Vec<(AskedBase, Needs)> = Vec::new();
+    let own = images.iter().map(|image| (&image.base, image.plan.needs()));
+    let of_stages = images.iter().flat_map(|image| image.stages.asked());
+    for (planned, mut needs) in own.chain(of_stages) {
+        let (Some(reference), Some(_)) = (&planned.reference, planned.os_version) else {
+            continue;
+        };
+        if purpose == Purpose::Dockerfile {
+            needs.files = false;
+            needs.contents.clear();
+        }
+        let known = bases
+            .iter_mut()
+            .find(|(base, _)| base.planned.digest() == planned.digest());
+        match known {
+            Some((_, all)) => {
+                all.hives.extend(needs.hives);
+                all.files |= needs.files;
+                all.contents.extend(needs.contents);
+            }
+            None => {
+                let base = AskedBase {
+                    reference: reference.clone(),
+                    planned: planned.clone(),
+                };
+                bases.push((base, needs));
+            }
+        }
+    }
+    bases.retain(|(base, needs)| needs.is_empty() || !says(base.planned.inside.as_ref(), needs));
+    bases
+}
+
+/// Whether what is known of a base is enough; a look that failed is told by whoever asks next.
+fn says(inside: &dyn Inside, needs: &Needs) -> bool {
+    let mut hives = needs.hives.iter();
+    let mut contents = needs.contents.iter();
+    let drive = ImagePath::drive();
+    hives.all(|hive| is_known(&inside.key(&KeyPath::root_of(*hive))))
+        && (!needs.files || is_known(&inside.file(&drive)))
+        && contents.all(|path| is_known(&inside.content(path)))
+}
+
+fn is_known<T>(answer: &Result<Answer<T>, InsideError>) -> bool {
+    !matches!(answer, Ok(Answer::Unknown))
+}
+
+/// What is looked for in layers, in words.
+fn what_is_read(needs: &Needs) -> &'static str {
+    let files = needs.files || !needs.contents.is_empty();
+    match (needs.hives.is_empty(), files) {
+        (false, false) => "the registry",
+        (true, _) => "the files",
+        (false, true) => "the registry and the files",
+    }
+}

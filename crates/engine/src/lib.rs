@@ -1,0 +1,25 @@
+//! From a recipe to images where they belong.
+//!
+//! An [`order`] is for what is built, its [`design`], and hosts; it goes through these steps: [`plans`]
+//! finds the bases and makes the plans; a [`publication`] says what will be published
+//! before anything is; what is [`inside`] the bases is found out as far
+//! as that helps, and what the plans name of servers is there by its digest ([`downloads`]). An engine makes the images: [`direct`] without Windows, [`docker`] in a daemon
+//! there. An [`update`] makes an image of one that is there. One [`delivery`] brings what either made to its destinations.
+
+pub mod bases;
+pub mod choice;
+pub mod delivery;
+pub mod design;
+pub mod direct;
+pub mod docker;
+pub mod downloads;
+pub mod error;
+pub mod fleet;
+pub mod inputs;
+pub mod inside;
+pub mod listing;
+pub mod order;
+pub mod plans;
+pub mod publication;
+pub mod served;
+pub mod update;

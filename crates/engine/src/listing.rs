@@ -1,0 +1,301 @@
+//! The files that a plan puts into an image, by name and size; and those among them that look as if
+//! they were to stay at home.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+use std::{fs, slice};
+
+use serde::Serialize;
+use wincimg_common::digest::{Digest, Hasher, sha256};
+use wincimg_common::files;
+use wincimg_layer::archive::{ArchiveError, Member};
+use wincimg_layer::{Content, Layer, LayerError, Source, archive};
+use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
+
+/// How much of a file is read to see whether it has a private key.
+const KEY_LIMIT: u64 = 64 * 1024;
+
+/// One file of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its path in the image.
+    pub path: String,
+    /// Its bytes; not known of a file that was never downloaded.
+    pub size: Option<u64>,
+}
+
+/// The files that a plan puts into an image.
+pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
+    // A later layer's file takes the place of an earlier one's.
+    let mut all = BTreeMap::new();
+    for layer in layers(plan)? {
+        for (path, content) in layer.drive()? {
+            let key = path.to_lowercase();
+            if matches!(content, Content::Deletion) {
+                let below = format!("{key}/");
+                all.retain(|known: &String, _| *known != key && !known.starts_with(&below));
+            } else {
+                all.insert(key, (path, content.clone()));
+            }
+        }
+    }
+    let mut files = Vec::new();
+    for (path, content) in all.values() {
+        let size = match content {
+            Content::File(Source::Lacking { size, .. }) => *size,
+            Content::File(Source::Path(file)) => {
+                let found = fs::metadata(file).map_err(|source| LayerError::Read {
+                    path: file.to_path_buf(),
+                    source,
+                })?;
+                if !found.is_file() {
+                    let path = file.to_path_buf();
+                    return Err(LayerError::NotAFile { path });
+                }
+                Some(found.len())
+            }
+            Content::File(source) => Some(source.length()),
+            Content::Symlink { .. } => Some(0),
+            Content::Directory | Content::Deletion => continue,
+        };
+        let path = format!(r"C:\{}", path.replace('/', r"\"));
+        files.push(Listed { path, size });
+    }
+    Ok(files)
+}
+
+/// A digest of all that a plan's files consist of: their paths and bytes, wherever they lie here. What
+/// is not downloaded stands there by its URL.
+pub fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
+    let mut hasher = Hasher::default();
+    for layer in layers(plan)? {
+        let drive = layer.drive()?;
+        let digest = source_digests(
+            drive
+                .iter()
+                .map(|(path, content)| (path.as_str(), *content)),
+        )?;
+        hasher.update(digest.as_ref().as_bytes());
+    }
+    Ok(hasher.finish())
+}
+
+/// The same of some files and folders, in their order.
+pub fn source_digests<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a Content)>,
+) -> Result<Digest, LayerError> {
+    let entries: Vec<(&str, &Content)> = entries.collect();
+    let members = entries.iter().filter_map(|(_, content)| match content {
+        Content::File(Source::Member(member)) => Some(member),
+        _ => None,
+    });
+    let members: Vec<&Member> = members.collect();
+    let mut of_members = vec![None; members.len()];
+    archive::read(&members, |place, content| {
+        let digest = digest_of(content).map_err(|error| ArchiveError::of_content(error, ""))?;
+        of_members[place] = Some(digest);
+        Ok::<_, LayerError>(())
+    })?;
+    let mut of_members = of_members.into_iter().flatten();
+    let mut hasher = Hasher::default();
+    for (path, content) in entries {
+        let (kind, what) = match content {
+            Content::Directory => ("folder", String::new()),
+            Content::Deletion => ("nothing", String::new()),
+            Content::Symlink { target, to } => ("link", format!("{to:?} {target}")),
+            Content::File(Source::Bytes(bytes)) => ("file", sha256(bytes).to_string()),
+            Content::File(Source::Part(part)) => ("part", part.length().to_string()),
+            Content::File(Source::Lacking { url, .. }) => ("url", url.clone()),
+            Content::File(Source::Member(_)) => {
+                let digest = of_members.next();
+                ("file", digest.map_or_else(String::new, |it| it.to_string()))
+            }
+            Content::File(Source::Path(file)) => {
+                let failed = |source| LayerError::Read {
+                    path: file.to_path_buf(),
+                    source,
+                };
+                let mut opened = files::open(file).map_err(failed)?;
+                ("file", digest_of(&mut opened).map_err(failed)?.to_string())
+            }
+        };
+        // A zero byte is in none of them.
+        hasher.update(format!("{path}\0{kind}\0{what}\0").as_bytes());
+    }
+    Ok(hasher.finish())
+}
+
+fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}
+
+/// What among a plan's files looks like a secret: where each is on disk.
+pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
+    let mut found = BTreeSet::new();
+    let mut rest = Layer::new(0);
+    let steps = plan.instructions.iter().flat_map(Instructions::layers);
+    for entry in steps.flat_map(|step| &step.entries) {
+        // Of these there may be a hundred thousand, and nothing but their names is looked at.
+        if let PlannedContent::File(FileSource::Disk(file)) = &entry.content {
+            let names = entry.path.components().iter().map(String::as_str);
+            found.extend(secret(names, &file.path));
+        } else {
+            add_entries(&mut rest, slice::from_ref(entry))?;
+        }
+    }
+    add_files(&mut rest, &plan.files)?;
+    found.extend(secrets_of(&rest));
+    Ok(found)
+}
+
+fn secrets_of(layer: &Layer) -> impl Iterator<Item = String> {
+    layer.entries().filter_map(|(path, content)| match content {
+        Content::File(Source::Path(file)) => secret(path.as_str().split('/'), file),
+        _ => None,
+    })
+}
+
+/// The files of each layer of a plan.
+fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
+    let mut layers = Vec::new();
+    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+        let mut layer = Layer::new(0);
+        add_entries(&mut layer, &step.entries)?;
+        layers.push(layer);
+    }
+    let mut own = Layer::new(0);
+    add_files(&mut own, &plan.files)?;
+    layers.push(own);
+    Ok(layers)
+}
+
+/// Where a file is that looks like a secret by the names of its path in the image; a `.git` for all
+/// that is in it.
+fn secret<'a>(
+    names: impl DoubleEndedIterator<Item = &'a str> + Clone,
+    file: &Path,
+) -> Option<String> {
+    if let Some(below) = names.clone().rev().position(is_git) {
+        let repository = file.ancestors().nth(below).filter(|folder| {
+            let name = folder.file_name().and_then(|name| name.to_str());
+            name.is_some_and(is_git)
+        });
+        // A file may have come there from elsewhere.
+        return Some(repository.unwrap_or(file).display().to_string());
+    }
+    let name = names.last()?.to_ascii_lowercase();
+    let is_secret = match name.as_str() {
+        ".env" | "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" => true,
+        name => match name.rsplit_once('.')?.1 {
+            "pfx" | "p12" => true,
+            "pem" | "key" => !holds_only_what_is_public(file),
+            _ => is_environment(name),
+        },
+    };
+    is_secret.then(|| file.display().to_string())
+}
+
+fn is_git(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}
+
+/// `.env.production`, but not the example that goes into repositories.
+fn is_environment(name: &str) -> bool {
+    let kind = name.strip_prefix(".env.");
+    kind.is_some_and(|kind| !["example", "sample", "template", "dist"].contains(&kind))
+}
+
+/// Whether a file has certificates or public keys in PEM and nothing else of that kind.
+fn holds_only_what_is_public(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let opened = files::open(file);
+    let Ok(Ok(_)) = opened.map(|file| file.take(KEY_LIMIT).read_to_end(&mut start)) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&start);
+    let mut kinds = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("-----BEGIN "))
+        .peekable();
+    kinds.peek().is_some() && kinds.all(|kind| !kind.contains("PRIVATE"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let mut layer = Layer::new(0);
+        layer.folder(folder.path(), None).unwrap();
+        let found: BTreeSet<String> = secrets_of(&layer).collect();
+        let inside = |path: &String| {
+            let inside = PathBuf::from(path);
+            let inside = inside.strip_prefix(folder.path()).unwrap();
+            inside.display().to_string()
+        };
+        found.iter().map(inside).collect()
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_found_by_name() {
+        let files = [
+            "site/.env",
+            ".env.production",
+            "tls/SERVER.PFX",
+            "tls/server.key",
+            "tls/both.pem",
+            "home/.ssh/id_rsa",
+            ".git/config",
+            ".git/objects/aa/bb",
+            "lib/.git/HEAD",
+        ];
+        let found = found(&files.map(|file| (file, "x")));
+        let mut expected = [
+            "site/.env",
+            ".env.production",
+            "tls/SERVER.PFX",
+            "tls/server.key",
+            "tls/both.pem",
+            "home/.ssh/id_rsa",
+            ".git",
+            "lib/.git",
+        ];
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_made_to_be_shown_is_not() {
+        let certificate = "# a CA\n-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n";
+        let public = "-----BEGIN PUBLIC KEY-----\nMII=\n-----END PUBLIC KEY-----\n";
+        let both = format!("{certificate}-----BEGIN RSA PRIVATE KEY-----\nMII=\n");
+        let found = found(&[
+            ("ca.pem", certificate),
+            ("sign.key", public),
+            (".env.example", "KEY="),
+            (".gitignore", "obj"),
+            ("environment", "x"),
+            ("keyboard.js", "x"),
+            ("server.pem", &both),
+        ]);
+        assert_eq!(found, ["server.pem"]);
+    }
+}

@@ -1,0 +1,398 @@
+//! The plans of a build: one recipe or Dockerfile for several hosts, each on the base image that fits it.
+//!
+//! A runtime gives every host of a build of Windows the same entry of an index, so hosts that one
+//! image can serve share one: it is on the base that the oldest of them would take by itself.
+
+mod base;
+mod error;
+mod host;
+mod stages;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+pub use base::PlannedBase;
+pub use error::PlanError;
+use futures_util::future::try_join_all;
+pub use host::{TargetHost, common, leader};
+use stages::Round;
+pub use stages::StageBases;
+use wincimg_common::progress::Progress;
+use wincimg_dockerfile::stages::Stages;
+use wincimg_inspect::bases::{
+    BaseRegistry, HostProcessBase, Match, NamedBase, Resolution, SetAside,
+};
+use wincimg_oci::remote::Registry;
+use wincimg_recipe::{Plan, PlanBase, Recipe, Settings, Wants};
+use wincimg_windows::compat::HostBuild;
+
+use super::bases::{BaseSearch, Found, Wanted};
+use super::downloads::Supply;
+
+/// What says how images are to be.
+pub enum Blueprint<'a> {
+    /// A recipe, and what it is filled in with.
+    Recipe(&'a Recipe, Settings<'a>),
+    /// A Dockerfile, with what was asked of it.
+    Dockerfile(&'a Stages),
+    /// The same, to be carried out by a daemon.
+    Sent(&'a Stages),
+}
+
+/// A recipe or Dockerfile, and the hosts that its images are for.
+pub struct BuildRequest<'a> {
+    /// What is built.
+    pub blueprint: Blueprint<'a>,
+    /// The hosts; none where the base is for any.
+    pub hosts: &'a [TargetHost],
+    /// Where base images come from.
+    pub base_registry: &'a BaseRegistry,
+    /// Which base images will do.
+    pub wanted: Match,
+    /// Whether hosts of one build share an image where one can serve them, as an index needs it.
+    pub is_shared: bool,
+}
+
+/// An image that is planned, on a base that was found.
+#[derive(Debug, Clone)]
+pub struct PlannedImage {
+    /// The host that it is for; none where it is for any.
+    pub host: Option<TargetHost>,
+    /// The base, pinned.
+    pub base: PlannedBase,
+    /// What is made of it.
+    pub plan: Plan,
+    /// What a Dockerfile's stages are based on; a recipe has none.
+    pub stages: StageBases,
+    /// Base images that were passed over, and why.
+    pub set_aside: Vec<SetAside>,
+}
+
+impl PlannedImage {
+    /// The version of its host, as results have it.
+    pub fn host_build(&self) -> Option<String> {
+        self.plan.host_build.map(|version| version.to_string())
+    }
+}
+
+/// What is not here, where servers are not asked.
+#[derive(Debug, Default)]
+pub struct Lacking {
+    /// What is to be downloaded.
+    pub files: Wants,
+    /// Lines of a Dockerfile of which it is not known what they do before that.
+    pub unclear: BTreeSet<String>,
+    /// Lines of which that is known after a look into their base, by what keeps them from being
+    /// carried out without one.
+    pub unlooked: BTreeSet<String>,
+}
+
+/// The bases that were found, and which host gets which.
+struct FoundBases {
+    /// The oldest hosts of those that share an image, in order.
+    asked_for: Vec<HostBuild>,
+    /// For each of these.
+    found: Vec<Resolution>,
+}
+
+impl BuildRequest<'_> {
+    /// Finds all bases at once and fills the recipe in, or carries the Dockerfile out, for each host.
+    pub async fn plan(&self, search: &BaseSearch) -> Result<Vec<PlannedImage>, PlanError> {
+        let (recipe, settings) = match &self.blueprint {
+            Blueprint::Recipe(recipe, settings) => (*recipe, settings),
+            Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
+                return self.plan_stages(stages, search).await;
+            }
+        };
+        let base = recipe.base(settings)?;
+        let asked_for = self.leaders();
+        let wanted = self.wanted_of(&asked_for);
+        let found = if recipe.has_base_image() {
+            let named = self.base_registry.named(&base)?;
+            Found::OfHosts(search.named(&base, &named, &wanted).await?)
+        } else {
+            search.of_recipe(&base, &wanted).await?
+        };
+        let found = match found {
+            Found::OfHosts(found) => found,
+            Found::HostProcess(found) => {
+                let base = PlannedBase::from(*found);
+                let images = self.hosts_or_any();
+                return images
+                    .map(|host| Self::planned(recipe, settings, base.clone(), host, Vec::new()))
+                    .collect();
+            }
+        };
+        let mut bases = FoundBases { asked_for, found };
+        self.hosts
+            .iter()
+            .map(|host| {
+                let (base, set_aside) = self.base_for(host, &mut bases);
+                Self::planned(recipe, settings, base, Some(host), set_aside)
+            })
+            .collect()
+    }
+
+    /// The same for a Dockerfile, whose stages may have several bases.
+    async fn plan_stages(
+        &self,
+        stages: &Stages,
+        search: &BaseSearch,
+    ) -> Result<Vec<PlannedImage>, PlanError> {
+        let asked_for = self.leaders();
+        let wanted = self.wanted_of(&asked_for);
+        let names = stages.bases();
+        let finding = names.iter().map(async |name| {
+            let base = self.base_registry.named(name)?;
+            let found = search.named(name, &base, &wanted).await?;
+            let asked_for = asked_for.clone();
+            Ok::<_, PlanError>((base, FoundBases { asked_for, found }))
+        });
+        let mut found = try_join_all(finding).await?;
+        let plan_for = |host: &TargetHost| {
+            let mut planned = BTreeMap::new();
+            let mut own = None;
+            let mut notes = Vec::new();
+            for (name, (named, found)) in names.iter().zip(&mut found) {
+                let (base, set_aside) = self.base_for(host, found);
+                notes.extend(other_windows(name, named, &base, host));
+                planned.insert((*name).to_owned(), base.clone());
+                if *name == stages.base() {
+                    own = Some((base, set_aside));
+                }
+            }
+            let mut on_bases = StageBases::new(planned);
+            let mut instructions = None;
+            if let Blueprint::Dockerfile(_) = self.blueprint {
+                let (begun, said) = on_bases.begin(stages)?;
+                notes.extend(said);
+                instructions = Some(begun);
+            }
+            let Some((base, set_aside)) = own else {
+                unreachable!("the wanted stage's base is one of its bases");
+            };
+            // The base's own lines for it are among the instructions already.
+            let plan = Plan {
+                instructions,
+                notes,
+                ..base.plan_of(stages.name(), host)
+            };
+            Ok(PlannedImage {
+                host: Some(host.clone()),
+                base,
+                plan,
+                stages: on_bases,
+                set_aside,
+            })
+        };
+        self.hosts.iter().map(plan_for).collect()
+    }
+
+    /// Brings what recipes name of servers, and tells their plans.
+    async fn bring(
+        &self,
+        recipe: &Recipe,
+        images: &mut [PlannedImage],
+        registry: &Registry,
+        supply: &mut Supply,
+    ) -> Result<Lacking, PlanError> {
+        let mut wants = Wants::new();
+        for image in &*images {
+            for (url, want) in image.plan.wants(recipe.origin()) {
+                want.added_to(&mut wants, &url);
+            }
+        }
+        supply.bring(&wants, registry.http()).await?;
+        for image in images {
+            image
+                .plan
+                .downloads_mut()
+                .for_each(|file| supply.tell(file));
+        }
+        Ok(Lacking {
+            files: supply.lacking(wants),
+            ..Lacking::default()
+        })
+    }
+
+    /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
+    /// out once more, before anyone has looked inside the bases or on what is known of them then. What
+    /// is lacking in the end is told: servers may not have been asked.
+    pub async fn look_again(
+        &self,
+        images: &mut [PlannedImage],
+        registry: &Registry,
+        supply: &mut Supply,
+        progress: &Arc<dyn Progress>,
+        is_seen: bool,
+    ) -> Result<Lacking, PlanError> {
+        let stages = match &self.blueprint {
+            Blueprint::Recipe(recipe, _) => {
+                return self.bring(recipe, images, registry, supply).await;
+            }
+            Blueprint::Dockerfile(stages) => stages,
+            // Its daemon brings what it needs.
+            Blueprint::Sent(_) => return Ok(Lacking::default()),
+        };
+        let mut round = Round {
+            stages,
+            base_registry: self.base_registry,
+            wanted: self.wanted,
+            registry,
+            supply,
+            progress,
+            is_seen,
+            taken: HashMap::new(),
+        };
+        let mut lacking = Lacking::default();
+        for image in images {
+            round.carry_out(image, &mut lacking).await?;
+        }
+        Ok(lacking)
+    }
+
+    fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> Wanted<'a> {
+        Wanted {
+            registry: self.base_registry,
+            hosts,
+            matched: self.wanted,
+        }
+    }
+
+    /// The hosts whose bases are looked for: of those that share an image the oldest.
+    fn leaders(&self) -> Vec<HostBuild> {
+        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
+        let leaders = builds.iter().map(|host| self.leader(*host, &builds));
+        let mut asked_for: Vec<HostBuild> = leaders.collect();
+        asked_for.sort();
+        asked_for.dedup();
+        asked_for
+    }
+
+    /// The base of one host, and what was passed over for it, which is told once.
+    fn base_for(&self, host: &TargetHost, bases: &mut FoundBases) -> (PlannedBase, Vec<SetAside>) {
+        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
+        let leader = self.leader(host.build, &builds);
+        let place = bases
+            .asked_for
+            .partition_point(|asked_for| *asked_for < leader);
+        let set_aside = std::mem::take(&mut bases.found[place].set_aside);
+        let place = if self.shares() {
+            let versions = bases.found.iter().map(|found| found.base.os_version);
+            common(place, &versions.collect::<Vec<_>>())
+        } else {
+            place
+        };
+        let mut base = bases.found[place].base.clone();
+        base.matched = Match::of(base.os_version, host.build);
+        (base.into(), set_aside)
+    }
+
+    /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
+    /// is told before a registry is asked: none where that depends on the base, and hosts with the same
+    /// plan share one.
+    pub fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
+        let (recipe, settings) = match &self.blueprint {
+            Blueprint::Recipe(recipe, settings) => (*recipe, settings),
+            Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
+                match self.blueprint {
+                    Blueprint::Sent(_) => stages.check_sent()?,
+                    _ => stages.check()?,
+                }
+                for name in stages.bases() {
+                    self.base_registry.named(name)?;
+                }
+                return Ok(Vec::new());
+            }
+        };
+        let name = recipe.base(settings)?;
+        let brings_windows = recipe.has_base_image() || !HostProcessBase::is_named(&name);
+        if recipe.has_base_image() {
+            self.base_registry.named(&name)?;
+        } else if brings_windows {
+            self.base_registry.repository(&name)?;
+        }
+        let mut drafts: Vec<Plan> = Vec::new();
+        if recipe.depends_on_base() {
+            return Ok(drafts);
+        }
+        let first = self.hosts.first().map(|host| host.build.version);
+        let base = PlanBase {
+            name,
+            digest: String::new(),
+            os_version: first.filter(|_| brings_windows),
+            shell: None,
+            user: None,
+            path: None,
+            ..PlanBase::default()
+        };
+        for host in self.hosts_or_any() {
+            let version = host.map(|host| host.build.version);
+            let draft = recipe.plan(base.clone(), version, settings)?;
+            draft.check_base()?;
+            let is_known = drafts
+                .iter()
+                .any(|known| known.differs_in_host_alone(&draft));
+            if !is_known {
+                drafts.push(draft);
+            }
+        }
+        Ok(drafts)
+    }
+
+    /// The hosts, or that it is for any.
+    fn hosts_or_any(&self) -> impl Iterator<Item = Option<&TargetHost>> {
+        let any = self.hosts.is_empty().then_some(None);
+        self.hosts.iter().map(Some).chain(any)
+    }
+
+    /// Fills the recipe in for one base and one host.
+    fn planned(
+        recipe: &Recipe,
+        settings: &Settings<'_>,
+        base: PlannedBase,
+        host: Option<&TargetHost>,
+        set_aside: Vec<SetAside>,
+    ) -> Result<PlannedImage, PlanError> {
+        let version = host.map(|host| host.build.version);
+        let plan = recipe.plan(base.for_plan(), version, settings)?;
+        plan.check_base()?;
+        Ok(PlannedImage {
+            host: host.cloned(),
+            base,
+            plan,
+            stages: StageBases::default(),
+            set_aside,
+        })
+    }
+
+    fn leader(&self, host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
+        if self.shares() {
+            leader(host, hosts)
+        } else {
+            host
+        }
+    }
+
+    /// Hosts that want exactly their own revision share with nobody.
+    fn shares(&self) -> bool {
+        self.is_shared && self.wanted == Match::Nearest
+    }
+}
+
+/// What to say where a Dockerfile names another Windows than the host gets.
+fn other_windows(
+    name: &str,
+    named: &NamedBase,
+    base: &PlannedBase,
+    host: &TargetHost,
+) -> Option<String> {
+    let NamedBase::OfHost { build, .. } = named else {
+        return None;
+    };
+    let got = base.os_version.filter(|version| version.build != *build)?;
+    Some(format!(
+        "{name} is of build {build}; for host {} its place takes build {}",
+        host.build, got.build
+    ))
+}

@@ -1,0 +1,112 @@
+//! What an image is built on.
+
+use std::sync::Arc;
+
+use wincimg_inspect::bases::{BaseImage, HOST_PROCESS, HostProcessBase};
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::reference::Reference;
+use wincimg_recipe::{Plan, PlanBase, variable};
+use wincimg_registry::Unseen;
+use wincimg_windows::inside::Inside;
+use wincimg_windows::search_path::VARIABLE;
+use wincimg_windows::version::WindowsVersion;
+
+use super::TargetHost;
+
+/// What an image is built on.
+#[derive(Debug, Clone)]
+pub struct PlannedBase {
+    /// Where it is, by tag and by digest; nowhere where wincimg makes it.
+    pub reference: Option<Reference>,
+    /// Its version; none where it brings no Windows.
+    pub os_version: Option<WindowsVersion>,
+    /// Whether that is the host's own: exact, nearest, or any where there is none.
+    pub matched: &'static str,
+    /// Manifest and configuration.
+    pub image: Image,
+    /// What is inside, as far as it is known.
+    pub inside: Arc<dyn Inside>,
+}
+
+impl PlannedBase {
+    /// The digest of its manifest.
+    pub fn digest(&self) -> &Digest {
+        self.image.digest()
+    }
+
+    /// Its version as results have it.
+    pub fn version_text(&self) -> Option<String> {
+        self.os_version.map(|version| version.os_version())
+    }
+
+    /// What results call it.
+    pub fn label(&self) -> String {
+        let reference = self.reference.as_ref();
+        reference.map_or_else(|| HOST_PROCESS.to_owned(), ToString::to_string)
+    }
+
+    /// What people call it: by its tag, which says more than the digest that it is pinned to.
+    pub fn for_people(&self) -> String {
+        match &self.reference {
+            Some(reference) => format!(
+                "{}/{}:{}",
+                reference.registry(),
+                reference.repository(),
+                reference.tag().unwrap_or_default()
+            ),
+            None => HOST_PROCESS.to_owned(),
+        }
+    }
+
+    /// What the plan of an image on it begins with, where its `ONBUILD` lines are nobody's to carry out.
+    pub(crate) fn plan_of(&self, name: &str, host: &TargetHost) -> Plan {
+        Plan {
+            name: name.to_owned(),
+            base: PlanBase {
+                on_build: Vec::new(),
+                ..self.for_plan()
+            },
+            host_build: Some(host.build.version),
+            ..Plan::default()
+        }
+    }
+
+    /// What the plan of an image on it has to know.
+    pub(super) fn for_plan(&self) -> PlanBase {
+        let container = &self.image.config().config;
+        PlanBase {
+            name: self.for_people(),
+            digest: self.digest().to_string(),
+            os_version: self.os_version,
+            shell: container.shell.clone(),
+            user: container.user.clone().filter(|user| !user.is_empty()),
+            path: variable(&container.env, VARIABLE).map(str::to_owned),
+            on_build: container.on_build.clone(),
+            container: container.clone(),
+        }
+    }
+}
+
+impl From<BaseImage> for PlannedBase {
+    fn from(base: BaseImage) -> Self {
+        Self {
+            reference: Some(base.reference),
+            os_version: Some(base.os_version),
+            matched: base.matched.name(),
+            image: base.image,
+            inside: Arc::new(Unseen),
+        }
+    }
+}
+
+impl From<HostProcessBase> for PlannedBase {
+    fn from(base: HostProcessBase) -> Self {
+        Self {
+            reference: base.reference,
+            os_version: None,
+            matched: "any",
+            image: base.image,
+            inside: Arc::new(Unseen),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The hosts that images are for, and which of them share one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use wincimg_cluster::nodes::Node;
+use wincimg_windows::compat::{HostBuild, generation};
+use wincimg_windows::version::WindowsVersion;
+
+/// How many nodes are named where a host is.
+const NAMED: usize = 3;
+
+/// A build of Windows that images are for, and the nodes that run it, where they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetHost {
+    /// Its version and edition.
+    pub build: HostBuild,
+    /// The names of nodes.
+    pub nodes: Vec<String>,
+}
+
+impl TargetHost {
+    /// The different builds of nodes that tell theirs, oldest first, each with its nodes.
+    pub fn of_nodes(nodes: &[Node]) -> Vec<Self> {
+        let mut hosts: BTreeMap<HostBuild, Vec<String>> = BTreeMap::new();
+        for node in nodes {
+            if let Some(build) = node.build {
+                hosts.entry(build).or_default().extend(node.name.clone());
+            }
+        }
+        let hosts = hosts.into_iter();
+        hosts.map(|(build, nodes)| Self { build, nodes }).collect()
+    }
+}
+
+impl fmt::Display for TargetHost {
+    /// `17763.973`, or `17763.973 (win-a, win-b and 4 more)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.build.fmt(f)?;
+        let (named, more) = self.nodes.split_at(self.nodes.len().min(NAMED));
+        match (named, more.len()) {
+            ([], _) => Ok(()),
+            (named, 0) => write!(f, " ({})", named.join(", ")),
+            (named, more) => write!(f, " ({} and {more} more)", named.join(", ")),
+        }
+    }
+}
+
+/// The host whose base another one takes: the oldest that accepts the same images. What starts on
+/// one of them starts on all, and what is not newer than the oldest is newer than none.
+pub fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
+    let kind = |host: &HostBuild| {
+        let version = host.version;
+        Some((version.build, host.edition, generation(version)?))
+    };
+    let Some(own) = kind(&host) else {
+        return host;
+    };
+    hosts
+        .iter()
+        .filter(|other| kind(other) == Some(own) && other.version.revision.is_some())
+        .min()
+        .copied()
+        .unwrap_or(host)
+}
+
+/// The base that is used in place of one that was found, by their places: the oldest of its build
+/// that starts where it does. Hosts of a newer build may have found a newer one of an older build,
+/// which that build's own hosts would get too.
+pub fn common(place: usize, found: &[WindowsVersion]) -> usize {
+    let kind = |version: WindowsVersion| (version.build, generation(version));
+    let own = kind(found[place]);
+    let alike = (0..found.len()).filter(|other| kind(found[*other]) == own);
+    alike.min_by_key(|other| found[*other]).unwrap_or(place)
+}

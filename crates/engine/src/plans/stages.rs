@@ -1,0 +1,261 @@
+//! A Dockerfile on the bases of one host: carried out as far as that goes on their names alone, and
+//! anew for as long as more becomes known: files of other images, downloads, what is inside the bases.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use wincimg_common::diagnose::in_one_line;
+use wincimg_common::progress::Progress;
+use wincimg_dockerfile::stages::{
+    Bases, Inputs, Outcome, StageBase, StageError, Stages, all_that_lines_ask,
+};
+use wincimg_inspect::bases::{BaseRegistry, Match};
+use wincimg_inspect::{TakeError, Taken, take};
+use wincimg_oci::document::Digest;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Source;
+use wincimg_recipe::Instructions;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::inside::{Inside, Needs};
+
+use super::{Lacking, PlanError, PlannedBase, PlannedImage};
+use crate::downloads::Supply;
+
+/// What the stages of a Dockerfile are based on, and what of that has to be known.
+#[derive(Debug, Clone, Default)]
+pub struct StageBases {
+    inputs: Inputs,
+    /// The bases by their names in the file.
+    bases: BTreeMap<String, PlannedBase>,
+    needs: BTreeMap<String, Needs>,
+    /// Whether somebody has to look into one of them before it is known what the image is.
+    pub wants_a_look: bool,
+    /// Whether the instructions were carried out on all that is known: they lacked nothing, and nobody
+    /// has told more since.
+    are_settled: bool,
+}
+
+impl StageBases {
+    /// Bases by their names in the file, of which nothing but their configurations is asked yet.
+    pub(super) fn new(bases: BTreeMap<String, PlannedBase>) -> Self {
+        let known = |base: &PlannedBase| StageBase {
+            config: base.image.config().config.clone(),
+            inside: Arc::clone(&base.inside),
+        };
+        let known: Bases = bases
+            .iter()
+            .map(|(name, base)| (name.clone(), known(base)))
+            .collect();
+        Self {
+            inputs: Inputs {
+                bases: known,
+                ..Inputs::default()
+            },
+            bases,
+            ..Self::default()
+        }
+    }
+
+    /// The bases, and what has to be known of each.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = (&PlannedBase, Needs)> {
+        let bases = self.bases.iter();
+        bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
+    }
+
+    /// The bases, by their names in the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PlannedBase)> {
+        let bases = self.bases.iter();
+        bases.map(|(name, base)| (name.as_str(), base))
+    }
+
+    /// Whether the instructions depend on what is inside a base.
+    pub fn depend_on(&self, name: &str) -> bool {
+        self.needs.contains_key(name)
+    }
+
+    /// Takes in what is inside a base.
+    pub(crate) fn tell(&mut self, digest: &Digest, inside: &Arc<dyn Inside>) {
+        for (name, base) in &mut self.bases {
+            if base.digest() == digest {
+                base.inside = Arc::clone(inside);
+                if let Some(known) = self.inputs.bases.get_mut(name) {
+                    known.inside = Arc::clone(inside);
+                    self.are_settled = false;
+                }
+            }
+        }
+    }
+
+    /// Carries the instructions out before anything was brought or looked at; the answer holds notes
+    /// for their author too.
+    pub(super) fn begin(
+        &mut self,
+        stages: &Stages,
+    ) -> Result<(Instructions, Vec<String>), StageError> {
+        let outcome = stages.evaluate_unseen(&self.inputs)?;
+        self.are_settled = outcome.lacks_nothing();
+        self.inputs.lacking = outcome.lacking;
+        self.inputs.wants = outcome.wants;
+        self.needs = outcome.needs;
+        Ok((outcome.instructions, outcome.notes))
+    }
+
+    /// Whether carrying the instructions out once more comes to the same.
+    fn stand(&self, is_seen: bool) -> bool {
+        let asked_for_nothing = self.inputs.lacking.is_empty() && self.inputs.wants.is_empty();
+        self.are_settled || !is_seen && asked_for_nothing
+    }
+
+    /// Asks for looks into the bases of which more has to be known. Where they were asked for already
+    /// and no layer is read for a plan that is only shown, it is told what they would end.
+    fn stall(
+        &mut self,
+        stages: &Stages,
+        error: StageError,
+        is_rehearsal: bool,
+    ) -> Result<Option<String>, StageError> {
+        let bases = stages.bases_to_look_into(&error);
+        let is_asked_for = |base: &String| self.needs.contains_key(base);
+        if !bases.iter().all(is_asked_for) {
+            for base in bases {
+                self.needs.entry(base).or_insert_with(all_that_lines_ask);
+            }
+            self.wants_a_look = true;
+            return Ok(None);
+        }
+        let is_unlooked = bases.iter().all(|base| !self.inputs.knows_files_of(base));
+        if is_rehearsal && is_unlooked && error.awaits_looks() {
+            return Ok(Some(in_one_line(&error)));
+        }
+        Err(error)
+    }
+}
+
+/// Files that were taken out of images, by the images and the paths that were asked for: hosts
+/// whose stages are based on the same images share them.
+type TakenFiles = HashMap<(Digest, BTreeSet<String>), BTreeMap<String, Taken>>;
+
+/// One more time that a Dockerfile is carried out for its hosts, with those who can bring what it lacks.
+pub(super) struct Round<'a> {
+    pub stages: &'a Stages,
+    pub base_registry: &'a BaseRegistry,
+    pub wanted: Match,
+    pub registry: &'a Registry,
+    pub supply: &'a mut Supply,
+    pub progress: &'a Arc<dyn Progress>,
+    /// Whether somebody has looked inside the bases.
+    pub is_seen: bool,
+    pub taken: TakenFiles,
+}
+
+impl Round<'_> {
+    /// Carries it out for one host, and tells what is lacking in the end.
+    pub(super) async fn carry_out(
+        &mut self,
+        image: &mut PlannedImage,
+        lacking: &mut Lacking,
+    ) -> Result<(), PlanError> {
+        image.stages.wants_a_look = false;
+        if image.stages.stand(self.is_seen) {
+            return Ok(());
+        }
+        let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
+        let outcome = match self.outcome(&mut image.stages, &hosts).await? {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let is_rehearsal = self.supply.asks_nobody();
+                let unlooked = image.stages.stall(self.stages, error, is_rehearsal)?;
+                lacking.unlooked.extend(unlooked);
+                return Ok(());
+            }
+        };
+        image.stages.needs.extend(outcome.needs);
+        let mut instructions = outcome.instructions;
+        instructions
+            .downloads_mut()
+            .for_each(|file| self.supply.tell(file));
+        image.plan.instructions = Some(instructions);
+        lacking.files.extend(self.supply.lacking(outcome.wants));
+        lacking.unclear.extend(outcome.unclear);
+        let known = &mut image.plan.notes;
+        for note in outcome.notes {
+            if !known.contains(&note) {
+                known.push(note);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the instructions come to once all is here that can be; what is known then may show that
+    /// more is needed. The inner error is theirs.
+    async fn outcome(
+        &mut self,
+        on: &mut StageBases,
+        hosts: &[HostBuild],
+    ) -> Result<Result<Outcome, StageError>, PlanError> {
+        loop {
+            for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
+                for base in self.images_called(&name, on, hosts).await? {
+                    let files = self.take(&base, &paths).await?;
+                    let here = on.inputs.files.entry(name.clone()).or_default();
+                    here.add(&paths, files);
+                }
+            }
+            let inputs = &mut on.inputs;
+            let came = self.supply.bring(&inputs.wants, self.registry.http());
+            let came = came.await?;
+            inputs.downloads.clone_from(self.supply.here());
+            let evaluated = if self.is_seen {
+                self.stages.evaluate(inputs)
+            } else {
+                self.stages.evaluate_unseen(inputs)
+            };
+            let outcome = match evaluated {
+                Ok(outcome) => outcome,
+                Err(error) => return Ok(Err(error)),
+            };
+            let is_whole = outcome.lacking.is_empty();
+            let is_same = outcome.wants == inputs.wants && !came;
+            let nobody_has_more = || self.supply.lacking(outcome.wants.clone()).is_empty();
+            if is_whole && (is_same || nobody_has_more()) {
+                return Ok(Ok(outcome));
+            }
+            inputs.lacking = outcome.lacking;
+            inputs.wants = outcome.wants;
+        }
+    }
+
+    /// What a name of the file stands for: a base that was found, or images of any registry.
+    async fn images_called(
+        &self,
+        name: &str,
+        on: &StageBases,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<PlannedBase>, PlanError> {
+        if let Some(base) = on.bases.get(name) {
+            return Ok(vec![base.clone()]);
+        }
+        let named = self.base_registry.named(name)?;
+        let found = named.resolve(self.registry, hosts, self.wanted).await?;
+        Ok(found.into_iter().map(|found| found.base.into()).collect())
+    }
+
+    /// The files at these paths of an image; none where it is one that wincimg makes.
+    async fn take(
+        &mut self,
+        base: &PlannedBase,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Taken>, TakeError> {
+        let Some(reference) = &base.reference else {
+            return Ok(BTreeMap::new());
+        };
+        let key = (base.digest().clone(), paths.clone());
+        if let Some(files) = self.taken.get(&key) {
+            return Ok(files.clone());
+        }
+        let source = Source::Registry(self.registry.repository(reference));
+        let files = take(&source, &base.image, paths, self.progress).await?;
+        self.taken.insert(key, files.clone());
+        Ok(files)
+    }
+}

@@ -1,0 +1,377 @@
+//! Where an image's own layers begin: at the end of those of the base that it was built on.
+//!
+//! The image may name it, in annotations or labels. A label can be inherited from an image in between,
+//! or be wrong, so what is named counts only where the image's layers begin with its. Without a name
+//! the repositories of Windows are asked for the image's version, and the longest run of layers
+//! decides.
+
+use futures_util::future::join_all;
+use wincimg_inspect::bases::{
+    BaseRegistry, Match, NAMES, NameError, NamedBase, Resolution, ResolveError,
+};
+use wincimg_inspect::{InspectError, windows_images};
+use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
+use wincimg_oci::reference::{Reference, known_as, parse_reference, pinned, repository_of};
+use wincimg_oci::store::{Source, StoreError};
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
+
+use super::error::UpdateError;
+use crate::bases::Wanted;
+use crate::order::Means;
+use crate::plans::PlanError;
+
+const MICROSOFT: &str = "mcr.microsoft.com";
+/// Where images without a word about their base come from.
+const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
+
+/// Where bases are looked for.
+pub(super) struct Bases<'a> {
+    pub(super) means: &'a Means<'a>,
+    pub(super) base_registry: &'a BaseRegistry,
+    /// How close they have to be to the hosts.
+    pub(super) wanted: Match,
+}
+
+/// The base that an image was built on.
+#[derive(Debug, Clone)]
+pub(super) struct OldBase {
+    /// How it is known, which says where newer ones are.
+    pub(super) named: NamedBase,
+    /// Where it is, pinned.
+    pub(super) reference: Reference,
+    /// Manifest and configuration.
+    pub(super) image: Image,
+    /// How it was found.
+    pub(super) by: FoundBy,
+}
+
+/// How the base of an image was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundBy {
+    /// The user named it.
+    Asked,
+    /// The image names it.
+    Named,
+    /// Its layers are the image's lowest ones.
+    Layers,
+}
+
+/// What an image says of its base.
+struct Says {
+    name: Option<String>,
+    digest: Option<Digest>,
+}
+
+impl Bases<'_> {
+    /// Whether a base is Windows with no program above it: by its repository in the registry of bases,
+    /// or by Microsoft's name for it behind a mirror's.
+    pub(super) fn is_windows_alone(&self, base: &Reference) -> bool {
+        USUAL.iter().any(|short| {
+            let Ok(known) = self.base_registry.repository(short) else {
+                return false;
+            };
+            let (host, path) = (base.registry(), base.repository());
+            let known = (known.repository.registry(), known.repository.repository());
+            let long = NAMES.iter().find(|(name, _)| name == short);
+            let is_mirrors = long.is_some_and(|(_, long)| {
+                let before = path.strip_suffix(long);
+                before.is_some_and(|before| before.ends_with(&format!("{MICROSOFT}/")))
+            });
+            known == (host, path) || is_mirrors
+        })
+    }
+
+    /// The images that fit some hosts, in their order.
+    pub(super) async fn fitting(
+        &self,
+        named: &NamedBase,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<Resolution>, PlanError> {
+        self.resolve(named, hosts, self.wanted).await
+    }
+
+    async fn resolve(
+        &self,
+        named: &NamedBase,
+        hosts: &[HostBuild],
+        matched: Match,
+    ) -> Result<Vec<Resolution>, PlanError> {
+        let wanted = Wanted {
+            registry: self.base_registry,
+            hosts,
+            matched,
+        };
+        let text = format!("{named:?}");
+        self.means.bases.named(&text, named, &wanted).await
+    }
+
+    /// The base that an image was built on: the one that is named by the user, by the image, or by its
+    /// layers.
+    pub(super) async fn under(
+        &self,
+        image: &Image,
+        name: &Reference,
+        version: WindowsVersion,
+        asked: Option<&str>,
+    ) -> Result<OldBase, UpdateError> {
+        if let Some(asked) = asked {
+            let (named, exactly) = self.asked(asked, version)?;
+            let exactly: Vec<Reference> = exactly.into_iter().collect();
+            let found = self.at(&named, &exactly, image, version).await?;
+            return match found {
+                Some(found) => Ok(found.by(FoundBy::Asked, named)),
+                None => Err(UpdateError::BaseGone {
+                    image: name.to_string(),
+                    base: asked.to_owned(),
+                    version: version.os_version(),
+                }),
+            };
+        }
+        let says = Says::of(image);
+        let mut gone = None;
+        if let Some(base) = &says.name {
+            let reference = self.allowed(base, name)?;
+            let named = self.named(&reference, version)?;
+            let pinned = says
+                .digest
+                .as_ref()
+                .map(|digest| with_digest(&reference, digest));
+            let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
+            match self.at(&named, &exactly, image, version).await? {
+                Some(found) => return Ok(found.by(FoundBy::Named, named)),
+                None => gone = Some(base.clone()),
+            }
+        }
+        match (self.by_layers(image, name, version).await, gone) {
+            (Ok(found), _) => Ok(found),
+            (Err(UpdateError::UnknownBase { .. }), Some(base)) => Err(UpdateError::BaseGone {
+                image: name.to_string(),
+                base,
+                version: version.os_version(),
+            }),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// What the user's word for a base means, and the very image where it says one.
+    fn asked(
+        &self,
+        text: &str,
+        version: WindowsVersion,
+    ) -> Result<(NamedBase, Option<Reference>), NameError> {
+        match self.base_registry.repository(text) {
+            Ok(name) => {
+                let build = version.build;
+                Ok((NamedBase::OfHost { name, build }, None))
+            }
+            Err(NameError::Tagged(_)) => {
+                let short = text.split(['/', ':', '@']).next().unwrap_or_default();
+                let known = NAMES.iter().find(|(name, _)| *name == short);
+                let long = known
+                    .map(|(name, path)| text.replacen(name, &format!("{MICROSOFT}/{path}"), 1));
+                let exactly = parse_reference(long.as_deref().unwrap_or(text))?;
+                Ok((self.named(&exactly, version)?, Some(exactly)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where the images of a base are that is named by one of them: by its tag, or where it has a digest
+    /// alone, by its repository.
+    fn named(
+        &self,
+        reference: &Reference,
+        version: WindowsVersion,
+    ) -> Result<NamedBase, NameError> {
+        let (host, path) = (reference.registry(), reference.repository());
+        if let Some(tag) = reference.tag() {
+            return self.base_registry.named(&format!("{host}/{path}:{tag}"));
+        }
+        let name = match host {
+            MICROSOFT => self.base_registry.repository(path)?,
+            _ => self.base_registry.repository(&format!("{host}/{path}"))?,
+        };
+        let build = version.build;
+        Ok(NamedBase::OfHost { name, build })
+    }
+
+    /// The base that an image names, at a host that may be asked: Microsoft's, which means the registry
+    /// of bases, that registry itself, or the image's own.
+    fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, UpdateError> {
+        let reference = parse_reference(base).map_err(NameError::Repository)?;
+        let host = known_as(reference.registry());
+        if [MICROSOFT, self.base_registry.host(), image.registry()].contains(&host) {
+            return Ok(reference);
+        }
+        // A mirror's prefix may be in front of what is Microsoft's.
+        let path = reference.repository();
+        let known = NAMES.iter().find(|(_, known)| {
+            let before = path.strip_suffix(known);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        });
+        let Some((_, known)) = known else {
+            return Err(UpdateError::BaseElsewhere {
+                image: image.to_string(),
+                base: base.to_owned(),
+            });
+        };
+        let (host, path) = (MICROSOFT.to_owned(), (*known).to_owned());
+        Ok(match reference.tag() {
+            Some(tag) => Reference::with_tag(host, path, tag.to_owned()),
+            None => Reference::with_tag(host, path, "latest".to_owned()),
+        })
+    }
+
+    /// The base of the image's version whose layers the image begins with: where it is said to be, or
+    /// else what the repository has for that version.
+    async fn at(
+        &self,
+        named: &NamedBase,
+        exactly: &[Reference],
+        image: &Image,
+        version: WindowsVersion,
+    ) -> Result<Option<Found>, UpdateError> {
+        for reference in exactly {
+            let here = self.here(reference);
+            let source = Source::Registry(self.means.registry.repository(&here));
+            let which = here.digest().or(here.tag());
+            let images = match windows_images(&source, which, &[]).await {
+                Ok(images) => images,
+                Err(InspectError::Store(StoreError::Registry(error))) if error.is_not_found() => {
+                    continue;
+                }
+                Err(InspectError::NotAnImage { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let below = images.into_iter().find(|base| is_below(base, image));
+            if let Some(base) = below {
+                return Ok(Some(Found {
+                    reference: with_digest(&here, base.digest()),
+                    image: base,
+                }));
+            }
+        }
+        let host = HostBuild::new(version);
+        match self.resolve(named, &[host], Match::Exact).await {
+            Ok(found) => {
+                let mut found = found.iter().map(|found| &found.base);
+                let below = found.find(|base| is_below(&base.image, image));
+                Ok(below.map(|base| Found {
+                    reference: base.reference.clone(),
+                    image: base.image.clone(),
+                }))
+            }
+            Err(error) => match error.search() {
+                Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// The same image where bases are taken from.
+    fn here(&self, reference: &Reference) -> Reference {
+        match self.base_registry.named(&reference.to_string()) {
+            Ok(NamedBase::OfHost { name, .. }) => name.repository,
+            Ok(NamedBase::Exact(reference)) => reference,
+            Err(_) => reference.clone(),
+        }
+    }
+
+    async fn by_layers(
+        &self,
+        image: &Image,
+        name: &Reference,
+        version: WindowsVersion,
+    ) -> Result<OldBase, UpdateError> {
+        let mut asked = Vec::new();
+        for short in USUAL {
+            let name = self.base_registry.repository(short)?;
+            let build = version.build;
+            asked.push((name.repository.clone(), NamedBase::OfHost { name, build }));
+        }
+        let looks = asked.iter().map(async |(_, named)| {
+            match self.at(named, &[], image, version).await {
+                // Not every mirror has all of them.
+                Err(UpdateError::Base(error))
+                    if matches!(error.search(), Some(ResolveError::NoRepository { .. })) =>
+                {
+                    Ok(None)
+                }
+                answer => answer,
+            }
+        });
+        let mut best: Vec<OldBase> = Vec::new();
+        for (found, (_, named)) in join_all(looks).await.into_iter().zip(&asked) {
+            let Some(found) = found? else { continue };
+            let found = found.by(FoundBy::Layers, named.clone());
+            let length = |base: &OldBase| base.image.config().rootfs.diff_ids.len();
+            match best.first().map(length) {
+                Some(longest) if longest > length(&found) => {}
+                Some(longest) if longest == length(&found) => best.push(found),
+                _ => best = vec![found],
+            }
+        }
+        if best.len() > 1 {
+            let bases = best.iter().map(|base| repository_of(&base.reference));
+            return Err(UpdateError::SeveralBases {
+                image: name.to_string(),
+                bases: bases.collect(),
+            });
+        }
+        best.pop().ok_or_else(|| UpdateError::UnknownBase {
+            image: name.to_string(),
+            tried: asked.iter().map(|(base, _)| repository_of(base)).collect(),
+        })
+    }
+}
+
+/// A base at its place.
+struct Found {
+    reference: Reference,
+    image: Image,
+}
+
+impl Found {
+    fn by(self, by: FoundBy, named: NamedBase) -> OldBase {
+        OldBase {
+            named,
+            reference: self.reference,
+            image: self.image,
+            by,
+        }
+    }
+}
+
+impl Says {
+    fn of(image: &Image) -> Self {
+        let annotations = image.manifest().other.get("annotations");
+        let labels = &image.config().config.labels;
+        let said = |key: &str| {
+            let noted = annotations
+                .and_then(|it| it.get(key))
+                .and_then(|it| it.as_str());
+            let said = noted.or_else(|| labels.get(key).map(String::as_str));
+            said.filter(|said| !said.is_empty()).map(str::to_owned)
+        };
+        Self {
+            name: said(BASE_NAME),
+            digest: said(BASE_DIGEST).and_then(|digest| digest.parse().ok()),
+        }
+    }
+}
+
+/// Whether an image's layers begin with those of a base, and its version is the base's.
+fn is_below(base: &Image, image: &Image) -> bool {
+    let (below, own) = (base.config(), image.config());
+    let below_ids = &below.rootfs.diff_ids;
+    !below_ids.is_empty()
+        && below.os_version == own.os_version
+        && own.rootfs.diff_ids.starts_with(below_ids)
+}
+
+fn with_digest(reference: &Reference, digest: &Digest) -> Reference {
+    let tag = reference.tag().unwrap_or("latest");
+    pinned(reference.registry(), reference.repository(), tag, digest)
+}

@@ -1,0 +1,293 @@
+//! Files, folders and deletions of a layer, against both bases.
+
+use std::collections::{HashMap, HashSet};
+
+use wincimg_inspect::base::{BaseFacts, FactsError, ListedFile};
+use wincimg_inspect::touched::{Print, Touch, Touched, TouchedFile};
+use wincimg_registry::Known;
+use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside as _};
+use wincimg_windows::path::{ImagePath, fold};
+
+use super::{Comparison, Found, MOST};
+use crate::update::obstacle::Conflict;
+
+/// Folders where servicing alone writes.
+const SERVICED: [&str; 3] = [
+    "windows/winsxs",
+    "windows/servicing",
+    "windows/system32/smi",
+];
+/// The folder of Windows' hives, and their names.
+const HIVES: &str = "windows/system32/config/";
+const HIVE_NAMES: [&str; 7] = [
+    "components",
+    "default",
+    "drivers",
+    "sam",
+    "security",
+    "software",
+    "system",
+];
+
+/// What the layers so far brought, and what is known of folders.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Folders and files of the image's own layers.
+    own: HashSet<String>,
+    folders: HashMap<String, Way>,
+}
+
+/// What there is on the way to a path.
+#[derive(Debug, Clone, PartialEq)]
+enum Way {
+    /// Neither base has the folder, and so nothing in it.
+    Neither,
+    /// At least one has it.
+    There,
+    /// Something is in the way.
+    Blocked(Conflict),
+}
+
+impl Comparison<'_> {
+    pub(super) fn files(
+        &mut self,
+        touched: &Touched,
+        found: &mut Vec<Found>,
+    ) -> Result<(), FactsError> {
+        for file in &touched.files {
+            if !matches!(file.touch, Touch::Deleted) {
+                self.files.own.insert(fold(&file.path));
+            }
+        }
+        for file in &touched.files {
+            if found.len() >= MOST {
+                break;
+            }
+            if let Some(conflict) = self.file(file)? {
+                found.push((format!(r"C:\{}", file.path.replace('/', r"\")), conflict));
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: &TouchedFile) -> Result<Option<Conflict>, FactsError> {
+        let names: Vec<&str> = file.path.split('/').collect();
+        let Ok(path) = ImagePath::drive().join_all(&names) else {
+            let what = "Windows has no such name, so it cannot be looked up".to_owned();
+            return Ok(Some(Conflict::Strange(what)));
+        };
+        if let Touch::File(_) | Touch::HardLink(_) | Touch::Link | Touch::Deleted = file.touch
+            && let Some(conflict) = of_servicing(&file.path)
+        {
+            return Ok(Some(conflict));
+        }
+        match self.way_to(&path)? {
+            Way::Neither => return self.target(file),
+            Way::Blocked(conflict) => return Ok(Some(conflict)),
+            Way::There => {}
+        }
+        let (old, new) = (at(self.old, &path)?, at(self.new, &path)?);
+        if old.is_none() && new.is_none() {
+            let is_new_in_store =
+                matches!(file.touch, Touch::Folder { .. }) && of_servicing(&file.path).is_some();
+            if is_new_in_store {
+                return Ok(Some(Conflict::Servicing));
+            }
+            return self.target(file);
+        }
+        Ok(match &file.touch {
+            Touch::Folder { rights } => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
+            Touch::File(content) => {
+                let is_the_new = || new.as_ref().is_some_and(|new| has(new, content));
+                if is_the_new() {
+                    None
+                } else {
+                    difference(old.as_ref(), new.as_ref())
+                }
+            }
+            Touch::HardLink(_) => match difference(old.as_ref(), new.as_ref()) {
+                None => self.target(file)?,
+                conflict => conflict,
+            },
+            Touch::Link => difference(old.as_ref(), new.as_ref()),
+            Touch::Deleted => match difference(old.as_ref(), new.as_ref()) {
+                None => self.below(&path)?,
+                conflict => conflict,
+            },
+        })
+    }
+
+    /// What a second name leads to: a file of the image's own, or one that both bases have.
+    fn target(&self, file: &TouchedFile) -> Result<Option<Conflict>, FactsError> {
+        let Touch::HardLink(target) = &file.touch else {
+            return Ok(None);
+        };
+        if self.files.own.contains(&fold(target)) {
+            return Ok(None);
+        }
+        let names: Vec<&str> = target.split('/').collect();
+        let Ok(path) = ImagePath::drive().join_all(&names) else {
+            let what = format!("it is another name of {target:?}, which cannot be looked up");
+            return Ok(Some(Conflict::Strange(what)));
+        };
+        let (old, new) = (at(self.old, &path)?, at(self.new, &path)?);
+        let is_same = difference(old.as_ref(), new.as_ref()).is_none() && new.is_some();
+        let what = format!("it is another name of {path}, which is not the same in both bases");
+        Ok((!is_same).then_some(Conflict::Strange(what)))
+    }
+
+    /// What the folders on the way to a path are in both bases.
+    fn way_to(&mut self, path: &ImagePath) -> Result<Way, FactsError> {
+        let mut way = Way::There;
+        for names in 1..path.components().len() {
+            let folder = path.up_to(names);
+            let key = fold(&folder.components().join("/"));
+            way = match self.files.folders.get(&key) {
+                Some(known) => known.clone(),
+                None => {
+                    let known = self.folder(&folder, &key)?;
+                    self.files.folders.insert(key, known.clone());
+                    known
+                }
+            };
+            if way != Way::There {
+                break;
+            }
+        }
+        Ok(way)
+    }
+
+    fn folder(&self, folder: &ImagePath, key: &str) -> Result<Way, FactsError> {
+        let (old, new) = (at(self.old, folder)?, at(self.new, folder)?);
+        let is_folder = |file: &BaseFile| file.kind == BaseFileKind::Folder;
+        Ok(match (&old, &new) {
+            (None, None) => Way::Neither,
+            (Some(old), Some(new)) if is_folder(old) && is_folder(new) => Way::There,
+            (None, Some(new)) if is_folder(new) => Way::There,
+            (Some(old), None) if is_folder(old) && self.files.own.contains(key) => Way::There,
+            (Some(old), None) if is_folder(old) => {
+                let what = format!("its folder {folder} is not in the new base");
+                Way::Blocked(Conflict::Strange(what))
+            }
+            _ => {
+                let what = format!("{folder} is not a folder in both bases");
+                Way::Blocked(Conflict::Strange(what))
+            }
+        })
+    }
+
+    /// The first difference between the bases below a path.
+    fn below(&self, path: &ImagePath) -> Result<Option<Conflict>, FactsError> {
+        let mut old = self.old.files_below(path)?;
+        let mut new = self.new.files_below(path)?;
+        loop {
+            let (old, new) = (old.next().transpose()?, new.next().transpose()?);
+            let place = |file: &ListedFile| format!(r"C:\{}", file.components.join(r"\"));
+            match (&old, &new) {
+                (None, None) => return Ok(None),
+                (Some(old), Some(new))
+                    if same_names(&old.components, &new.components)
+                        && difference(Some(&old.file), Some(&new.file)).is_none()
+                        && old.target == new.target => {}
+                (Some(file), _) | (None, Some(file)) => {
+                    return Ok(Some(Conflict::ChangedBelow(place(file))));
+                }
+            }
+        }
+    }
+}
+
+fn same_names(old: &[String], new: &[String]) -> bool {
+    fold(&old.join("/")) == fold(&new.join("/"))
+}
+
+/// What is at a path, of a base whose files are known.
+fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsError> {
+    match facts.file(path) {
+        Ok(Known::Present(file)) => Ok(Some(file)),
+        Ok(Known::Absent | Known::Unknown) => Ok(None),
+        Err(error) => Err(FactsError::Io(std::io::Error::other(error))),
+    }
+}
+
+/// Whether what a path is differs between the bases.
+fn difference(old: Option<&BaseFile>, new: Option<&BaseFile>) -> Option<Conflict> {
+    match (old, new) {
+        (None, None) => None,
+        (Some(_), None) => Some(Conflict::Gone),
+        (None, Some(_)) => Some(Conflict::Came),
+        (Some(old), Some(new)) => (old.kind != new.kind).then_some(Conflict::Changed),
+    }
+}
+
+fn has(file: &BaseFile, content: &Print) -> bool {
+    match file.kind {
+        BaseFileKind::File { sha256, .. } => Print::of_sha256(&sha256) == *content,
+        BaseFileKind::Folder | BaseFileKind::Link => false,
+    }
+}
+
+/// A folder of a layer over one of a base.
+fn folder(
+    rights: Option<&Print>,
+    old: Option<&BaseFile>,
+    new: Option<&BaseFile>,
+) -> Option<Conflict> {
+    let is_folder = |file: &BaseFile| file.kind == BaseFileKind::Folder;
+    let of = |file: &BaseFile| file.security.as_deref().map(Print::of_rights);
+    match (old, new) {
+        (_, Some(new)) if !is_folder(new) => Some(Conflict::Changed),
+        (Some(old), _) if !is_folder(old) => Some(Conflict::Changed),
+        // The layer makes it, with all that it needs.
+        (_, None) => None,
+        (old, Some(new)) => {
+            let is_same = old.is_some_and(|old| of(old) == of(new));
+            let is_the_new = rights.is_some_and(|rights| of(new).as_ref() == Some(rights));
+            (!is_same && !is_the_new).then_some(Conflict::Rights)
+        }
+    }
+}
+
+/// Whether a path is where servicing alone writes.
+fn of_servicing(path: &str) -> Option<Conflict> {
+    let path = path.to_ascii_lowercase();
+    let is_below = |folder: &&str| {
+        let below = path.strip_prefix(*folder);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    };
+    if SERVICED.iter().any(is_below) {
+        return Some(Conflict::Servicing);
+    }
+    let name = path.strip_prefix(HIVES)?;
+    let stem = name.split(['.', '{']).next().unwrap_or(name);
+    HIVE_NAMES.contains(&stem).then_some(Conflict::HiveFile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_servicing_alone_writes_is_known_in_any_case_of_letters() {
+        for path in [
+            "Windows/WinSxS/amd64_x/a.dll",
+            "windows/SERVICING/Packages/a.mum",
+            "Windows/System32/SMI/Store/Machine/SCHEMA.DAT",
+        ] {
+            assert_eq!(of_servicing(path), Some(Conflict::Servicing), "{path}");
+        }
+        for path in [
+            "Windows/System32/config/COMPONENTS",
+            "Windows/System32/config/system.LOG1",
+        ] {
+            assert_eq!(of_servicing(path), Some(Conflict::HiveFile), "{path}");
+        }
+        for path in [
+            "Windows/WinSxS2/a",
+            "Windows/System32/config/systemprofile/a",
+            "Windows/System32/drivers/etc/hosts",
+        ] {
+            assert_eq!(of_servicing(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Keys and values of a layer's delta hives, against both bases.
+
+use std::collections::HashMap;
+
+use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, FactsError};
+use wincimg_inspect::touched::{Over, Print, Touched, TouchedKey};
+use wincimg_registry::upcase::same;
+use wincimg_registry::{BaseKey, Known};
+
+use super::{Comparison, Found, MOST};
+use crate::update::obstacle::Conflict;
+
+/// Keys that servicing alone writes.
+const SERVICED: [(BaseHive, &[&str]); 3] = [
+    (
+        BaseHive::Software,
+        &[
+            "Microsoft",
+            "Windows",
+            "CurrentVersion",
+            "Component Based Servicing",
+        ],
+    ),
+    (
+        BaseHive::Software,
+        &["Microsoft", "Windows", "CurrentVersion", "SideBySide"],
+    ),
+    (
+        BaseHive::Software,
+        &["Microsoft", "Windows", "CurrentVersion", "SMI"],
+    ),
+];
+
+/// Keys that were looked up: by hive and names in small letters.
+#[derive(Default)]
+pub(super) struct Seen {
+    hidden: HashMap<BaseHive, Vec<Vec<String>>>,
+}
+
+impl Comparison<'_> {
+    pub(super) fn keys(
+        &mut self,
+        hive: BaseHive,
+        touched: &Touched,
+        found: &mut Vec<Found>,
+    ) -> Result<(), FactsError> {
+        for key in touched.keys.iter().filter(|key| key.hive == hive) {
+            if found.len() >= MOST {
+                break;
+            }
+            let path = BaseKeyPath {
+                hive,
+                components: key.components.clone(),
+            };
+            if let Some(conflict) = self.key(&path, key)? {
+                found.push((path.to_string(), conflict));
+            }
+        }
+        Ok(())
+    }
+
+    fn key(
+        &mut self,
+        path: &BaseKeyPath,
+        key: &TouchedKey,
+    ) -> Result<Option<Conflict>, FactsError> {
+        let is_serviced = |(hive, names): &(BaseHive, &[&str])| {
+            *hive == path.hive && begins(&path.components, names)
+        };
+        let says_something = !key.values.is_empty() || key.over != Over::Merges;
+        if says_something && SERVICED.iter().any(is_serviced) {
+            return Ok(Some(Conflict::Servicing));
+        }
+        // What hides the whole key below was compared with it; what is in it is the image's own.
+        let hidden = self.keys.hidden.entry(path.hive).or_default();
+        let is_hidden = |top: &Vec<String>| begins(&path.components, top);
+        if hidden.iter().any(is_hidden) {
+            return Ok(None);
+        }
+        if matches!(key.over, Over::Hides | Over::Deletes) {
+            hidden.push(path.components.clone());
+            return self.keys_below(path);
+        }
+        let (old, new) = (at(self.old, path)?, at(self.new, path)?);
+        let (old, new) = match (old, new) {
+            (Known::Absent, Known::Absent) => return Ok(None),
+            (Known::Unknown, _) | (_, Known::Unknown) => {
+                let what = "it could not be read in both bases".to_owned();
+                return Ok(Some(Conflict::NotKnown(what)));
+            }
+            (old, new) => (old.present(), new.present()),
+        };
+        let is_only_passed = !says_something;
+        Ok(match (&old, &new) {
+            (Some(_), None) if is_only_passed => None,
+            (Some(_), None) => Some(Conflict::Gone),
+            (_, Some(new)) => {
+                let of = |key: &BaseKey| Print::of_rights(&key.security);
+                let is_same = old.as_ref().is_some_and(|old| of(old) == of(new));
+                if key.over == Over::HidesValues {
+                    let old: &[_] = old.as_ref().map_or(&[], |old| &old.values);
+                    if let Some(name) = first_difference(old, &new.values) {
+                        return Ok(Some(Conflict::Value(name)));
+                    }
+                }
+                if let Some(name) = value(key, old.as_ref(), new) {
+                    Some(Conflict::Value(name))
+                } else if !is_same && of(new) != key.rights && !path.components.is_empty() {
+                    Some(Conflict::Rights)
+                } else {
+                    None
+                }
+            }
+            (None, None) => None,
+        })
+    }
+
+    /// The first difference between the bases at a key and below it.
+    fn keys_below(&self, path: &BaseKeyPath) -> Result<Option<Conflict>, FactsError> {
+        match (at(self.old, path)?, at(self.new, path)?) {
+            (Known::Absent, Known::Absent) => return Ok(None),
+            (Known::Present(_), Known::Absent) => return Ok(Some(Conflict::Gone)),
+            (Known::Absent, Known::Present(_)) => return Ok(Some(Conflict::Came)),
+            _ => {}
+        }
+        let mut old = self.old.keys_below(path)?;
+        let mut new = self.new.keys_below(path)?;
+        loop {
+            let (old, new) = (old.next().transpose()?, new.next().transpose()?);
+            match (&old, &new) {
+                (None, None) => return Ok(None),
+                (Some(old), Some(new))
+                    if is_same_path(&old.path.components, &new.path.components)
+                        && first_difference(&old.key.values, &new.key.values).is_none() => {}
+                (Some(key), _) | (None, Some(key)) => {
+                    return Ok(Some(Conflict::ChangedBelow(key.path.to_string())));
+                }
+            }
+        }
+    }
+}
+
+/// A value that the layer sets or deletes and that differs between the bases, unless the layer says
+/// what the new base says.
+fn value(key: &TouchedKey, old: Option<&BaseKey>, new: &BaseKey) -> Option<String> {
+    let in_base = |base: &BaseKey, name: &str| {
+        let mut values = base.values.iter();
+        let found = values.find(|(known, _)| same(known, name));
+        found.map(|(_, data)| Print::of_data(data))
+    };
+    let mut values = key.values.iter();
+    let differs = |(name, data): &&(String, Option<Print>)| {
+        let before = old.and_then(|old| in_base(old, name));
+        let now = in_base(new, name);
+        before != now && *data != now
+    };
+    values.find(differs).map(|(name, _)| name.clone())
+}
+
+/// The name of a value that is not the same in both.
+fn first_difference<D: PartialEq>(old: &[(String, D)], new: &[(String, D)]) -> Option<String> {
+    let lacks = |others: &[(String, D)], value: &(String, D)| {
+        let is_it = |other: &(String, D)| same(&other.0, &value.0) && other.1 == value.1;
+        !others.iter().any(is_it)
+    };
+    let gone = old.iter().find(|value| lacks(new, value));
+    let came = || new.iter().find(|value| lacks(old, value));
+    gone.or_else(came).map(|(name, _)| name.clone())
+}
+
+fn at(facts: &BaseFacts, path: &BaseKeyPath) -> Result<Known<BaseKey>, FactsError> {
+    facts.key_at(path)
+}
+
+fn begins<S: AsRef<str>>(path: &[String], top: &[S]) -> bool {
+    let pairs = || path.iter().zip(top);
+    path.len() >= top.len() && pairs().all(|(own, name)| same(own, name.as_ref()))
+}
+
+fn is_same_path(old: &[String], new: &[String]) -> bool {
+    old.len() == new.len() && begins(old, new)
+}

@@ -1,0 +1,319 @@
+//! What there is to do for one host: the base that fits it, and whether the image's layers mean the
+//! same there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use wincimg_inspect::LayerError;
+use wincimg_inspect::base::{BaseFacts, Extent};
+use wincimg_inspect::bases::{Match, NamedBase, Resolution, SetAside};
+use wincimg_inspect::touched::Touched;
+use wincimg_oci::document::Image;
+use wincimg_oci::reference::Reference;
+use wincimg_oci::store::Source;
+use wincimg_registry::Root;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::inside::Needs;
+
+use super::bases::{Bases, OldBase};
+use super::compare::{self, Comparison};
+use super::error::UpdateError;
+use super::obstacle::{Conflict, Obstacle};
+use super::{
+    Compared, CurrentBase, FoundBy, OwnLayer, PlannedUpdate, UpdateRequest, Verdict, carry,
+};
+use crate::order::Means;
+use crate::plans::{PlannedBase, PlannedImage, StageBases, TargetHost, common, leader};
+
+/// What plans need to be made.
+pub(super) struct Planner<'a> {
+    pub(super) request: &'a UpdateRequest<'a>,
+    pub(super) bases: &'a Bases<'a>,
+    pub(super) means: &'a Means<'a>,
+    pub(super) source: &'a Source,
+}
+
+/// The base for a host, and what was passed over for it.
+pub(super) struct NewBase {
+    base: PlannedBase,
+    set_aside: Vec<SetAside>,
+}
+
+impl Planner<'_> {
+    /// The base that fits a host: hosts that can share an image get the one of the oldest of them.
+    pub(super) async fn new_base(
+        &self,
+        host: &TargetHost,
+        old: &OldBase,
+        chosen: &[(&TargetHost, usize)],
+        all: &BTreeMap<usize, OldBase>,
+    ) -> Result<NewBase, UpdateError> {
+        let shares = self.request.is_shared && self.bases.wanted == Match::Nearest;
+        // Hosts whose images are on bases of the same name.
+        let alike = chosen
+            .iter()
+            .filter(|(_, place)| is_alike(&all[place].named, &old.named));
+        let builds: Vec<HostBuild> = alike.map(|(host, _)| host.build).collect();
+        let of = |host: HostBuild| if shares { leader(host, &builds) } else { host };
+        let mut asked_for: Vec<HostBuild> = builds.iter().map(|host| of(*host)).collect();
+        asked_for.sort();
+        asked_for.dedup();
+        let found = self.bases.fitting(&old.named, &asked_for).await?;
+        let own = of(host.build);
+        let place = asked_for.partition_point(|asked| *asked < own);
+        let set_aside = found[place].set_aside.clone();
+        let place = if shares {
+            let versions = found.iter().map(|found: &Resolution| found.base.os_version);
+            common(place, &versions.collect::<Vec<_>>())
+        } else {
+            place
+        };
+        let mut base = found[place].base.clone();
+        base.matched = Match::of(base.os_version, host.build);
+        Ok(NewBase {
+            base: base.into(),
+            set_aside,
+        })
+    }
+
+    pub(super) async fn planned(
+        &self,
+        host: &TargetHost,
+        image: &Image,
+        old: &OldBase,
+        new: NewBase,
+    ) -> Result<PlannedUpdate, UpdateError> {
+        let (config, below) = (image.config(), old.image.config());
+        let is_there = new.base.image.config().rootfs.diff_ids == below.rootfs.diff_ids
+            && new.base.image.config().os_version == below.os_version;
+        let first = below.rootfs.diff_ids.len();
+        let layers = image.manifest().layers.iter().enumerate().skip(first);
+        let instructions = carry::instructions(config, below);
+        let own = layers.zip(instructions);
+        let mut own: Vec<OwnLayer> = own
+            .map(|((number, blob), instruction)| OwnLayer {
+                layer: number + 1,
+                digest: blob.digest.to_string(),
+                size: blob.size,
+                instruction,
+                compared: Compared::No,
+                descriptor: blob.clone(),
+            })
+            .collect();
+        let verdict = if is_there {
+            Verdict::UpToDate
+        } else {
+            match self.obstacles(&mut own, old, &new.base).await? {
+                none if none.is_empty() => Verdict::Moves,
+                some => Verdict::Refused(some),
+            }
+        };
+        let on = CurrentBase {
+            reference: old.reference.to_string(),
+            digest: old.image.digest().to_string(),
+            os_version: below.os_version.clone().unwrap_or_default(),
+            found_by: old.by,
+        };
+        let plan = new.base.plan_of(self.request.image.repository(), host);
+        Ok(PlannedUpdate {
+            planned: PlannedImage {
+                host: Some(host.clone()),
+                base: new.base,
+                plan,
+                stages: StageBases::default(),
+                set_aside: new.set_aside,
+            },
+            from: image.clone(),
+            on,
+            own,
+            verdict,
+            old: old.image.clone(),
+            notes_base: old.by == FoundBy::Asked,
+        })
+    }
+
+    /// What is in the way of an image's layers on another base.
+    async fn obstacles(
+        &self,
+        own: &mut [OwnLayer],
+        old: &OldBase,
+        new: &PlannedBase,
+    ) -> Result<Vec<Obstacle>, UpdateError> {
+        let reading = own.iter().map(async |layer| {
+            let touched = self
+                .means
+                .library
+                .touched(self.source, &layer.descriptor)
+                .await;
+            touched.map_err(|source| LayerError {
+                layer: layer.layer - 1,
+                digest: layer.descriptor.digest.clone(),
+                source,
+            })
+        });
+        let touched = try_join_all(reading).await?;
+        let on_build = &new.image.config().config.on_build;
+        let mut obstacles = Vec::new();
+        if *on_build != old.image.config().config.on_build
+            && let Some(layer) = own.first()
+        {
+            let what = "the new base has other ONBUILD instructions, which a build carries out";
+            obstacles.push(layer.obstacle(new.for_people(), Conflict::Strange(what.to_owned())));
+        }
+        let is_apart = |touched: &Arc<Touched>| compare::is_apart(touched);
+        let is_windows = self.bases.is_windows_alone(&old.reference);
+        if is_windows && touched.iter().all(is_apart) {
+            for layer in &mut *own {
+                layer.compared = Compared::Folders;
+            }
+            return Ok(obstacles);
+        }
+        let needs = needs_of(&touched);
+        if needs.is_empty() {
+            for (layer, touched) in own.iter().zip(&touched) {
+                obstacles.extend(layer.obstacles(compare::strange(touched)));
+            }
+            return Ok(obstacles);
+        }
+        let Some(reference) = &new.reference else {
+            return Ok(obstacles);
+        };
+        let looks = [(&old.reference, &old.image), (reference, &new.image)];
+        let looks = looks.map(|(reference, image)| self.look(reference, image, &needs));
+        let facts = try_join_all(looks).await?;
+        let [Some(before), Some(now)] = facts.as_slice() else {
+            let missing: Vec<String> = [&old.reference, reference]
+                .into_iter()
+                .zip(&facts)
+                .filter(|(_, facts)| facts.is_none())
+                .map(|(reference, _)| name_of(reference))
+                .collect();
+            let what = format!("nobody has looked into {}", missing.join(" and "));
+            let first = own
+                .iter()
+                .zip(&touched)
+                .find(|(_, it)| !(is_windows && is_apart(it)));
+            let unknown = first.map(|(layer, touched)| {
+                layer.obstacle(first_place(touched), Conflict::NotKnown(what))
+            });
+            obstacles.extend(unknown);
+            return Ok(obstacles);
+        };
+        let mut comparison = Comparison::new(before, now);
+        for (layer, touched) in own.iter_mut().zip(&touched) {
+            layer.compared = Compared::Bases;
+            obstacles.extend(layer.obstacles(comparison.layer(touched)?));
+        }
+        Ok(obstacles)
+    }
+
+    /// What is inside a base; nothing where that would take its layers and they are not to be read.
+    async fn look(
+        &self,
+        reference: &Reference,
+        image: &Image,
+        needs: &Needs,
+    ) -> Result<Option<Arc<BaseFacts>>, UpdateError> {
+        let place = Source::Registry(self.means.registry.repository(reference));
+        let known = self
+            .means
+            .library
+            .look_up(&place, image.digest(), needs)
+            .await;
+        let covers = |facts: &BaseFacts| facts.is_complete() || needs.hives.is_empty();
+        if let Some(known) = known.filter(|known| known.covers(needs) && covers(&known.facts)) {
+            return Ok(Some(known.facts));
+        }
+        if !self.request.reads_bases {
+            return Ok(None);
+        }
+        let name = name_of(reference);
+        self.means.tell.note(&format_args!(
+            "reading the layers of {name}, because the image touches what may be in it; after \
+             `wincimg base index {name} --push` no update has to"
+        ));
+        // What is needed are files nearly always, which takes all bytes.
+        let read = self
+            .means
+            .library
+            .read(&place, image, &Extent::Everything)
+            .await;
+        let (known, _) = read.map_err(|source| UpdateError::Look {
+            base: name,
+            source: Box::new(source),
+        })?;
+        Ok(Some(known.facts))
+    }
+}
+
+impl OwnLayer {
+    fn obstacles(&self, found: Vec<(String, Conflict)>) -> impl Iterator<Item = Obstacle> {
+        let found = found.into_iter();
+        found.map(|(place, conflict)| self.obstacle(place, conflict))
+    }
+
+    fn obstacle(&self, place: String, conflict: Conflict) -> Obstacle {
+        Obstacle {
+            layer: self.layer,
+            digest: self.descriptor.digest.clone(),
+            instruction: self.instruction.clone(),
+            place,
+            conflict,
+        }
+    }
+}
+
+/// Whether two images' bases come from the same place, whichever Windows they were for.
+fn is_alike(a: &NamedBase, b: &NamedBase) -> bool {
+    match (a, b) {
+        (NamedBase::OfHost { name: a, .. }, NamedBase::OfHost { name: b, .. }) => {
+            (
+                a.repository.registry(),
+                a.repository.repository(),
+                &a.flavour,
+            ) == (
+                b.repository.registry(),
+                b.repository.repository(),
+                &b.flavour,
+            )
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// `HOST/NAME:TAG`.
+fn name_of(reference: &Reference) -> String {
+    let tag = reference.tag().unwrap_or_default();
+    format!("{}/{}:{tag}", reference.registry(), reference.repository())
+}
+
+/// What has to be known of both bases.
+fn needs_of(touched: &[Arc<Touched>]) -> Needs {
+    let has_keys = touched.iter().any(|layer| !layer.keys.is_empty());
+    Needs {
+        hives: if has_keys {
+            [Root::System, Root::Software, Root::DefaultUser].into()
+        } else {
+            BTreeSet::new()
+        },
+        files: touched.iter().any(|layer| !layer.files.is_empty()),
+        ..Needs::default()
+    }
+}
+
+/// The first place that a layer touches.
+fn first_place(touched: &Touched) -> String {
+    let file = touched.files.last();
+    let file = file.map(|file| format!(r"C:\{}", file.path.replace('/', r"\")));
+    let key = || {
+        let key = touched.keys.last()?;
+        Some(format!(
+            r"{}\{}",
+            key.hive.short_name(),
+            key.components.join(r"\")
+        ))
+    };
+    let strange = || touched.strange.first().map(|it| it.place.clone());
+    file.or_else(key).or_else(strange).unwrap_or_default()
+}

@@ -1,0 +1,451 @@
+//! Files from servers, kept on this machine by digest: what is here and whole is not asked for again.
+//!
+//! A file comes under the name of its digest, or where nobody has said that yet of its URL, and goes on
+//! where an earlier try stopped. Processes that want the same one wait for each other. What is kept is
+//! hashed again before each use.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+use tokio::task::spawn_blocking;
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::digest::{Digest, Hasher, sha256};
+use wincimg_common::files::{Kept, Part};
+
+use super::error::{FileError, HttpError};
+use super::exchange::{Redirects, Vouched};
+use super::http::Http;
+use super::partial_file::PartialFile;
+use super::transfer::{Line, Transfer, TransferError};
+use super::urls::{host_of, name_in, shown};
+
+/// Files that were downloaded.
+#[derive(Debug, Clone)]
+pub struct Downloads(Option<Kept>);
+
+/// A file that a server has.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Where it is.
+    pub url: Url,
+    /// What its bytes have to be; what they are counts where nobody says so.
+    pub digest: Option<Digest>,
+    /// Its length, where that is known.
+    pub size: Option<u64>,
+    /// Whether it is looked for where the server sends who asks.
+    pub follows: bool,
+    /// The name that it gets in the end.
+    pub name: String,
+}
+
+/// A file that was downloaded and is what it should be.
+#[derive(Debug, Clone)]
+pub struct Downloaded {
+    /// Its digest, by the algorithm that was asked for.
+    pub digest: Digest,
+    /// Its length.
+    pub size: u64,
+    /// Its bytes, which are there until the end of the program.
+    pub content: Part,
+}
+
+/// Why a file was not downloaded.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// The connection.
+    #[error("cannot download {url}")]
+    Http {
+        /// Where it is.
+        url: String,
+        /// Why not.
+        source: HttpError,
+    },
+    /// Something about the disk.
+    #[error("cannot keep what comes from {url}")]
+    File {
+        /// Where it is.
+        url: String,
+        /// Why not.
+        source: FileError,
+    },
+    /// The file has another length.
+    #[error("{host} has {url} with {found} bytes, expected {expected}")]
+    Size {
+        /// Host and port.
+        host: String,
+        /// Where it is.
+        url: String,
+        /// What the server has.
+        found: u64,
+        /// What it should be.
+        expected: u64,
+    },
+    /// The file has other bytes.
+    #[error("{url} is not what it should be: it has {found}, expected {expected}")]
+    Digest {
+        /// Where it is.
+        url: String,
+        /// What came.
+        found: Box<Digest>,
+        /// What it should be.
+        expected: Box<Digest>,
+    },
+    /// A page for people came.
+    #[error("the server sent a web page ({kind}) in place of {name}: {url}")]
+    Page {
+        /// Where it is.
+        url: String,
+        /// The name that the file gets.
+        name: String,
+        /// Its media type.
+        kind: String,
+    },
+    /// There is no folder for what is downloaded.
+    #[error("cannot download {url}: there is no folder for it")]
+    NoFolder {
+        /// Where it is.
+        url: String,
+    },
+}
+
+impl Diagnose for DownloadError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Http { source, .. } => return source.hint(),
+            Self::NoFolder { .. } | Self::File { .. } => "name a folder with --cache-dir DIR",
+            Self::Page { .. } => {
+                "open the URL in a browser: it may want a login or a click, have moved, or be a proxy's answer"
+            }
+            Self::Digest { .. } | Self::Size { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Http { source, .. } => source.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// How the name of a file ends where a page for people is never what was wanted.
+const NO_PAGES: [&str; 30] = [
+    "7z", "appx", "bz2", "cab", "cer", "crt", "dll", "exe", "gz", "iso", "jar", "json", "msi",
+    "msix", "msp", "msu", "nupkg", "pem", "ps1", "tar", "tgz", "txz", "vsix", "war", "whl", "xz",
+    "zip", "zst", "zstd", "sha256",
+];
+
+/// How much of a file is read to see whether it is a page.
+const START: u64 = 512;
+
+impl Remote {
+    /// Whether a page for people may be what is wanted.
+    fn takes_pages(&self) -> bool {
+        let of_url = name_in(&self.url);
+        let names = [Some(&self.name), of_url.as_ref()].into_iter().flatten();
+        !names
+            .filter_map(|name| name.rsplit_once('.'))
+            .any(|(_, end)| NO_PAGES.iter().any(|known| end.eq_ignore_ascii_case(known)))
+    }
+
+    fn failed(&self, error: TransferError) -> DownloadError {
+        let url = shown(&self.url);
+        match error {
+            TransferError::Http(source) => DownloadError::Http { url, source },
+            TransferError::File(source) => DownloadError::File { url, source },
+            TransferError::Size { found, expected } => DownloadError::Size {
+                host: host_of(&self.url),
+                url,
+                found,
+                expected,
+            },
+            TransferError::Page(kind) => DownloadError::Page {
+                url,
+                name: self.name.clone(),
+                kind,
+            },
+        }
+    }
+
+    fn disk(&self, error: FileError) -> DownloadError {
+        self.failed(error.into())
+    }
+}
+
+impl Downloads {
+    /// The files in a folder for downloads; nothing is downloaded where there is none.
+    pub fn new(kept: Option<Kept>) -> Self {
+        Self(kept)
+    }
+
+    /// A file that is here already, by its digest.
+    pub async fn find(&self, digest: &Digest) -> Option<Downloaded> {
+        let kept = self.0.clone()?;
+        let digest = digest.clone();
+        let found = spawn_blocking(move || {
+            let path = path_of(&kept, &digest);
+            let file = Kept::open(&path).ok()?;
+            match checked(&file, &path, &digest) {
+                Ok(Some(found)) => Some(found),
+                // A later run would not take it either.
+                Ok(None) => {
+                    Kept::remove(&path);
+                    None
+                }
+                Err(error) => {
+                    tracing::debug!(%error, file = %path.display(), "not of use");
+                    None
+                }
+            }
+        });
+        found.await.ok().flatten()
+    }
+
+    /// Brings a file, from here or from its server.
+    pub async fn bring(&self, http: &Http, remote: &Remote) -> Result<Downloaded, DownloadError> {
+        if let Some(digest) = &remote.digest
+            && let Some(found) = self.find(digest).await
+        {
+            return Ok(found);
+        }
+        let Some(kept) = &self.0 else {
+            let url = shown(&remote.url);
+            return Err(DownloadError::NoFolder { url });
+        };
+        kept.make()
+            .map_err(FileError::of("create", kept.folder()))
+            .map_err(|error| remote.disk(error))?;
+        let target = match &remote.digest {
+            Some(digest) => path_of(kept, digest),
+            None => kept.folder().join(format!(
+                "url-{}",
+                sha256(remote.url.as_str().as_bytes()).digest()
+            )),
+        };
+        let expected = remote.digest.as_ref();
+        let opened = PartialFile::served(&target, expected).await;
+        let mut part = match opened.map_err(|error| remote.disk(error))? {
+            Some(part) => part,
+            None => {
+                let waiting = PartialFile::awaited(http, &target, expected);
+                waiting.await.map_err(|error| remote.failed(error))?
+            }
+        };
+        // Another process may have been faster.
+        if let Some(digest) = expected
+            && let Some(found) = self.find(digest).await
+        {
+            part.discard().map_err(|error| remote.disk(error))?;
+            return Ok(found);
+        }
+        if expected.is_none() && part.was_resumed() && !part.is_recognized() {
+            part.restart().map_err(|error| remote.disk(error))?;
+        }
+        self.fetch(http, remote, &mut part).await?;
+        self.keep(kept, remote, part, &target).await
+    }
+
+    async fn fetch(
+        &self,
+        http: &Http,
+        remote: &Remote,
+        part: &mut PartialFile,
+    ) -> Result<(), DownloadError> {
+        let line = Line::new(http.progress(), &remote.name);
+        let transfer = Transfer {
+            http,
+            url: &remote.url,
+            vouched: match remote.digest {
+                Some(_) => Vouched::ByDigest,
+                None => Vouched::ByConnection,
+            },
+            size: remote.size,
+            redirects: if remote.follows {
+                Redirects::Anywhere
+            } else {
+                Redirects::Nowhere
+            },
+            takes_pages: remote.takes_pages(),
+            line: &line,
+        };
+        let is_right = |found: &Digest| remote.digest.as_ref().is_none_or(|it| it == found);
+        let coming = transfer.run_until(part, &remote.name, is_right).await;
+        coming.map_err(|error| remote.failed(error))?;
+        line.done("downloaded");
+        Ok(())
+    }
+
+    /// Gives a whole file its name, if it is the right one.
+    async fn keep(
+        &self,
+        kept: &Kept,
+        remote: &Remote,
+        part: PartialFile,
+        target: &Path,
+    ) -> Result<Downloaded, DownloadError> {
+        let found = part.digest();
+        let is_page = !remote.takes_pages() && is_page(part.path());
+        let wrong = remote.digest.as_ref().filter(|it| **it != found);
+        if is_page || wrong.is_some() {
+            part.discard().map_err(|error| remote.disk(error))?;
+            return Err(match wrong {
+                Some(expected) if !is_page => DownloadError::Digest {
+                    url: shown(&remote.url),
+                    found: found.into(),
+                    expected: expected.clone().into(),
+                },
+                _ => remote.failed(TransferError::Page("text/html".to_owned())),
+            });
+        }
+        part.keep().await.map_err(|error| remote.disk(error))?;
+        let (kept, target) = (kept.clone(), target.to_owned());
+        let named = spawn_blocking(move || {
+            let path = path_of(&kept, &found);
+            if path != target {
+                fs::rename(&target, &path).map_err(FileError::of("rename", &target))?;
+            }
+            let content = Part::of_file(&path).map_err(FileError::of("open", &path))?;
+            kept.trim(&path, |_| true, take_away);
+            Ok(Downloaded {
+                digest: found,
+                size: content.length(),
+                content,
+            })
+        });
+        let named = named.await.map_err(|error| FileError {
+            action: "keep",
+            path: PathBuf::from(&remote.name),
+            source: io::Error::other(error),
+        });
+        named
+            .and_then(|named| named)
+            .map_err(|error| remote.disk(error))
+    }
+}
+
+fn path_of(kept: &Kept, digest: &Digest) -> PathBuf {
+    let name = format!("{}-{}", digest.algorithm(), digest.digest());
+    kept.folder().join(name)
+}
+
+/// A file that was kept, if it is still what its name says.
+fn checked(mut file: &File, path: &Path, digest: &Digest) -> io::Result<Option<Downloaded>> {
+    let Some(mut hasher) = Hasher::like(digest) else {
+        return Ok(None);
+    };
+    let size = hasher.read_all(&mut file)?;
+    if hasher.finish() != *digest {
+        return Ok(None);
+    }
+    Ok(Some(Downloaded {
+        digest: digest.clone(),
+        size,
+        content: Part::of(file.try_clone()?, path)?,
+    }))
+}
+
+/// Whether a file begins like a page for people, whatever its server says.
+fn is_page(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let opened = File::open(path).and_then(|file| file.take(START).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let begins = |with: &str| {
+        let start = text.get(..with.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(with))
+    };
+    opened.is_ok() && (begins("<!doctype html") || begins("<html"))
+}
+
+/// Removes a file for which there is no room; what another process is writing stays.
+fn take_away(path: &Path) {
+    match path.extension().and_then(|end| end.to_str()) {
+        // It goes with what it is about.
+        Some("json") => {
+            if !path.with_extension("").exists() {
+                Kept::remove(path);
+            }
+        }
+        Some("part") => {
+            let opened = File::options().write(true).open(path);
+            let is_free = opened.is_ok_and(|file| match file.try_lock() {
+                Ok(()) => {
+                    let mut note = path.as_os_str().to_owned();
+                    note.push(".json");
+                    Kept::remove(Path::new(&note));
+                    Kept::remove(path);
+                    true
+                }
+                Err(_) => false,
+            });
+            tracing::debug!(is_free, file = %path.display(), "no room for what was begun");
+        }
+        _ => Kept::remove(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn remote(url: &str, name: &str) -> Remote {
+        Remote {
+            url: url.parse().unwrap(),
+            digest: None,
+            size: None,
+            follows: true,
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_page_is_taken_only_where_it_may_be_wanted() {
+        for (url, name, takes) in [
+            ("https://repo.lan/index.html", "index.html", true),
+            ("https://repo.lan/notes", "notes", true),
+            ("https://repo.lan/tool.ZIP?x=1", "tool", false),
+            ("https://repo.lan/fwlink/?id=7", "setup.exe", false),
+        ] {
+            assert_eq!(remote(url, name).takes_pages(), takes, "{url} as {name}");
+        }
+    }
+
+    #[test]
+    fn the_least_used_goes_first_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::new(folder.path().to_owned(), 10);
+        let put = |name: &str, hours: u64| {
+            let path = folder.path().join(name);
+            fs::write(&path, "12345").unwrap();
+            let file = File::options().append(true).open(&path).unwrap();
+            let used = SystemTime::now() - Duration::from_hours(hours);
+            file.set_modified(used).unwrap();
+            path
+        };
+        let newest = put("sha256-a", 0);
+        put("sha256-b", 1);
+        put("sha256-c", 2);
+        put("sha256-d.part", 3);
+        put("sha256-d.part.json", 3);
+        let busy = File::open(put("url-e.part", 4)).unwrap();
+        busy.try_lock().unwrap();
+        put("url-e.part.json", 4);
+        kept.trim(&newest, |_| true, take_away);
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(
+            left,
+            ["sha256-a", "sha256-b", "url-e.part", "url-e.part.json"]
+        );
+    }
+}

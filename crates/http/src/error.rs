@@ -1,0 +1,307 @@
+//! What can go wrong between this process and an HTTP server.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::header::InvalidHeaderValue;
+use reqwest::{StatusCode, Url};
+use wincimg_common::diagnose::{Blame, Diagnose};
+
+use super::insecure::NotAHost;
+use super::retry::Transient;
+use super::urls::{host_of, is_link_local};
+
+/// Why an HTTP exchange failed. `what` is the purpose of a request and reads well after "failed to".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// An entry in the list of insecure hosts cannot be read.
+    #[error(transparent)]
+    InsecureHost(#[from] NotAHost),
+    /// A file of certificates, or of a key, cannot be used.
+    #[error("cannot use {}: {problem}", path.display())]
+    CertificateFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// Certificates that the library does not take as roots.
+    #[error("cannot trust the certificates that were named")]
+    Roots(#[source] rustls::Error),
+    /// The client could not be made.
+    #[error("cannot set up the HTTP client")]
+    Setup(#[source] reqwest::Error),
+    /// A text that was to go into a header has characters that no header may have.
+    #[error("cannot make the request")]
+    Header(#[from] InvalidHeaderValue),
+    /// A URL that would be fetched without TLS although its host is not listed.
+    #[error("{url} is plain HTTP, which is allowed only to hosts listed as insecure")]
+    InsecureUrl {
+        /// The URL without its query.
+        url: String,
+        /// Host and port.
+        host: String,
+    },
+    /// HTTPS was tried and something that is not TLS answered.
+    #[error(
+        "{host} does not speak TLS, and plain HTTP is allowed only to hosts listed as insecure"
+    )]
+    PlainHttp {
+        /// Host and port.
+        host: String,
+    },
+    /// The certificate is not signed by a CA that this machine trusts, or is for another name.
+    #[error("cannot trust the certificate of {host}")]
+    Certificate {
+        /// Host and port.
+        host: String,
+        /// What the verifier found.
+        source: rustls::Error,
+    },
+    /// No connection, or one that broke before the answer.
+    #[error("cannot reach {host} to {what}")]
+    Unreachable {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// The transport's error.
+        source: reqwest::Error,
+    },
+    /// An answer with a status other than success.
+    #[error("{host} failed to {what}: {status}{detail}")]
+    Status {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// The HTTP status.
+        status: StatusCode,
+        /// The server's own words, with a leading colon.
+        detail: String,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// A redirect that must not or cannot be followed.
+    #[error("{host} redirected the request to {what} to {target}, which is not followed: {reason}")]
+    Redirect {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// Where to, without the query.
+        target: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// An answer that the protocol does not allow.
+    #[error("{host} gave an invalid answer to the request to {what}: {reason}")]
+    Protocol {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The connection broke while bytes were under way.
+    #[error("lost the connection after {at} of {size} bytes of {what}")]
+    Interrupted {
+        /// The bytes' name.
+        what: String,
+        /// How far it came.
+        at: u64,
+        /// How long the whole is.
+        size: u64,
+        /// The transport's error, where there was one.
+        source: Option<reqwest::Error>,
+    },
+    /// Nothing moved for too long.
+    #[error("nothing came from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
+    Stalled {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// How long nothing came.
+        after: Duration,
+    },
+    /// The total time bound is over.
+    #[error("reached the time limit of {} seconds while trying to {what}", limit.as_secs_f32())]
+    TimeLimit {
+        /// What was asked.
+        what: String,
+        /// The bound.
+        limit: Duration,
+    },
+    /// A body that is larger than anything sane.
+    #[error("{what} is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The bytes' name.
+        what: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// The bytes to send could not be read.
+    #[error("cannot {what}: its content could not be read")]
+    Source {
+        /// What was asked, with the bytes' name.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl HttpError {
+    /// The HTTP status that the server answered with, where it did.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// The error of a request to `url` that got no answer.
+    pub(super) fn no_answer(url: &Url, what: &str, error: reqwest::Error) -> Self {
+        let host = host_of(url);
+        let source = error.without_url();
+        match tls_error(&source) {
+            Some(rustls::Error::InvalidMessage(_)) => Self::PlainHttp { host },
+            Some(tls @ rustls::Error::InvalidCertificate(_)) => Self::Certificate {
+                host,
+                source: tls.clone(),
+            },
+            _ => Self::Unreachable {
+                host,
+                what: what.to_owned(),
+                source,
+            },
+        }
+    }
+}
+
+impl Transient for HttpError {
+    fn is_transient(&self) -> bool {
+        match self {
+            // A request that cannot be built stays so.
+            Self::Unreachable { source, .. } => !source.is_builder(),
+            Self::Interrupted { .. } | Self::Stalled { .. } => true,
+            Self::Status { status, .. } => match status.as_u16() {
+                408 | 425 | 429 => true,
+                // Not implemented, and not in this version of HTTP.
+                501 | 505 => false,
+                _ => status.is_server_error(),
+            },
+            _ => false,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self, Self::Unreachable { source, .. } if nobody_there(source))
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// Whether the port is closed or the name unknown: no network trouble, and seldom over in seconds.
+fn nobody_there(error: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    let mut of_name = false;
+    while let Some(error) = next {
+        let said = error.to_string();
+        of_name |= said.starts_with("dns error");
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            let passing = ["Temporary failure", "try again"];
+            return io.kind() == io::ErrorKind::ConnectionRefused
+                || of_name && !passing.iter().any(|words| said.contains(words));
+        }
+        next = error.source();
+    }
+    false
+}
+
+impl Diagnose for HttpError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::InsecureUrl { url, .. } if !url.starts_with("http://") => None,
+            Self::PlainHttp { host }
+            | Self::InsecureUrl { host, .. }
+            | Self::Certificate { host, .. }
+                if is_link_local(host) =>
+            {
+                None
+            }
+            Self::PlainHttp { host } | Self::InsecureUrl { host, .. } => Some(format!(
+                "if you trust {host} without TLS, add --insecure-registry {host}"
+            )),
+            Self::Certificate { host, .. } => Some(format!(
+                "name its CA, or the certificate itself, with --ca-file FILE; or allow an unverified one with --insecure-registry {host}"
+            )),
+            Self::CertificateFile { .. } => Some(
+                "--ca-file takes certificates in PEM; --certs-dir has HOST[:PORT]/*.crt, and *.cert with its *.key"
+                    .to_owned(),
+            ),
+            Self::Unreachable { host, .. } => Some(format!(
+                "check the name {host} and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+            )),
+            Self::TimeLimit { .. } => Some("raise the limit with --timeout".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::InsecureHost(_) => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// A file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}", path.display())]
+pub struct FileError {
+    /// "create", "write", …
+    pub action: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Makes one of what the system says.
+    pub fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+impl Diagnose for FileError {}
+
+/// The TLS library's error, which libraries in between wrap in `io::Error`s that hide it.
+fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<rustls::Error>() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>() {
+            Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    None
+}

@@ -1,0 +1,201 @@
+//! One HTTP exchange as a value: what is sent to where, and which answers may come of it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Response, Url};
+use wincimg_common::progress::Task;
+
+use super::error::HttpError;
+use super::source::BlobSource;
+use super::urls::{host_of, shown};
+
+/// What is sent to where; it can be sent again.
+#[derive(Clone)]
+pub struct Exchange<'a> {
+    /// The purpose, as it reads after "failed to".
+    pub what: String,
+    /// What is to be done.
+    pub method: Method,
+    /// To what.
+    pub url: Url,
+    /// All headers but those that follow from the rest.
+    pub headers: HeaderMap,
+    /// The body.
+    pub payload: Payload<'a>,
+    /// Where an answer may point.
+    pub redirects: Redirects,
+    /// What makes the bytes that come trustworthy.
+    pub vouched: Vouched,
+    /// Whether the answer comes only when the server has stored what was sent: then it is waited
+    /// for longer.
+    pub commits: bool,
+}
+
+/// A request's body.
+#[derive(Clone)]
+pub enum Payload<'a> {
+    /// None.
+    Empty,
+    /// In memory.
+    Bytes(Bytes),
+    /// Read while it is sent.
+    Stream(Piece<'a>),
+}
+
+/// A part of a source, read anew each time that it is sent.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    /// What it is a part of.
+    pub source: &'a dyn BlobSource,
+    /// Where its bytes are counted.
+    pub task: &'a dyn Task,
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub length: u64,
+}
+
+/// Which redirects are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    /// To every host that may be spoken to; `Authorization` stays with the host it was made for.
+    /// What writes is sent again only where the answer says so (307, 308).
+    Anywhere,
+    /// To the same host, port and scheme. The answer to a form may be a page elsewhere on it.
+    SameOrigin,
+    /// None: an answer that points elsewhere is an error.
+    Nowhere,
+}
+
+/// What makes bytes that come trustworthy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vouched {
+    /// The connection: TLS, unless the user listed the host.
+    ByConnection,
+    /// A digest from elsewhere, so that anybody may have handled them.
+    ByDigest,
+}
+
+impl Exchange<'_> {
+    /// A GET without headers, on which only the same host may answer.
+    pub fn get(what: impl Into<String>, url: Url) -> Self {
+        Self {
+            what: what.into(),
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            payload: Payload::Empty,
+            redirects: Redirects::SameOrigin,
+            vouched: Vouched::ByConnection,
+            commits: false,
+        }
+    }
+
+    /// A POST of a form's fields.
+    pub fn form(what: impl Into<String>, url: Url, fields: &[(String, String)]) -> Self {
+        // The encoding of a form is the one of a URL's query.
+        let mut encoder = url.clone();
+        encoder.set_query(None);
+        encoder.query_pairs_mut().extend_pairs(fields);
+        let body = encoder.query().unwrap_or_default().to_owned();
+        let mut exchange = Self::get(what, url);
+        exchange.method = Method::POST;
+        exchange.payload = Payload::Bytes(body.into());
+        exchange.headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/x-www-form-urlencoded"),
+        );
+        exchange
+    }
+
+    /// Whether nothing changes on the server.
+    pub(super) fn reads(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    /// Turns this into the request for where an answer points, if it points elsewhere.
+    pub(super) fn redirected(&mut self, response: &Response) -> Result<bool, HttpError> {
+        let status = response.status().as_u16();
+        let becomes_get = match (status, self.redirects) {
+            (307 | 308, _) => false,
+            (301..=303, _) if self.reads() => false,
+            (301..=303, Redirects::SameOrigin) => true,
+            _ => return Ok(false),
+        };
+        let target = location(&self.what, response)?;
+        if self.redirects == Redirects::Nowhere {
+            return Err(self.not_followed(&target, "curl follows only with -L"));
+        }
+        if target.origin() != self.url.origin() {
+            if self.redirects == Redirects::SameOrigin {
+                return Err(self.not_followed(&target, "it leads to another host"));
+            }
+            self.headers.remove(AUTHORIZATION);
+        }
+        if becomes_get {
+            self.method = Method::GET;
+            self.payload = Payload::Empty;
+            self.headers.remove(CONTENT_TYPE);
+        }
+        self.url = target;
+        Ok(true)
+    }
+
+    pub(super) fn not_followed(&self, target: &Url, reason: &'static str) -> HttpError {
+        HttpError::Redirect {
+            host: host_of(&self.url),
+            what: self.what.clone(),
+            target: shown(target),
+            reason,
+        }
+    }
+
+    pub(super) fn stalled(&self, after: Duration) -> HttpError {
+        HttpError::Stalled {
+            host: host_of(&self.url),
+            what: self.what.clone(),
+            after,
+        }
+    }
+
+    pub(super) fn no_answer(&self, error: reqwest::Error) -> HttpError {
+        HttpError::no_answer(&self.url, &self.what, error)
+    }
+}
+
+/// The `Location` of an answer, which may be relative.
+pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
+    let invalid = |reason: &str| HttpError::Protocol {
+        host: host_of(response.url()),
+        what: what.to_owned(),
+        reason: reason.to_owned(),
+    };
+    response
+        .headers()
+        .get(LOCATION)
+        .ok_or_else(|| invalid("it has no Location header"))?
+        .to_str()
+        .ok()
+        .and_then(|text| response.url().join(text).ok())
+        .ok_or_else(|| invalid("its Location header has an invalid URL"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_form_is_encoded_as_browsers_do() {
+        let fields = [("a b".to_owned(), "ä&=".to_owned())];
+        let url = "https://catalog.lan/x?old=1".parse().unwrap();
+        let exchange = Exchange::form("send it", url, &fields);
+        let Payload::Bytes(body) = exchange.payload else {
+            panic!("no body");
+        };
+        assert_eq!(body, "a+b=%C3%A4%26%3D");
+    }
+}

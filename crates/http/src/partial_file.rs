@@ -1,0 +1,543 @@
+//! A file while it is being downloaded: `NAME.part`, kept when the download breaks and renamed only
+//! when it is whole and true.
+//!
+//! A later run has to know what the beginning that it finds is a beginning of. Either the name says
+//! that, being made of the content's digest, or what the server called the file stands beside it, in
+//! `NAME.part.json`.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::task::spawn_blocking;
+use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::files::Draft;
+
+use super::error::FileError;
+use super::http::Http;
+use super::transfer::TransferError;
+
+/// What tells one state of a file on a server from another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// In bytes.
+    pub(super) size: u64,
+    /// The `ETag` header.
+    pub(super) etag: Option<String>,
+    /// The `Last-Modified` header.
+    pub(super) last_modified: Option<String>,
+}
+
+impl Identity {
+    /// Whether another answer is about the same file: nothing that both of them say may differ.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let agrees = |one: &Option<String>, two: &Option<String>| match (one, two) {
+            (Some(one), Some(two)) => one == two,
+            _ => true,
+        };
+        self.size == other.size
+            && agrees(&self.etag, &other.etag)
+            && agrees(&self.last_modified, &other.last_modified)
+    }
+}
+
+/// What is written beside a file that only its server can identify.
+#[derive(Serialize, Deserialize)]
+struct Sidecar {
+    /// What the file was expected to be.
+    digest: Option<Digest>,
+    #[serde(flatten)]
+    identity: Identity,
+}
+
+/// How a later run knows what it has the beginning of.
+enum Known {
+    /// By the file's name, which comes from its digest.
+    ByName,
+    /// By what the server said, kept in a sidecar.
+    ByServer {
+        sidecar: PathBuf,
+        expected: Option<Digest>,
+        identity: Option<Identity>,
+    },
+}
+
+/// Chunks that are written and wait to be hashed; each has up to half a megabyte. Fewer would be used
+/// up while another thread has the processor.
+const CHUNKS_TO_HASH: usize = 16;
+/// How often it is looked whether another process is done.
+const PULSE: Duration = Duration::from_millis(200);
+
+/// A download under way.
+pub struct PartialFile {
+    file: File,
+    /// Where the bytes are until they are whole.
+    path: PathBuf,
+    /// The same, where it is a file of our own because another process holds `NAME.part`.
+    private: Option<Draft>,
+    target: PathBuf,
+    known: Known,
+    /// A hasher that has seen nothing.
+    fresh: Hasher,
+    hasher: Hasher,
+    written: u64,
+    resumed: bool,
+}
+
+impl PartialFile {
+    /// Opens the beginning of a file of which the server has to say what it is, with what an earlier
+    /// run left if that can be continued. `None` where another process is at it.
+    pub async fn served(
+        target: &Path,
+        expected: Option<&Digest>,
+    ) -> Result<Option<Self>, FileError> {
+        let (target, expected) = (target.to_owned(), expected.cloned());
+        in_thread("open", &target.clone(), move || {
+            let path = with_suffix(&target, ".part");
+            let file = loop {
+                let file = open(&path)?;
+                match file.try_lock() {
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => return Ok(None),
+                    // A file system without locks; the digest still catches what two writers make.
+                    Err(TryLockError::Error(error)) => tracing::debug!(%error, "no lock"),
+                }
+                // Another process may have given it its final name before the lock.
+                if is_at(&file, &path) {
+                    break file;
+                }
+            };
+            let fresh = expected.as_ref().and_then(Hasher::like).unwrap_or_default();
+            let known = Known::ByServer {
+                sidecar: with_suffix(&path, ".json"),
+                expected,
+                identity: None,
+            };
+            let mut partial = Self::new(file, path, target, known, fresh);
+            if !partial.take_up_served()? {
+                partial.empty()?;
+            }
+            Ok(Some(partial))
+        })
+        .await
+    }
+
+    /// The same, where another process was found at it: waits until that is done or gone.
+    pub async fn awaited(
+        http: &Http,
+        target: &Path,
+        expected: Option<&Digest>,
+    ) -> Result<Self, TransferError> {
+        http.progress().note(&format!(
+            "another process is downloading {}; waiting for it",
+            target.display()
+        ));
+        let waiting = async {
+            loop {
+                tokio::time::sleep(PULSE).await;
+                if let Some(partial) = Self::served(target, expected).await? {
+                    return Ok(partial);
+                }
+            }
+        };
+        let name = target.file_name().unwrap_or(target.as_os_str());
+        let what = format!("wait for {}", name.display());
+        http.bounded(&what, waiting).await
+    }
+
+    /// Opens the beginning of a file that is named after its digest, which `hasher` computes. Where
+    /// another process is at it, it begins a file of its own.
+    pub async fn named(target: &Path, hasher: Hasher, size: u64) -> Result<Self, FileError> {
+        let target = target.to_owned();
+        in_thread("create", &with_suffix(&target, ".part"), move || {
+            let path = with_suffix(&target, ".part");
+            let file = open(&path)?;
+            if file.try_lock().is_err() {
+                let mut private = Draft::in_folder(target.parent().unwrap_or(Path::new(".")))?;
+                let file = private.file().try_clone()?;
+                let path = target.clone();
+                let mut partial = Self::new(file, path, target, Known::ByName, hasher);
+                partial.private = Some(private);
+                return Ok(partial);
+            }
+            let mut partial = Self::new(file, path, target, Known::ByName, hasher);
+            // More than there can be is worth nothing.
+            match partial.file.metadata()?.len() {
+                0 => {}
+                length if length > size => partial.empty()?,
+                length => partial.take_up(length)?,
+            }
+            Ok(partial)
+        })
+        .await
+    }
+
+    fn new(file: File, path: PathBuf, target: PathBuf, known: Known, fresh: Hasher) -> Self {
+        Self {
+            file,
+            path,
+            private: None,
+            target,
+            known,
+            hasher: fresh.clone(),
+            fresh,
+            written: 0,
+            resumed: false,
+        }
+    }
+
+    /// Continues where an earlier run stopped; false where that is not possible.
+    fn take_up_served(&mut self) -> io::Result<bool> {
+        let Known::ByServer {
+            sidecar,
+            expected,
+            identity,
+        } = &mut self.known
+        else {
+            return Ok(false);
+        };
+        let Ok(text) = fs::read(sidecar) else {
+            return Ok(false);
+        };
+        let Ok(noted) = serde_json::from_slice::<Sidecar>(&text) else {
+            return Ok(false);
+        };
+        let length = self.file.metadata()?.len();
+        if noted.digest != *expected || length == 0 || length > noted.identity.size {
+            return Ok(false);
+        }
+        *identity = Some(noted.identity);
+        self.take_up(length)?;
+        Ok(true)
+    }
+
+    fn take_up(&mut self, length: u64) -> io::Result<()> {
+        self.written = self.hasher.read_all(&mut (&self.file).take(length))?;
+        self.resumed = true;
+        Ok(())
+    }
+
+    /// Throws away what is there.
+    pub fn restart(&mut self) -> Result<(), FileError> {
+        self.empty().map_err(FileError::of("empty", &self.path))
+    }
+
+    fn empty(&mut self) -> io::Result<()> {
+        if let Known::ByServer {
+            sidecar, identity, ..
+        } = &mut self.known
+        {
+            remove(sidecar)?;
+            *identity = None;
+        }
+        // To ext4, cutting off nothing is a reason too to write everything to the disk at the end.
+        if self.file.metadata()?.len() > 0 {
+            self.file.set_len(0)?;
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        self.hasher = self.fresh.clone();
+        self.written = 0;
+        self.resumed = false;
+        Ok(())
+    }
+
+    /// Notes what the server calls the file that now begins to come; without that, nothing of it
+    /// can be continued later.
+    pub(super) fn begin(&mut self, now: Option<Identity>) -> Result<(), FileError> {
+        if let Known::ByServer {
+            sidecar,
+            expected,
+            identity,
+        } = &mut self.known
+        {
+            if let Some(now) = &now {
+                let noted = Sidecar {
+                    digest: expected.clone(),
+                    identity: now.clone(),
+                };
+                serde_json::to_vec(&noted)
+                    .map_err(io::Error::from)
+                    .and_then(|text| fs::write(&*sidecar, text))
+                    .map_err(FileError::of("write", sidecar))?;
+            }
+            *identity = now;
+        }
+        Ok(())
+    }
+
+    /// Writes what comes until it ends or breaks, and has it hashed in another thread meanwhile: that
+    /// takes longer than receiving and writing together. Writing goes to the page cache and is done
+    /// here, so that two threads are enough; when the disk cannot follow, no other file's can either.
+    pub async fn take_in<E>(
+        &mut self,
+        chunks: impl Stream<Item = Result<Bytes, E>>,
+    ) -> Result<Result<(), E>, FileError> {
+        let mut chunks = std::pin::pin!(chunks);
+        let (to_hash, waiting) = mpsc::channel(CHUNKS_TO_HASH);
+        let hashing = spawn_blocking(hash_all(self.hasher.clone(), waiting));
+        let end = loop {
+            match chunks.next().await {
+                Some(Ok(chunk)) => {
+                    let written = self.file.write_all(&chunk);
+                    written.map_err(FileError::of("write", &self.path))?;
+                    self.written += chunk.len() as u64;
+                    // The other end is there until this one goes.
+                    let _ = to_hash.send(chunk).await;
+                }
+                Some(Err(error)) => break Err(error),
+                None => break Ok(()),
+            }
+        };
+        drop(to_hash);
+        self.hasher = hashing
+            .await
+            .map_err(io::Error::other)
+            .map_err(FileError::of("hash", &self.path))?;
+        Ok(end)
+    }
+
+    /// Bytes that are safely there.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// What the server called the file when it began to come.
+    pub(super) fn identity(&self) -> Option<&Identity> {
+        match &self.known {
+            Known::ByName => None,
+            Known::ByServer { identity, .. } => identity.as_ref(),
+        }
+    }
+
+    /// Whether its bytes came in more than one piece.
+    pub fn was_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Notes that the next bytes come from another connection than those before.
+    pub(super) fn resume(&mut self) {
+        self.resumed = true;
+    }
+
+    /// The digest of what is there.
+    pub fn digest(&self) -> Digest {
+        self.hasher.clone().finish()
+    }
+
+    /// Where the bytes are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a later connection can tell that it goes on with the same file.
+    pub(super) fn is_recognized(&self) -> bool {
+        let identity = self.identity();
+        identity.is_some_and(|it| it.etag.is_some() || it.last_modified.is_some())
+    }
+
+    /// Gives the file its final name.
+    pub async fn keep(self) -> Result<(), FileError> {
+        in_thread("create", &self.target.clone(), move || self.rename()).await
+    }
+
+    fn rename(mut self) -> io::Result<()> {
+        if let Known::ByServer { sidecar, .. } = &self.known {
+            fs::rename(&self.path, &self.target)?;
+            return remove(sidecar);
+        }
+        // Nobody checks again what lies under its own digest.
+        self.file.sync_data()?;
+        if let Some(private) = self.private.take() {
+            return private.persist(&self.target);
+        }
+        match fs::rename(&self.path, &self.target) {
+            // Another process may have finished the same file between our opening and locking it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.target.exists() => Ok(()),
+            renamed => renamed,
+        }
+    }
+
+    /// Removes every trace of it.
+    pub fn discard(self) -> Result<(), FileError> {
+        if self.private.is_some() {
+            return Ok(());
+        }
+        if let Known::ByServer { sidecar, .. } = &self.known {
+            remove(sidecar).map_err(FileError::of("remove", sidecar))?;
+        }
+        remove(&self.path).map_err(FileError::of("remove", &self.path))
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        // Nothing to continue is nothing to leave behind; that it stays would not harm either.
+        if self.written == 0 && self.private.is_none() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Does what waits for the disk where nothing else waits for it.
+async fn in_thread<T: Send + 'static>(
+    action: &'static str,
+    path: &Path,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, FileError> {
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
+        .map_err(FileError::of(action, path))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+}
+
+/// Whether a path still leads to this file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |found: fs::Metadata| (found.dev(), found.ino());
+    let here = file.metadata().map(place).ok();
+    here.is_some() && here == fs::metadata(path).map(place).ok()
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+fn hash_all(mut hasher: Hasher, mut chunks: Receiver<Bytes>) -> impl FnOnce() -> Hasher {
+    move || {
+        while let Some(chunk) = chunks.blocking_recv() {
+            hasher.update(&chunk);
+        }
+        hasher
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Removes a file that may not be there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+    use wincimg_common::digest::sha256;
+
+    use super::*;
+
+    fn identity(size: u64, etag: Option<&str>) -> Identity {
+        Identity {
+            size,
+            etag: etag.map(str::to_owned),
+            last_modified: None,
+        }
+    }
+
+    async fn write(part: &mut PartialFile, bytes: &'static [u8]) {
+        let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(bytes))]);
+        part.take_in(chunks).await.unwrap().unwrap();
+    }
+
+    /// Starts a download of ten bytes and leaves it after three.
+    async fn leave_one_behind(target: &Path) {
+        let mut part = PartialFile::served(target, None).await.unwrap().unwrap();
+        part.begin(Some(identity(10, Some("\"a\"")))).unwrap();
+        write(&mut part, b"abc").await;
+    }
+
+    #[tokio::test]
+    async fn a_later_run_continues_with_the_hash_of_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.msu");
+        leave_one_behind(&target).await;
+        let mut part = PartialFile::served(&target, None).await.unwrap().unwrap();
+        assert_eq!(part.written(), 3);
+        assert!(part.was_resumed());
+        assert_eq!(part.identity(), Some(&identity(10, Some("\"a\""))));
+        write(&mut part, b"def").await;
+        let whole = part.digest();
+        part.keep().await.unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"abcdef");
+        assert_eq!(whole, sha256(b"abcdef"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_continued_is_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.msu");
+        let sidecar = folder.path().join("a.msu.part.json");
+        let spoil: [&dyn Fn(); 4] = [
+            &|| fs::write(&sidecar, "{").unwrap(),
+            &|| fs::remove_file(&sidecar).unwrap(),
+            &|| fs::write(folder.path().join("a.msu.part"), "longer than ten bytes").unwrap(),
+            &|| {
+                let text = fs::read_to_string(&sidecar).unwrap();
+                fs::write(&sidecar, text.replace("null", "\"sha1:00\"")).unwrap();
+            },
+        ];
+        for spoil in spoil {
+            leave_one_behind(&target).await;
+            spoil();
+            let part = PartialFile::served(&target, None).await.unwrap().unwrap();
+            assert_eq!((part.written(), part.identity()), (0, None));
+            part.discard().unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_refuses_ends_with_an_error_and_not_in_a_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.msu");
+        let mut part = PartialFile::served(&target, None).await.unwrap().unwrap();
+        part.file = File::open(part.path()).unwrap();
+        let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"abc"))]);
+        assert!(part.take_in(chunks).await.is_err());
+        assert_eq!(part.written(), 0);
+    }
+
+    #[tokio::test]
+    async fn two_processes_do_not_write_the_same_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.msu");
+        let _first = PartialFile::served(&target, None).await.unwrap().unwrap();
+        assert!(PartialFile::served(&target, None).await.unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_is_the_same_while_nothing_that_is_known_differs() {
+        let known = identity(10, Some("\"a\""));
+        assert!(known.is_same(&identity(10, Some("\"a\""))));
+        assert!(known.is_same(&identity(10, None)));
+        assert!(!known.is_same(&identity(11, None)));
+        assert!(!known.is_same(&identity(10, Some("\"b\""))));
+    }
+}

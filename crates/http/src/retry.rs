@@ -1,0 +1,360 @@
+//! When a failed request is worth another attempt, and how long to wait before it.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tokio::time::Instant;
+use wincimg_common::progress::Progress;
+
+/// How often and how patiently a request is repeated when it failed for a passing reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts after the first one; bytes that moved in between start the count again.
+    pub retries: usize,
+    /// The wait before the first repetition; it doubles with each, and jitter adds up to as much.
+    pub first_wait: Duration,
+    /// No wait of our own is longer than this.
+    pub longest_wait: Duration,
+    /// A server that asks for more patience than this (`Retry-After`) is given up.
+    pub longest_retry_after: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            retries: 5,
+            first_wait: Duration::from_millis(200),
+            longest_wait: Duration::from_secs(20),
+            longest_retry_after: Duration::from_mins(5),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The waits between attempts, each longer than the one before.
+    fn waits(&self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
+            .with_min_delay(self.first_wait)
+            .with_max_delay(self.longest_wait)
+            .with_max_times(self.retries)
+            .with_jitter()
+            .build()
+    }
+}
+
+/// An error that knows whether another attempt is worth while.
+pub trait Transient: Error + Sized {
+    /// Whether the same request may well succeed a moment later.
+    fn is_transient(&self) -> bool;
+
+    /// Whether a second attempt tells all that any number of them would: nobody listens there.
+    fn is_settled(&self) -> bool {
+        false
+    }
+
+    /// How long the server asked to wait before the next attempt.
+    fn retry_after(&self) -> Option<Duration>;
+
+    /// The same error as the last one of several attempts.
+    #[must_use]
+    fn after(self, attempts: usize) -> Self {
+        let _ = attempts;
+        self
+    }
+}
+
+/// Bytes that are worth starting the count of attempts again; less would let a connection that
+/// breaks at every byte go on for ever.
+const HEADWAY: u64 = 64 * 1024;
+/// A wait that a person who watches would wonder about.
+const WORTH_A_WORD: Duration = Duration::from_secs(2);
+
+/// The attempts that one operation has left, over all of its requests.
+pub struct Attempts {
+    policy: RetryPolicy,
+    waits: ExponentialBackoff,
+    made: usize,
+    moved: u64,
+    deadline: Option<Instant>,
+    progress: Arc<dyn Progress>,
+}
+
+impl Attempts {
+    pub(super) fn new(
+        policy: RetryPolicy,
+        deadline: Option<Instant>,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            policy,
+            waits: policy.waits(),
+            made: 1,
+            moved: 0,
+            deadline,
+            progress,
+        }
+    }
+
+    /// Notes bytes that have safely arrived on one side or the other.
+    pub fn advance(&mut self, bytes: u64) {
+        self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Waits until the next attempt may be made, or hands the error back where there is none left.
+    pub async fn pause<E: Transient>(&mut self, error: E) -> Result<(), E> {
+        let reason = with_its_cause(&error);
+        let first = self.made == 1;
+        let wait = self.wait(error)?;
+        tracing::debug!(reason, attempt = self.made, ?wait, "trying again");
+        if first || wait >= WORTH_A_WORD {
+            self.progress.note(&word_about(&reason, wait));
+        }
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    fn wait<E: Transient>(&mut self, error: E) -> Result<Duration, E> {
+        if !error.is_transient() {
+            return Err(error);
+        }
+        if error.is_settled() && self.made > 1 {
+            return Err(error.after(self.made));
+        }
+        if self.moved >= HEADWAY {
+            self.moved = 0;
+            self.waits = self.policy.waits();
+        }
+        match self.next_wait(error.retry_after()) {
+            Some(wait) => {
+                self.made += 1;
+                Ok(wait)
+            }
+            None if self.made == 1 => Err(error),
+            None => Err(error.after(self.made)),
+        }
+    }
+
+    /// Our own wait or, if it asks for a longer one, the server's; none where no attempt is left,
+    /// the server asks for too much patience, or the time limit comes first.
+    fn next_wait(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let own = self.waits.next()?;
+        let asked = asked.unwrap_or_default();
+        let wait = asked.max(own);
+        let in_time = self
+            .deadline
+            .is_none_or(|deadline| Instant::now() + wait < deadline);
+        (asked <= self.policy.longest_retry_after && in_time).then_some(wait)
+    }
+}
+
+fn word_about(reason: &str, wait: Duration) -> String {
+    match wait.as_secs() {
+        0 => format!("{reason}; trying again"),
+        seconds => format!("{reason}; trying again in {seconds} s"),
+    }
+}
+
+/// An error and what is at the bottom of it, without what lies between.
+fn with_its_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    match cause.to_string() {
+        same if same == error.to_string() => same,
+        cause => format!("{error}: {cause}"),
+    }
+}
+
+/// `Retry-After` in either of its spellings: seconds, or the date after which to come back.
+pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()?;
+    Some(
+        SystemTime::from(date)
+            .duration_since(now)
+            .unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Mutex;
+    use std::time::UNIX_EPOCH;
+
+    use wincimg_common::progress::{Silent, Task};
+
+    use super::*;
+
+    /// An error that may pass, with the server's wish in seconds and the attempts it took.
+    #[derive(Debug, PartialEq, thiserror::Error)]
+    #[error("failed")]
+    struct Failure {
+        passing: bool,
+        settled: bool,
+        asked: Option<u64>,
+        attempts: usize,
+    }
+
+    impl Transient for Failure {
+        fn is_transient(&self) -> bool {
+            self.passing
+        }
+
+        fn is_settled(&self) -> bool {
+            self.settled
+        }
+
+        fn retry_after(&self) -> Option<Duration> {
+            self.asked.map(Duration::from_secs)
+        }
+
+        fn after(self, attempts: usize) -> Self {
+            Self { attempts, ..self }
+        }
+    }
+
+    fn failure(asked: Option<u64>) -> Failure {
+        Failure {
+            passing: true,
+            settled: false,
+            asked,
+            attempts: 1,
+        }
+    }
+
+    fn attempts(policy: RetryPolicy, deadline: Option<Instant>) -> Attempts {
+        Attempts::new(policy, deadline, Arc::new(Silent))
+    }
+
+    fn retries(retries: usize) -> Attempts {
+        let policy = RetryPolicy {
+            retries,
+            ..RetryPolicy::default()
+        };
+        attempts(policy, None)
+    }
+
+    #[test]
+    fn waits_grow_and_end() {
+        let mut attempts = retries(3);
+        let mut waits = Vec::new();
+        let error = loop {
+            match attempts.wait(failure(None)) {
+                Ok(wait) => waits.push(wait),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(waits.len(), 3);
+        assert!(waits[0] >= Duration::from_millis(200) && waits[0] <= Duration::from_millis(400));
+        assert!(waits[2] >= Duration::from_millis(800));
+        assert_eq!(error.attempts, 4);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_repeated() {
+        let lasting = Failure {
+            passing: false,
+            ..failure(None)
+        };
+        assert_eq!(retries(3).wait(lasting).unwrap_err().attempts, 1);
+    }
+
+    #[test]
+    fn the_servers_wish_is_obeyed_up_to_a_limit() {
+        let wait = |asked| retries(3).wait(failure(Some(asked)));
+        assert!(wait(0).unwrap() >= Duration::from_millis(200));
+        assert_eq!(wait(42), Ok(Duration::from_secs(42)));
+        assert_eq!(wait(300), Ok(Duration::from_mins(5)));
+        assert!(wait(301).is_err());
+        assert!(retries(0).wait(failure(Some(0))).is_err());
+    }
+
+    #[test]
+    fn bytes_that_moved_start_the_count_again() {
+        let mut attempts = retries(1);
+        for _ in 0..10 {
+            attempts.advance(HEADWAY);
+            attempts.wait(failure(None)).unwrap();
+        }
+        assert!(attempts.wait(failure(None)).is_err());
+    }
+
+    #[tokio::test]
+    async fn no_wait_goes_past_the_time_limit() {
+        let policy = RetryPolicy {
+            first_wait: Duration::from_secs(5),
+            ..RetryPolicy::default()
+        };
+        let mut attempts = attempts(policy, Some(Instant::now() + Duration::from_secs(1)));
+        assert!(attempts.wait(failure(None)).is_err());
+    }
+
+    /// Remembers what it is told.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Progress for Notes {
+        fn task(&self, _label: &str, _total: Option<u64>) -> Arc<dyn Task> {
+            Arc::new(Silent)
+        }
+
+        fn note(&self, message: &str) {
+            self.0.lock().unwrap().push(message.to_owned());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_wait_is_told() {
+        let notes = Arc::new(Notes::default());
+        let policy = RetryPolicy {
+            first_wait: Duration::from_millis(1),
+            ..RetryPolicy::default()
+        };
+        let mut attempts = Attempts::new(policy, None, notes.clone());
+        for _ in 0..3 {
+            attempts.pause(failure(None)).await.unwrap();
+        }
+        assert_eq!(*notes.0.lock().unwrap(), ["failed; trying again"]);
+        let long = word_about("failed", Duration::from_millis(2_100));
+        assert_eq!(long, "failed; trying again in 2 s");
+    }
+
+    #[test]
+    fn what_a_second_attempt_settles_has_no_third() {
+        let mut attempts = retries(5);
+        let settled = || Failure {
+            settled: true,
+            ..failure(None)
+        };
+        assert!(attempts.wait(settled()).unwrap() < Duration::from_millis(500));
+        assert_eq!(attempts.wait(settled()).unwrap_err().attempts, 2);
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, text.parse().unwrap());
+            retry_after(&headers, now)
+        };
+        assert_eq!(read("120"), Some(Duration::from_mins(2)));
+        assert_eq!(
+            read("Sun, 06 Nov 1994 08:50:07 GMT"),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("soon"), None);
+    }
+}

@@ -1,0 +1,295 @@
+//! Brings one file from a server, over as many connections as it takes.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::stream;
+use reqwest::header::{
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED,
+    RANGE,
+};
+use reqwest::{Response, StatusCode, Url};
+use wincimg_common::digest::Digest;
+use wincimg_common::progress::{Progress, Task};
+
+use super::error::{FileError, HttpError};
+use super::exchange::{Exchange, Redirects, Vouched};
+use super::http::Http;
+use super::partial_file::{Identity, PartialFile};
+
+/// Why a file did not come.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// No answer, or none that helps.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// Something about the disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The server's file has another length than it should.
+    #[error("the file has {found} bytes, expected {expected}")]
+    Size {
+        /// What the server has.
+        found: u64,
+        /// What it should be.
+        expected: u64,
+    },
+    /// A page for people came in place of the file.
+    #[error("the server sent a web page ({0})")]
+    Page(String),
+}
+
+/// A file's line in the progress display, which begins when its size is known.
+pub struct Line<'a> {
+    progress: &'a dyn Progress,
+    label: &'a str,
+    task: OnceLock<Arc<dyn Task>>,
+}
+
+impl<'a> Line<'a> {
+    /// The line of the file that is called so.
+    pub fn new(progress: &'a dyn Progress, label: &'a str) -> Self {
+        Self {
+            progress,
+            label,
+            task: OnceLock::new(),
+        }
+    }
+
+    fn begin(&self, size: Option<u64>, position: u64) {
+        let task = self
+            .task
+            .get_or_init(|| self.progress.task(self.label, size));
+        task.set_position(position);
+    }
+
+    fn advance(&self, bytes: u64) {
+        if let Some(task) = self.task.get() {
+            task.advance(bytes);
+        }
+    }
+
+    /// Ends the line with a word on the outcome.
+    pub fn done(&self, outcome: &str) {
+        self.task
+            .get_or_init(|| self.progress.task(self.label, None))
+            .done(outcome);
+    }
+}
+
+/// A file to bring.
+pub struct Transfer<'a> {
+    /// The connections.
+    pub http: &'a Http,
+    /// Where the file is.
+    pub url: &'a Url,
+    /// What makes its bytes trustworthy.
+    pub vouched: Vouched,
+    /// How long it has to be, where that is known.
+    pub size: Option<u64>,
+    /// Where an answer may point.
+    pub redirects: Redirects,
+    /// Whether the file may be a page for people, as servers send in place of what they do not have.
+    pub takes_pages: bool,
+    /// Where its bytes are counted.
+    pub line: &'a Line<'a>,
+}
+
+/// What the request is for, after "failed to".
+const WHAT: &str = "send the file";
+
+impl Transfer<'_> {
+    /// Brings a file to its whole length.
+    pub async fn run(&self, part: &mut PartialFile) -> Result<(), TransferError> {
+        let mut attempts = self.http.attempts();
+        loop {
+            let before = part.written();
+            match self.attempt(part).await {
+                Err(TransferError::Http(error)) => {
+                    attempts.advance(part.written().saturating_sub(before));
+                    attempts.pause(error).await?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// The same, and once more from the beginning where the bytes do not fit together with what an
+    /// earlier try left of the file, called so.
+    pub async fn run_until(
+        &self,
+        part: &mut PartialFile,
+        name: &str,
+        is_right: impl Fn(&Digest) -> bool,
+    ) -> Result<(), TransferError> {
+        self.run(part).await?;
+        if part.was_resumed() && !is_right(&part.digest()) {
+            // Bytes of two states of the file, perhaps; in one piece it may be right.
+            self.http.progress().note(&format!(
+                "{name} does not fit together with what an earlier try left; beginning again"
+            ));
+            part.restart()?;
+            self.run(part).await?;
+        }
+        Ok(())
+    }
+
+    /// One connection.
+    async fn attempt(&self, part: &mut PartialFile) -> Result<(), TransferError> {
+        if part.written() > 0 {
+            match part.identity() {
+                Some(identity) if identity.size == part.written() => return Ok(()),
+                Some(_) => part.resume(),
+                None => part.restart()?,
+            }
+        }
+        let response = match self.ask(part).await {
+            Err(HttpError::Status {
+                status: StatusCode::RANGE_NOT_SATISFIABLE,
+                ..
+            }) if part.written() > 0 => {
+                part.restart()?;
+                self.ask(part).await?
+            }
+            answer => answer?,
+        };
+        self.check_kind(response.headers())?;
+        let continues = continuation(&response).is_some_and(|(start, identity)| {
+            start == part.written() && part.identity().is_some_and(|own| own.is_same(&identity))
+        });
+        if continues {
+            return self.receive(part, response).await;
+        }
+        if part.written() > 0 {
+            tracing::debug!("the server has another file now, or does not resume");
+            part.restart()?;
+        }
+        let response = if response.status() == StatusCode::PARTIAL_CONTENT {
+            self.ask(part).await?
+        } else {
+            response
+        };
+        let identity = identity(response.headers(), response.content_length());
+        let found = identity.as_ref().map(|identity| identity.size);
+        self.check_size(found)?;
+        part.begin(identity)?;
+        self.receive(part, response).await
+    }
+
+    async fn ask(&self, part: &PartialFile) -> Result<Response, HttpError> {
+        let mut exchange = Exchange::get(WHAT, self.url.clone());
+        exchange.vouched = self.vouched;
+        exchange.redirects = self.redirects;
+        if let (Some(identity), 1..) = (part.identity(), part.written()) {
+            let range = format!("bytes={}-", part.written());
+            // Weak tags are not for ranges.
+            let condition = identity
+                .etag
+                .as_ref()
+                .filter(|etag| etag.starts_with('"'))
+                .or(identity.last_modified.as_ref());
+            for (name, value) in [(RANGE, Some(&range)), (IF_RANGE, condition)] {
+                if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+                    exchange.headers.insert(name, value);
+                }
+            }
+        }
+        self.http.succeed(&exchange).await
+    }
+
+    fn check_kind(&self, headers: &HeaderMap) -> Result<(), TransferError> {
+        let kind = headers.get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let is_page = ["text/html", "application/xhtml+xml"]
+            .iter()
+            .any(|page| kind.eq_ignore_ascii_case(page));
+        if is_page && !self.takes_pages {
+            return Err(TransferError::Page(kind.to_ascii_lowercase()));
+        }
+        Ok(())
+    }
+
+    fn check_size(&self, found: Option<u64>) -> Result<(), TransferError> {
+        match (found, self.size) {
+            (Some(found), Some(expected)) if found != expected => {
+                Err(TransferError::Size { found, expected })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in a body, whole or up to where the connection broke.
+    async fn receive(
+        &self,
+        part: &mut PartialFile,
+        response: Response,
+    ) -> Result<(), TransferError> {
+        let size = part.identity().map(|identity| identity.size);
+        let at = part.written();
+        self.line.begin(size.or(self.size), at);
+        let chunks = stream::try_unfold((response, at), async |(mut response, at)| {
+            let next = self.http.next_chunk(&mut response, WHAT, at, size).await?;
+            Ok::<_, HttpError>(next.map(|chunk| {
+                let length = chunk.len() as u64;
+                self.line.advance(length);
+                (chunk, (response, at + length))
+            }))
+        });
+        part.take_in(chunks).await??;
+        self.check_size(Some(part.written()))
+    }
+}
+
+/// What an answer says about the state of the whole file.
+fn identity(headers: &HeaderMap, size: Option<u64>) -> Option<Identity> {
+    let text = |name: HeaderName| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    };
+    Some(Identity {
+        size: size?,
+        etag: text(ETAG),
+        last_modified: text(LAST_MODIFIED),
+    })
+}
+
+/// Where a partial answer begins, and which file it is a part of.
+fn continuation(response: &Response) -> Option<(u64, Identity)> {
+    if response.status() != StatusCode::PARTIAL_CONTENT {
+        return None;
+    }
+    let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+    let (start, total) = content_range(range)?;
+    Some((start, identity(response.headers(), Some(total))?))
+}
+
+/// `bytes 3-9/10` → where it begins and the size of the whole.
+fn content_range(text: &str) -> Option<(u64, u64)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (start, end) = range.split_once('-')?;
+    let (start, end): (u64, u64) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
+    let total = total.trim().parse().ok()?;
+    // A piece that stops before the end of the file would pass for the rest of it.
+    (start <= end && end.checked_add(1) == Some(total)).then_some((start, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_range_to_the_end_of_a_known_whole_continues_a_file() {
+        assert_eq!(content_range("bytes 3-9/10"), Some((3, 10)));
+        for text in [
+            "bytes 3-8/10",
+            "bytes 3-9/*",
+            "bytes */10",
+            "bytes 9-3/10",
+            "items 3-9/10",
+            "bytes 3-18446744073709551615/10",
+            "",
+        ] {
+            assert_eq!(content_range(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What of a URL may be shown, and whether it is this machine's.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+use wincimg_common::foreign::without_password;
+
+/// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
+pub fn shown(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
+}
+
+/// `host[:port]` of a URL.
+pub fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("an unknown host");
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// The URL of a file, as people write it.
+pub fn download_url(text: &str) -> Result<Url, String> {
+    let hidden = without_password(text);
+    let url: Url = text
+        .parse()
+        .map_err(|error| format!("invalid URL {hidden:?}: {error}"))?;
+    let secret = !url.username().is_empty() || url.password().is_some();
+    match url.scheme() {
+        // Others would read it in the image and in what is noted about it.
+        "http" | "https" if secret => Err(format!(
+            "{} has a user or a password in it, which is not sent",
+            shown(&url)
+        )),
+        "http" | "https" => Ok(url),
+        _ => Err(format!(
+            "invalid URL {hidden:?}: expected https:// or http://"
+        )),
+    }
+}
+
+/// The file that a URL names by the end of its path.
+pub fn name_in(url: &Url) -> Option<String> {
+    let last = url.path_segments()?.next_back()?;
+    let mut bytes = Vec::with_capacity(last.len());
+    let mut rest = last.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| behind.get(..2)).flatten();
+        match escaped.and_then(|digits| hex::decode(digits).ok()) {
+            Some(byte) => {
+                bytes.extend(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    (!name.is_empty()).then_some(name)
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
+}
+
+/// Whether a `host[:port]` is an address of the link itself, where clouds keep what machines may know
+/// of themselves, keys among that: no registry is there.
+pub(super) fn is_link_local(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    address(host)
+        .or_else(|| address(without_port))
+        .is_some_and(|address| match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => match address.to_ipv4_mapped() {
+                Some(address) => address.is_link_local(),
+                None => address.is_unicast_link_local(),
+            },
+        })
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_by_the_end_of_its_url() {
+        let name = |text: &str| download_url(text).ok().and_then(|url| name_in(&url));
+        let named = |text| name(text).unwrap_or_default();
+        assert_eq!(
+            named("https://repo.lan/a/tool-1.2.zip?x=/y#z"),
+            "tool-1.2.zip"
+        );
+        assert_eq!(named("http://repo.lan:81/a%20b%2Bc%zz"), "a b+c%zz");
+        for text in [
+            "https://repo.lan",
+            "https://repo.lan/a/",
+            "https://repo.lan/%ff",
+            "https://me:secret@repo.lan/a",
+            "ftp://repo.lan/a",
+            "repo.lan/a",
+        ] {
+            assert_eq!(name(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_link_are_known_with_and_without_a_port() {
+        for host in [
+            "169.254.169.254",
+            "169.254.169.254:80",
+            "[fe80::1]:5000",
+            "[fe80::1]",
+            "[::ffff:169.254.169.254]:80",
+        ] {
+            assert!(is_link_local(host), "{host}");
+        }
+        for host in [
+            "127.0.0.1:5000",
+            "[::1]:5000",
+            "169.254.lan",
+            "repo.lan:5000",
+        ] {
+            assert!(!is_link_local(host), "{host}");
+        }
+    }
+}

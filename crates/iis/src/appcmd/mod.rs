@@ -1,0 +1,231 @@
+//! `appcmd`, the command line of IIS: what it is called with, written and read.
+
+mod read;
+
+pub use self::read::read;
+use super::config::{Change, ConfigEdit};
+use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
+
+/// Where IIS has it; the folder is not on the path.
+pub const PROGRAM: &str = r"C:\Windows\System32\inetsrv\appcmd.exe";
+
+/// What cmd or Windows is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// One command.
+    Run(Vec<String>),
+    /// Commands of which each may fail.
+    Try(Vec<Vec<String>>),
+    /// The second command, where the first fails.
+    Unless(Vec<String>, Vec<String>),
+}
+
+/// The site's own folder, as `set vdir` takes it; none where it is the one that IIS comes with.
+pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
+    let path = settings.path.to_string();
+    (path != DEFAULT_PATH && !settings.has_own_site()).then(|| {
+        let site = format!("{}/", settings.site);
+        words(["set", "vdir", &site, &format!("/physicalPath:{path}")])
+    })
+}
+
+/// The settings of the application pool that the site runs in.
+pub fn app_pool_settings(settings: &IisSettings) -> Option<Vec<String>> {
+    let attributes = settings.app_pool_settings.iter();
+    let mut line = words(["set", "apppool", settings.app_pool.as_str()]);
+    line.extend(attributes.map(switch));
+    (!settings.app_pool_settings.is_empty()).then_some(line)
+}
+
+/// A setting as it is written behind `set`.
+fn switch((attribute, value): (&Attribute, &String)) -> String {
+    format!("/{attribute}:{value}")
+}
+
+/// What makes the application pools, and sets them.
+pub fn app_pools(settings: &IisSettings) -> Vec<Call> {
+    let pools = settings.app_pools.iter();
+    pools
+        .flat_map(|pool| {
+            let name = pool.name.as_str();
+            let made = Call::Unless(
+                words(["list", "apppool", name]),
+                words(["add", "apppool", &format!("/name:{name}")]),
+            );
+            let mut line = words(["set", "apppool", name]);
+            let attributes = pool.settings.iter();
+            line.extend(attributes.map(switch));
+            let set = (!pool.settings.is_empty()).then_some(Call::Run(line));
+            let variables = calls(&super::lower::environment_edits(pool));
+            std::iter::once(made).chain(set).chain(variables)
+        })
+        .collect()
+}
+
+/// What makes the sites, and sets them.
+pub fn sites(settings: &IisSettings) -> Vec<Call> {
+    settings.sites.iter().flat_map(site).collect()
+}
+
+fn site(site: &Site) -> Vec<Call> {
+    let name = site.name.as_str();
+    let mut new = words(["add", "site", &format!("/name:{name}")]);
+    new.extend(site.id.map(|id| format!("/id:{id}")));
+    let mut calls = vec![Call::Unless(words(["list", "site", name]), new)];
+    for (path, application) in &site.applications {
+        let whole = format!("{name}{path}");
+        let below = whole.trim_end_matches('/');
+        calls.push(Call::Unless(
+            words(["list", "app", &whole]),
+            words([
+                "add",
+                "app",
+                &format!("/site.name:{name}"),
+                &format!("/path:{path}"),
+            ]),
+        ));
+        let pool = application.app_pool.iter();
+        let pool = pool.map(|pool| format!("/applicationPool:{pool}"));
+        let attributes = application.settings.iter();
+        let attributes = attributes.map(switch);
+        let settings: Vec<String> = pool.chain(attributes).collect();
+        if !settings.is_empty() {
+            calls.push(Call::Run(
+                [words(["set", "app", &whole]), settings].concat(),
+            ));
+        }
+        for (path, folder) in &application.folders {
+            let virtual_directory = format!("{below}{path}");
+            calls.push(Call::Unless(
+                words(["list", "vdir", &virtual_directory]),
+                words([
+                    "add",
+                    "vdir",
+                    &format!("/app.name:{whole}"),
+                    &format!("/path:{path}"),
+                ]),
+            ));
+            let folder = format!("/physicalPath:{folder}");
+            calls.push(Call::Run(words([
+                "set",
+                "vdir",
+                &virtual_directory,
+                &folder,
+            ])));
+        }
+    }
+    let bindings: Vec<&str> = site.bindings.iter().map(Binding::as_str).collect();
+    let mut set = words([
+        "set",
+        "site",
+        name,
+        &format!("/bindings:{}", bindings.join(",")),
+    ]);
+    let attributes = site.settings.iter();
+    set.extend(attributes.map(switch));
+    calls.push(Call::Run(set));
+    calls
+}
+
+/// What the site's own `web.config` gets: first what takes the entries away that others replace, of
+/// which each may fail, then what adds them.
+pub fn site_config(settings: &IisSettings) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
+    let edits = settings.site_edits();
+    let site = settings.site.as_str();
+    let removals = edits.iter().filter_map(|edit| {
+        let removal = format!("/-{}", edit.replaced()?);
+        Some(set_config(edit, Some(site), [removal]))
+    });
+    let added = edits.chunk_by(|one, other| one.section == other.section);
+    let added = added.map(|group| {
+        let changes = group.iter().map(|edit| format!("/{}", edit.change));
+        set_config(&group[0], Some(site), changes)
+    });
+    (removals.collect(), added.collect())
+}
+
+/// Changes of the server's configuration, in order: what is next to each other and about the same
+/// section is one command.
+pub fn config(settings: &IisSettings) -> Vec<Call> {
+    calls(&settings.config)
+}
+
+fn calls(edits: &[ConfigEdit]) -> Vec<Call> {
+    let alike = |one: &ConfigEdit, other: &ConfigEdit| {
+        let kind = |edit: &ConfigEdit| std::mem::discriminant(&edit.change);
+        one.section == other.section && one.location == other.location && kind(one) == kind(other)
+    };
+    edits.chunk_by(alike).flat_map(group).collect()
+}
+
+fn group(edits: &[ConfigEdit]) -> Vec<Call> {
+    let location = |edit: &ConfigEdit| edit.location.as_ref().map(ToString::to_string);
+    let for_server = |mut line: Vec<String>| {
+        line.push("/commit:apphost".to_owned());
+        line
+    };
+    let alone = |edit: &ConfigEdit, change: String| {
+        for_server(set_config(edit, location(edit).as_deref(), [change]))
+    };
+    let together = || {
+        let changes = edits.iter().map(|edit| format!("/{}", edit.change));
+        Call::Run(for_server(set_config(
+            &edits[0],
+            location(&edits[0]).as_deref(),
+            changes,
+        )))
+    };
+    match edits[0].change {
+        Change::Set { .. } | Change::Fill { .. } | Change::New { .. } | Change::Take { .. } => {
+            vec![together()]
+        }
+        Change::Delegate { allowed } => edits
+            .iter()
+            .map(|edit| {
+                let mut line = set_config(edit, location(edit).as_deref(), None);
+                let verb = if allowed { "unlock" } else { "lock" };
+                verb.clone_into(&mut line[0]);
+                Call::Run(for_server(line))
+            })
+            .collect(),
+        Change::Add { .. } | Change::Ensure { .. } => {
+            let removals = edits
+                .iter()
+                .filter_map(|edit| Some(alone(edit, format!("/-{}", edit.replaced()?))));
+            vec![Call::Try(removals.collect()), together()]
+        }
+        Change::Remove { .. } => {
+            let removals = edits
+                .iter()
+                .map(|edit| alone(edit, format!("/{}", edit.change)));
+            vec![Call::Try(removals.collect())]
+        }
+        Change::Clear { .. } => edits
+            .iter()
+            .map(|edit| {
+                let path = edit.change.to_string();
+                let path = path.strip_prefix('~').filter(|path| !path.is_empty());
+                let path = path.map(|path| format!("/{path}"));
+                let mut line = set_config(edit, location(edit).as_deref(), path);
+                "clear".clone_into(&mut line[0]);
+                Call::Run(for_server(line))
+            })
+            .collect(),
+    }
+}
+
+fn set_config(
+    edit: &ConfigEdit,
+    location: Option<&str>,
+    changes: impl IntoIterator<Item = String>,
+) -> Vec<String> {
+    let mut line = words(["set", "config"]);
+    line.extend(location.map(str::to_owned));
+    line.push(format!("/section:{}", edit.section));
+    line.extend(changes);
+    line
+}
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}

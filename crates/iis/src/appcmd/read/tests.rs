@@ -1,0 +1,423 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::super::super::config::{Schema, Selector, Step};
+use super::super::{Call, config, sites};
+use super::*;
+use crate::{AppPool, Application, IisSettings, Site};
+
+const FILE: &str = include_str!("../../config/tests/applicationHost.config");
+const SCHEMA: &str = include_str!("../../config/tests/schema.xml");
+
+fn server() -> Server {
+    let schema = Schema::read([("schema.xml", SCHEMA.as_bytes())]).unwrap();
+    Server::read(FILE.as_bytes(), schema).unwrap()
+}
+
+/// The words of a line in which what has spaces is in double quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words
+}
+
+fn asked(line: &str) -> Result<String, OrderError> {
+    let order = read(&words(line), &server())?;
+    let edits: Vec<String> = order.edits.iter().map(ToString::to_string).collect();
+    let into = order.into.map(|of| format!(" in {of}'s web.config"));
+    Ok(format!("{}{}", edits.join("; "), into.unwrap_or_default()))
+}
+
+#[test]
+fn lines_as_people_write_them_come_to_changes() {
+    for (line, expected) in [
+        (
+            "set apppool /apppool.name:DefaultAppPool /managedRuntimeVersion:v2.0",
+            "system.applicationHost/applicationPools [name='DefaultAppPool'].managedRuntimeVersion:v2.0",
+        ),
+        (
+            "set AppPool DefaultAppPool -processmodel.identitytype:NetworkService",
+            "system.applicationHost/applicationPools [name='DefaultAppPool'].processModel.identityType:NetworkService",
+        ),
+        (
+            "set config /section:HTTPERRORS /errormode:Detailed",
+            "system.webServer/httpErrors errorMode:Detailed",
+        ),
+        (
+            "set config -section:system.webServer/handlers \"/+[name='php',path='*.php',verb='*',modules='FastCgiModule']\"",
+            "system.webServer/handlers +[name='php',path='*.php',verb='*',modules='FastCgiModule']",
+        ),
+        (
+            "set config -section:system.webServer/defaultDocument -+files.[@start,value='index.php'] --files.[value='Default.htm']",
+            "system.webServer/defaultDocument +files.[@start,value='index.php']; system.webServer/defaultDocument -files.[value='Default.htm']",
+        ),
+        (
+            "set config \"Default Web Site\" /section:httpErrors /errorMode:Detailed",
+            "system.webServer/httpErrors errorMode:Detailed in Default Web Site's web.config",
+        ),
+        (
+            "set config \"Default Web Site/app\" /section:httpErrors /errorMode:Detailed /commit:apphost",
+            "system.webServer/httpErrors errorMode:Detailed for Default Web Site/app",
+        ),
+        (
+            "set config \"MACHINE/WEBROOT/APPHOST/Default Web Site\" /section:httpErrors /errorMode:Detailed /commit:\"MACHINE/WEBROOT/APPHOST/Default Web Site\"",
+            "system.webServer/httpErrors errorMode:Detailed in Default Web Site's web.config",
+        ),
+        (
+            "set app \"Default Web Site/\" /enabledProtocols:http,net.tcp",
+            "system.applicationHost/sites [name='Default Web Site'].[path='/'].enabledProtocols:http,net.tcp",
+        ),
+        (
+            "set site /site.name:\"Default Web Site\" /bindings:http/*:8080:,http://*:81 /[path='/'].applicationPool:p",
+            "system.applicationHost/sites [name='Default Web Site'].bindings:[protocol='http',bindingInformation='*:8080:'][protocol='http',bindingInformation='*:81:']; system.applicationHost/sites [name='Default Web Site'].[path='/'].applicationPool:p",
+        ),
+        (
+            "set site \"Default Web Site\" /+bindings.[protocol='https',bindingInformation='*:443:']",
+            "system.applicationHost/sites +[name='Default Web Site'].bindings.[protocol='https',bindingInformation='*:443:']",
+        ),
+        (
+            "set vdir \"Default Web Site/\" -physicalPath:C:\\app",
+            "system.applicationHost/sites [name='Default Web Site'].[path='/'].[path='/'].physicalPath:C:\\app",
+        ),
+        (
+            "set vdir \"Default Web Site/x/y\" -physicalPath:C:\\app",
+            "system.applicationHost/sites [name='Default Web Site'].[path='/'].[path='/x/y'].physicalPath:C:\\app",
+        ),
+        (
+            "add apppool /name:a /managedRuntimeVersion:\"\"",
+            "system.applicationHost/applicationPools +[name='a']; system.applicationHost/applicationPools [name='a'].managedRuntimeVersion:",
+        ),
+        (
+            "add app /site.name:\"Default Web Site\" /path:/a /physicalPath:\"c:\\apps\\a b\" /applicationPool:p",
+            "system.applicationHost/sites +[name='Default Web Site'].[path='/a']; system.applicationHost/sites [name='Default Web Site'].[path='/a'].applicationPool:p; system.applicationHost/sites +[name='Default Web Site'].[path='/a'].[path='/']; system.applicationHost/sites [name='Default Web Site'].[path='/a'].[path='/'].physicalPath:c:\\apps\\a b",
+        ),
+        (
+            "unlock config -section:system.webServer/handlers",
+            "system.webServer/handlers unlocked",
+        ),
+        (
+            "lock config \"Default Web Site\" -section:httpErrors",
+            "system.webServer/httpErrors locked for Default Web Site",
+        ),
+        (
+            "clear config \"Default Web Site\" /section:staticContent /clientCache.cacheControlMode /commit:apphost",
+            "system.webServer/staticContent ~clientCache.cacheControlMode for Default Web Site",
+        ),
+        (
+            "delete site \"Default Web Site\"",
+            "system.applicationHost/sites -[name='Default Web Site']",
+        ),
+        (
+            "install module /name:m /image:C:\\m.dll",
+            "system.webServer/globalModules +[name='m',image='C:\\m.dll']; system.webServer/modules +[name='m']",
+        ),
+        ("list site", ""),
+        ("list apppool DefaultAppPool", ""),
+        ("recycle apppool /apppool.name:DefaultAppPool", ""),
+    ] {
+        assert_eq!(asked(line).unwrap(), expected, "{line}");
+    }
+}
+
+#[test]
+fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
+    for (line, is_unclear, said) in [
+        (
+            "set config Default Web Site /section:httpErrors",
+            false,
+            "what has spaces needs quotes",
+        ),
+        (
+            "set config /errorMode:Detailed",
+            false,
+            "it needs /section:",
+        ),
+        (
+            "set config /section:httpErors /errorMode:Detailed",
+            false,
+            "no section \"httpErors\"",
+        ),
+        ("set config /section:httpErrors", true, "changes nothing"),
+        (
+            "set config /section:httpErrors /errorMode",
+            true,
+            "/errorMode is not understood",
+        ),
+        (
+            "set config \"Default Web Site\" /section:httpErrors /errorMode:Detailed /commit:webroot",
+            true,
+            "/commit:webroot",
+        ),
+        (
+            "set config MACHINE/WEBROOT /section:httpErrors /errorMode:Detailed",
+            true,
+            "a file of .NET",
+        ),
+        (
+            "set site \"Default Web Site\" /applicationPool:x",
+            false,
+            "an attribute of something else",
+        ),
+        ("list site Other", false, "there is no site \"Other\""),
+        (
+            "start apppool Other",
+            false,
+            "there is no apppool \"Other\"",
+        ),
+        (
+            "install module /name:m /image:C:\\m.dll /preCondition:bitness64",
+            true,
+            "/preCondition:bitness64",
+        ),
+        ("restore backup x", true, "restore backup is not understood"),
+        ("set", true, "no verb and object"),
+        (
+            "add vdir /app.name:\"Default Web Site/none\" /path:/x /physicalPath:C:\\x",
+            false,
+            "no application /none",
+        ),
+    ] {
+        let refused = asked(line).unwrap_err();
+        let is = matches!(refused, OrderError::Unclear(_));
+        assert!(
+            is == is_unclear && refused.to_string().contains(said),
+            "{line}: {refused:?}"
+        );
+    }
+}
+
+/// What `calls` change, where those of which each may fail only take away what others replace.
+fn back(calls: &[Call]) -> Vec<ConfigEdit> {
+    let server = server();
+    let edits = |words: &Vec<String>| read(words, &server).unwrap().edits;
+    let mut all: Vec<ConfigEdit> = Vec::new();
+    let mut given_up: Vec<(SectionPath, Option<Location>, ElementPath)> = Vec::new();
+    for call in calls {
+        match call {
+            Call::Try(lines) => {
+                for edit in lines.iter().flat_map(edits) {
+                    let Change::Take { entry } = edit.change else {
+                        panic!("{edit} takes nothing away");
+                    };
+                    given_up.push((edit.section, edit.location, entry));
+                }
+            }
+            Call::Run(words) => {
+                for edit in edits(words) {
+                    let known = edit.replaced_by_new();
+                    let at = given_up.iter().position(|(section, location, entry)| {
+                        Some(entry) == known.as_ref()
+                            && *section == edit.section
+                            && *location == edit.location
+                    });
+                    let change = match (at, edit.change) {
+                        (Some(at), Change::New { entry, first }) => {
+                            given_up.remove(at);
+                            Change::Add { entry, first }
+                        }
+                        (_, change) => change,
+                    };
+                    all.push(ConfigEdit { change, ..edit });
+                }
+            }
+            Call::Unless(..) => panic!("no line of sections depends on another one"),
+        }
+    }
+    let removed = given_up.into_iter();
+    let removed = removed.map(|(section, location, entry)| ConfigEdit {
+        section,
+        location,
+        change: Change::Remove { entry },
+    });
+    removed.chain(all).collect()
+}
+
+impl ConfigEdit {
+    fn replaced_by_new(&self) -> Option<ElementPath> {
+        let Change::New { entry, first } = &self.change else {
+            return None;
+        };
+        let (entry, first) = (entry.clone(), *first);
+        ConfigEdit {
+            change: Change::Add { entry, first },
+            ..self.clone()
+        }
+        .replaced()
+    }
+}
+
+fn settings() -> IisSettings {
+    IisSettings {
+        site: "Default Web Site".parse().unwrap(),
+        path: r"C:\inetpub\wwwroot".parse().unwrap(),
+        file_extensions: [].into(),
+        mime_types: [].into(),
+        default_documents: Vec::new(),
+        app_pool: "DefaultAppPool".parse().unwrap(),
+        app_pool_settings: [].into(),
+        app_pools: Vec::new(),
+        sites: Vec::new(),
+        config: Vec::new(),
+    }
+}
+
+/// Changes of which no two are about the same.
+fn change() -> impl Strategy<Value = Change> {
+    let value = "[a-zA-Z0-9 .:*/\\\\=,\\[\\]-]{1,12}";
+    let entry = ("[.][a-z]{1,8}", value).prop_map(|(extension, kind)| {
+        ElementPath::default().entry([("fileExtension", extension.as_str()), ("mimeType", &kind)])
+    });
+    prop_oneof![
+        entry.clone().prop_map(|entry| Change::Add {
+            entry,
+            first: false
+        }),
+        entry
+            .clone()
+            .prop_map(|entry| Change::Add { entry, first: true }),
+        entry.clone().prop_map(|entry| Change::New {
+            entry,
+            first: false
+        }),
+        "[.][a-z]{1,8}".prop_map(|extension| Change::Take {
+            entry: ElementPath::default().entry([("fileExtension", extension.as_str())]),
+        }),
+        "[.][a-z]{1,8}".prop_map(|extension| Change::Remove {
+            entry: ElementPath::default().entry([("fileExtension", extension.as_str())]),
+        }),
+        value.prop_map(|value| Change::Set {
+            element: ElementPath::default().element("clientCache"),
+            attribute: "cacheControlMode".to_owned(),
+            value,
+        }),
+        any::<bool>().prop_map(|allowed| Change::Delegate { allowed }),
+        Just(Change::Clear {
+            element: ElementPath::default().element("clientCache"),
+        }),
+        Just(Change::Clear {
+            element: ElementPath::default(),
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(change in change(), place in 0..3_usize) {
+        let location = ["Default Web Site", "Default Web Site/app"].get(place);
+        let edit = ConfigEdit {
+            section: "system.webServer/staticContent".parse().unwrap(),
+            location: location.map(|text: &&str| text.parse().unwrap()),
+            change,
+        };
+        let settings = IisSettings { config: vec![edit.clone()], ..settings() };
+        prop_assert_eq!(back(&config(&settings)), vec![edit]);
+    }
+
+    #[test]
+    fn sites_that_are_written_are_made_by_what_is_read(
+        names in proptest::collection::btree_set("[A-Za-z][a-z .-]{0,6}[a-z]", 1..4),
+        id in proptest::option::of(2..9_u32),
+        port in 1..9999_u16,
+        has_app in any::<bool>(),
+    ) {
+        let folder = || r"C:\x y".parse().unwrap();
+        let application = |pool: Option<&str>| Application {
+            app_pool: pool.map(|name| name.parse().unwrap()),
+            folders: [("/".parse().unwrap(), folder()), ("/f".parse().unwrap(), folder())].into(),
+            settings: [("preloadEnabled".parse().unwrap(), "true".to_owned())].into(),
+        };
+        let sites_of: Vec<Site> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| Site {
+                name: name.parse().unwrap(),
+                id: id.filter(|_| at == 0),
+                bindings: vec![format!("http/*:{port}:h{at}").parse().unwrap()],
+                settings: [("limits.maxConnections".parse().unwrap(), "5".to_owned())].into(),
+                applications: std::iter::once(("/".parse().unwrap(), application(Some("p"))))
+                    .chain(has_app.then(|| ("/a".parse().unwrap(), application(None))))
+                    .collect(),
+            })
+            .collect();
+        let pool = AppPool {
+            name: "p".parse().unwrap(),
+            settings: [("startMode".parse().unwrap(), "AlwaysRunning".to_owned())].into(),
+            environment: [("A".to_owned(), "b".to_owned())].into(),
+        };
+        let settings = IisSettings { app_pools: vec![pool], sites: sites_of, ..settings() };
+        let mut one = server();
+        for edit in settings.server_edits() {
+            one.apply(&edit).unwrap();
+        }
+        let mut other = server();
+        let run = |words: &Vec<String>, server: &mut Server| -> Result<(), OrderError> {
+            for edit in read(words, server)?.edits {
+                server.apply(&edit)?;
+            }
+            Ok(())
+        };
+        let calls = super::super::app_pools(&settings);
+        for call in calls.into_iter().chain(sites(&settings)) {
+            match call {
+                Call::Run(words) => run(&words, &mut other).unwrap(),
+                Call::Try(lines) => for words in lines {
+                    let _ = run(&words, &mut other);
+                },
+                Call::Unless(check, words) => {
+                    let is_there = if check[1] == "app" || check[1] == "vdir" {
+                        false
+                    } else {
+                        run(&check, &mut other).is_ok()
+                    };
+                    if !is_there {
+                        run(&words, &mut other).unwrap();
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(
+            String::from_utf8(one.finish().unwrap()).unwrap(),
+            String::from_utf8(other.finish().unwrap()).unwrap()
+        );
+    }
+
+    #[test]
+    fn no_words_make_it_panic(
+        verb in "(set|add|delete|clear|unlock|list)",
+        object in "(config|site|app|vdir|apppool|module)",
+        rest in proptest::collection::vec("[-/+]{0,2}(section|name|path|bindings)?[:\\[\\]a='@.,/ é]{0,12}", 0..4),
+    ) {
+        let words: Vec<String> = [verb, object].into_iter().chain(rest).collect();
+        let server = server();
+        if let Ok(order) = read(&words, &server) {
+            let mut server = server;
+            for edit in &order.edits {
+                let _ = server.apply(edit);
+            }
+        }
+    }
+}
+
+#[test]
+fn selectors_survive_what_stands_in_quotes() {
+    let order = read(
+        &words("set config /section:staticContent \"/+[fileExtension='.a]:b',mimeType='x:y']\""),
+        &server(),
+    );
+    let expected = Selector::of([("fileExtension", ".a]:b"), ("mimeType", "x:y")]);
+    assert_eq!(
+        order.unwrap().edits[0].change,
+        Change::New {
+            entry: ElementPath::default().with(Step::Entry(expected)),
+            first: false,
+        }
+    );
+}

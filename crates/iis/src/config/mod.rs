@@ -1,0 +1,284 @@
+//! IIS's configuration files, changed as text: what is not asked for stays as it is, byte for byte.
+//!
+//! A [`ConfigEdit`] says what appcmd's `set config` and `clear config` can: where, and what. It is
+//! carried out on `applicationHost.config` by [`Server`], after its schema was asked; a site's
+//! `web.config` is changed with the same hands.
+
+mod apply;
+mod document;
+mod encoding;
+mod names;
+mod path;
+mod schema;
+mod server;
+mod value;
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+pub use self::apply::EditError;
+pub(super) use self::apply::{Above, Editing, Level};
+pub(super) use self::document::Document;
+#[cfg(test)]
+pub(super) use self::encoding::Decoded;
+pub use self::names::{FilterError, Found};
+pub use self::path::{ElementPath, PathSyntaxError, SectionPath, Selector, Step, is_value};
+pub use self::schema::{Schema, SchemaError, Unsound};
+pub use self::server::{APP_POOLS, SITES, Server};
+
+/// A file of IIS's configuration that cannot be changed, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {problem}")]
+pub struct ConfigError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The character in the line, counted from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong with a file of IIS's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// It is in an encoding that is not known here.
+    #[error("unknown encoding {0:?}: save the file as UTF-8")]
+    Encoding(String),
+    /// Its bytes are not in the encoding that it says or starts as.
+    #[error("the file is not in {0} as it claims")]
+    NotAsDeclared(String),
+    /// It is not XML.
+    #[error("the XML is malformed: {0}")]
+    Malformed(String),
+    /// It has a document type, with which IIS does not read it.
+    #[error("a document type, which IIS refuses")]
+    DocumentType,
+    /// It is another kind of file.
+    #[error("the root element is <{found}>: expected <{expected}>")]
+    Root {
+        /// What it is.
+        found: String,
+        /// What it would have to be.
+        expected: String,
+    },
+    /// A section or collection is there twice, which IIS refuses.
+    #[error("a second <{0}>, which IIS refuses: make them one")]
+    Twice(String),
+    /// An entry is there twice, which IIS refuses.
+    #[error("a second entry for {0}, which IIS refuses: delete one")]
+    EntryTwice(String),
+    /// A section is in a file of its own.
+    #[error("<{0}> is in another file, by its configSource: write it here")]
+    Elsewhere(String),
+    /// A section is encrypted as a whole.
+    #[error("<{0}> is encrypted, which only Windows can undo")]
+    Encrypted(String),
+    /// An attribute, element or entry is locked for what lies below it.
+    #[error("{what} is locked here by {by}")]
+    Locked {
+        /// What was to be changed.
+        what: String,
+        /// The attribute that says so.
+        by: String,
+    },
+}
+
+impl ConfigError {
+    fn at(text: &str, offset: usize, problem: Problem) -> Self {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            problem,
+        }
+    }
+}
+
+/// A change of one section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConfigEdit {
+    /// The section.
+    pub section: SectionPath,
+    /// The site, or a path below one, that it is for; the whole server where absent.
+    pub location: Option<Location>,
+    /// What changes in it.
+    pub change: Change,
+}
+
+/// What changes in a section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// An attribute gets a value.
+    Set {
+        /// The element that has it; the section itself where empty.
+        element: ElementPath,
+        /// The attribute.
+        attribute: String,
+        /// Its value.
+        value: String,
+    },
+    /// A collection gets an entry, in place of the one with the same key.
+    Add {
+        /// The collection, and at its end the entry.
+        entry: ElementPath,
+        /// Whether it comes before all others.
+        first: bool,
+    },
+    /// A collection gets an entry, unless it has one with the same key.
+    Ensure {
+        /// The collection, and at its end the entry.
+        entry: ElementPath,
+    },
+    /// A collection gets an entry, which it must not have yet.
+    New {
+        /// The collection, and at its end the entry.
+        entry: ElementPath,
+        /// Whether it comes before all others.
+        first: bool,
+    },
+    /// A collection loses an entry, which it must have.
+    Take {
+        /// The collection, and at its end what the entry is known by.
+        entry: ElementPath,
+    },
+    /// A collection loses an entry, if it has it.
+    Remove {
+        /// The collection, and at its end what the entry is known by.
+        entry: ElementPath,
+    },
+    /// A collection has these entries and no others.
+    Fill {
+        /// The collection.
+        collection: ElementPath,
+        /// The attributes of each entry.
+        entries: Vec<Selector>,
+    },
+    /// What the server's or the location's own configuration says about an element is taken back.
+    Clear {
+        /// The element; the whole section where empty.
+        element: ElementPath,
+    },
+    /// The section may be set in files below, or may not.
+    Delegate {
+        /// Whether it may.
+        allowed: bool,
+    },
+}
+
+/// A site or a path below one: `Default Web Site/app`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location(String);
+
+/// Why a text is not a location.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid location {0:?}: expected a site, or a path below one, such as Default Web Site/app"
+)]
+pub struct LocationError(String);
+
+impl std::str::FromStr for Location {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_sound = |name: &str| {
+            !name.trim().is_empty()
+                && name.trim() == name
+                && !name.contains(|c: char| c.is_control() || "\\?*<>|\"'%&^:".contains(c))
+        };
+        if !text.split('/').all(is_sound) {
+            return Err(LocationError(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Location {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a `path` of a `<location>` is this one.
+    fn is(&self, path: &str) -> bool {
+        path.trim_matches('/').to_lowercase() == self.0.to_lowercase()
+    }
+
+    /// Whether a `path` of a `<location>` is one above this.
+    fn is_below(&self, path: &str) -> bool {
+        let path = path.trim_matches('/').to_lowercase();
+        let own = self.0.to_lowercase();
+        own.strip_prefix(&path)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl fmt::Display for ConfigEdit {
+    /// `system.webServer/staticContent +[fileExtension='.json'] for Default Web Site`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.section, self.change)?;
+        match &self.location {
+            Some(location) => write!(f, " for {location}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    /// As appcmd takes it, without the slash.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Set {
+                element,
+                attribute,
+                value,
+            } if element.steps().is_empty() => write!(f, "{attribute}:{value}"),
+            Self::Set {
+                element,
+                attribute,
+                value,
+            } => write!(f, "{element}.{attribute}:{value}"),
+            Self::Add { entry, first: true } | Self::New { entry, first: true } => {
+                write!(f, "+{}", entry.at_start())
+            }
+            Self::Add { entry, .. } | Self::New { entry, .. } | Self::Ensure { entry } => {
+                write!(f, "+{entry}")
+            }
+            Self::Remove { entry } | Self::Take { entry } => write!(f, "-{entry}"),
+            Self::Fill {
+                collection,
+                entries,
+            } => {
+                write!(f, "{collection}:")?;
+                entries.iter().try_for_each(|entry| entry.fmt(f))
+            }
+            Self::Clear { element } => write!(f, "~{element}"),
+            Self::Delegate { allowed: true } => f.write_str("unlocked"),
+            Self::Delegate { allowed: false } => f.write_str("locked"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod delegation;

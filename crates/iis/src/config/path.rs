@@ -1,0 +1,342 @@
+//! Where in IIS's configuration something is, as appcmd writes it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// The path of a section: `system.webServer/security/requestFiltering`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SectionPath(String);
+
+/// Where in a section something is: `[name='api'].processModel`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ElementPath(Vec<Step>);
+
+/// A step further in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The element of this name.
+    Element(String),
+    /// The entry of the collection with these attributes.
+    Entry(Selector),
+}
+
+/// The attributes of an entry, by which it is known, or which it gets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selector(pub(super) Vec<(String, String)>);
+
+impl Selector {
+    /// These attributes.
+    pub fn of<'a>(attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Self(attributes.into_iter().map(owned).collect())
+    }
+
+    /// The attributes.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let attributes = self.0.iter();
+        attributes.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// A text that is not a path of IIS's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid {what} {text:?}: expected {expected}")]
+pub struct PathSyntaxError {
+    text: String,
+    what: &'static str,
+    expected: &'static str,
+}
+
+impl SectionPath {
+    /// One that is known to be one.
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The names of the groups, and at last that of the section.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SectionPath {
+    type Err = PathSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if !text.split('/').all(is_section_name) {
+            return Err(PathSyntaxError {
+                text: text.to_owned(),
+                what: "section",
+                expected: "the whole path of one, such as system.webServer/staticContent",
+            });
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl ElementPath {
+    /// The steps, from the section inwards.
+    pub fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// With a further step.
+    #[must_use]
+    pub fn with(mut self, step: Step) -> Self {
+        self.0.push(step);
+        self
+    }
+
+    /// With an element as a further step.
+    #[must_use]
+    pub fn element(self, name: &str) -> Self {
+        self.with(Step::Element(name.to_owned()))
+    }
+
+    /// With an entry as a further step.
+    #[must_use]
+    pub fn entry<'a>(self, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        self.with(Step::Entry(Selector::of(attributes)))
+    }
+
+    /// What the last step selects, and the path to it; none where that is not an entry.
+    pub fn split_entry(&self) -> Option<(&[Step], &Selector)> {
+        match self.0.split_last() {
+            Some((Step::Entry(selector), collection)) => Some((collection, selector)),
+            _ => None,
+        }
+    }
+
+    /// Reads `processModel.idleTimeout` as the element and its attribute.
+    pub fn with_attribute(text: &str) -> Result<(Self, String), PathSyntaxError> {
+        let mut path: Self = text.parse()?;
+        match path.0.pop() {
+            Some(Step::Element(attribute)) => Ok((path, attribute)),
+            _ => Err(PathSyntaxError {
+                text: text.to_owned(),
+                what: "path of an attribute",
+                expected: "its name at the end, such as [name='api'].processModel.idleTimeout",
+            }),
+        }
+    }
+
+    /// Reads `files.[value='index.html']`, whose last step is an entry.
+    pub fn with_entry(text: &str) -> Result<Self, PathSyntaxError> {
+        let path: Self = text.parse()?;
+        match path.split_entry() {
+            Some(_) => Ok(path),
+            None => Err(PathSyntaxError {
+                text: text.to_owned(),
+                what: "entry",
+                expected: "its attributes at the end, such as [fileExtension='.json',allowed='true']",
+            }),
+        }
+    }
+
+    /// The text with appcmd's word for the place before all others.
+    pub(super) fn at_start(&self) -> String {
+        let text = self.to_string();
+        match text.rfind('[') {
+            Some(at) => format!("{}[@start,{}", &text[..at], &text[at + 1..]),
+            None => text,
+        }
+    }
+}
+
+impl FromStr for ElementPath {
+    type Err = PathSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        read_path(text).ok_or_else(|| PathSyntaxError {
+            text: text.to_owned(),
+            what: "path in a section",
+            expected: "names and entries with dots between, such as [name='api'].processModel",
+        })
+    }
+}
+
+fn read_path(text: &str) -> Option<ElementPath> {
+    let mut steps = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(entry) = rest.strip_prefix('[') {
+            let (selector, after) = read_entry(entry)?;
+            steps.push(Step::Entry(selector));
+            rest = after;
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            if !is_name(name) {
+                return None;
+            }
+            steps.push(Step::Element(name.to_owned()));
+            rest = after;
+        }
+        match rest.strip_prefix('.') {
+            Some("") => return None,
+            Some(further) => rest = further,
+            // appcmd takes files[value='x'] as well.
+            None if rest.is_empty() || rest.starts_with('[') => {}
+            None => return None,
+        }
+    }
+    Some(ElementPath(steps))
+}
+
+/// What follows a bracket: the attributes, and what comes after the closing one.
+fn read_entry(text: &str) -> Option<(Selector, &str)> {
+    let mut attributes: Vec<(String, String)> = Vec::new();
+    let mut rest = text;
+    loop {
+        let (name, after) = rest.split_once('=')?;
+        let name = name.trim();
+        let after = after.trim_start();
+        let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+        let (value, after) = after[1..].split_once(quote)?;
+        let is_twice = attributes.iter().any(|(known, _)| known == name);
+        if !is_name(name) || !is_value(value) || is_twice {
+            return None;
+        }
+        attributes.push((name.to_owned(), value.to_owned()));
+        let after = after.trim_start();
+        if let Some(after) = after.strip_prefix(']') {
+            return Some((Selector(attributes), after));
+        }
+        rest = after.strip_prefix(',')?;
+    }
+}
+
+/// Whether appcmd can be told that value of an entry: it is in quotes there.
+pub fn is_value(value: &str) -> bool {
+    !value.contains(|c: char| c == '\'' || c.is_control())
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Names of sections have dots in them.
+fn is_section_name(name: &str) -> bool {
+    name.split('.').all(is_name)
+}
+
+impl fmt::Display for SectionPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for ElementPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, step) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str(".")?;
+            }
+            match step {
+                Step::Element(name) => f.write_str(name)?,
+                Step::Entry(selector) => selector.fmt(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (place, (name, value)) in self.0.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            write!(f, "{comma}{name}='{value}'")?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl Serialize for SectionPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Serialize for Selector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for ElementPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_written_as_appcmd_reads_them() {
+        for text in [
+            "",
+            "fileExtensions",
+            "[name='api'].processModel",
+            "[name='a'].[path='/'].[path='/x']",
+            "files.[value='index.html',enabled='true']",
+        ] {
+            let path: ElementPath = text.parse().unwrap();
+            assert_eq!(path.to_string(), text);
+        }
+        let other: ElementPath = "files[ value = \"it]\" ]".parse().unwrap();
+        assert_eq!(other.to_string(), "files.[value='it]']");
+        assert_eq!(other.at_start(), "files.[@start,value='it]']");
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for text in [
+            ".",
+            "a.",
+            ".a",
+            "a..b",
+            "[",
+            "[]",
+            "[a]",
+            "[a=b]",
+            "[a='b'",
+            "[a='b']c",
+            "[a='1',a='2']",
+            "a b",
+            "[a='\u{1}']",
+            "1a",
+            "[a=\"it's\"]",
+        ] {
+            assert!(text.parse::<ElementPath>().is_err(), "{text}");
+        }
+        for text in ["", "/", "a//b", "/a", "a b", "system.", "a\\b"] {
+            assert!(text.parse::<SectionPath>().is_err(), "{text}");
+        }
+        assert!(ElementPath::with_attribute("[a='b']").is_err());
+        assert!(ElementPath::with_entry("a.b").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,40}") {
+            if let Ok(path) = text.parse::<ElementPath>() {
+                prop_assert_eq!(path.to_string().parse::<ElementPath>().unwrap(), path);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What can be set about IIS: its application pools, its sites, what these may serve and as what, and
+//! whatever else its configuration has.
+//!
+//! What is for one site only, and every base lets a site say, goes into the site's `web.config`
+//! ([`web_config`]). All else goes into the server's own [`config`]: without Windows as text, with
+//! it by [`appcmd`].
+
+pub mod appcmd;
+pub mod cmdlets;
+pub mod config;
+mod lower;
+mod order;
+mod settings;
+mod text;
+pub mod web_config;
+
+use wincimg_windows::path::ImagePath;
+
+pub use self::order::{Folder, Order, OrderError};
+pub use self::settings::{AppPool, Application, IisSettings, Site};
+pub use self::text::{
+    Attribute, Binding, DocumentName, FileExtension, MimeType, Name, NameError, UrlPath,
+};
+
+/// The site that IIS is installed with.
+pub const DEFAULT_SITE: &str = "Default Web Site";
+
+/// The folder of that site.
+pub const DEFAULT_PATH: &str = r"C:\inetpub\wwwroot";
+
+/// The application pool of that site.
+pub const DEFAULT_APP_POOL: &str = "DefaultAppPool";
+
+/// Where the server's own configuration is.
+const SERVER_CONFIG: &str = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
+
+/// Where its schema is, in files of these names.
+const SCHEMA_FOLDER: &str = r"C:\Windows\System32\inetsrv\config\schema";
+
+/// The schema files of IIS and of what Microsoft and others add to it.
+const SCHEMAS: [&str; 8] = [
+    "IIS_schema.xml",
+    "ASPNET_schema.xml",
+    "FX_schema.xml",
+    "aspnetcore_schema.xml",
+    "aspnetcore_schema_v2.xml",
+    "rewrite_schema.xml",
+    "arr_schema.xml",
+    "WebDAV_schema.xml",
+];
+
+/// The server's own configuration.
+pub fn server_config() -> Option<ImagePath> {
+    SERVER_CONFIG.parse().ok()
+}
+
+/// The files that say what may stand in it, as far as a base has them.
+pub fn schema_files() -> impl Iterator<Item = ImagePath> {
+    let paths = SCHEMAS
+        .iter()
+        .map(|name| format!(r"{SCHEMA_FOLDER}\{name}"));
+    paths.filter_map(|path| path.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_a_path() {
+        assert!(server_config().is_some());
+        assert_eq!(schema_files().count(), SCHEMAS.len());
+    }
+}

@@ -1,0 +1,461 @@
+//! From what the layers of a base say to one file of facts.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wincimg_common::diagnose::in_one_line;
+use wincimg_oci::document::Digest;
+use wincimg_registry::hive;
+use wincimg_registry::hive::{Hive, Key, Value, ValueContent};
+use wincimg_registry::upcase::{Folded, same};
+use wincimg_windows::inside::BaseFileKind;
+
+use super::collect::{Extent, Is, LayerFile, LayerInside};
+use super::error::FactsError;
+use super::file::{self, About, Collected, Problem, Table};
+use super::hives::BaseHive;
+use super::record::{FileRecord, put_key, put_key_alone, put_value};
+use super::table::{Index, TableWriter};
+use super::{kept, sort_key};
+
+const FOLDER_ATTRIBUTES: u32 = 0x10;
+/// A flag of a key node: the key leads to another one.
+const SYMBOLIC_LINK: u16 = 0x10;
+/// The most problems that a file tells of.
+const MOST_PROBLEMS: usize = 200;
+
+/// Makes a file of facts from what was found in each layer of a base, the bottom one first.
+///
+/// What the layers have of something that cannot be used, a damaged hive for example, is left out
+/// as a whole and named in [`problems`](super::BaseFacts::problems); facts do not know it then.
+pub fn assemble(
+    base: &Digest,
+    os_version: Option<&str>,
+    extent: &Extent,
+    layers: Vec<LayerInside>,
+) -> Result<Bytes, FactsError> {
+    let mut assembly = Assembly {
+        file: file::begin(),
+        descriptors: Descriptors::default(),
+        tables: Default::default(),
+        problems: Vec::new(),
+    };
+    let mut hives: Vec<BTreeMap<_, _>> = Vec::new();
+    let mut files = BTreeMap::new();
+    for (number, mut layer) in (1..).zip(layers) {
+        for (place, problem) in layer.problems.drain(..) {
+            assembly.problem(number, place, problem);
+        }
+        hives.push(std::mem::take(&mut layer.hives));
+        assembly.lay_files(&mut files, layer, number);
+    }
+    let collected = assembly.write(extent, files, &mut hives)?;
+    let about = About {
+        base: base.clone(),
+        os_version: os_version.map(str::to_owned),
+        collected,
+        problems: assembly.problems,
+    };
+    let mut bytes = assembly.file;
+    file::finish(&mut bytes, &about, &assembly.tables)?;
+    Ok(bytes.into())
+}
+
+/// A file as the layers so far leave it.
+struct Merged {
+    record: FileRecord,
+    content: Option<Arc<[u8]>>,
+}
+
+#[derive(Default)]
+struct Descriptors {
+    numbers: HashMap<Vec<u8>, u32>,
+}
+
+impl Descriptors {
+    fn number(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(&number) = self.numbers.get(bytes) {
+            return number;
+        }
+        let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(bytes.to_vec(), number);
+        number
+    }
+}
+
+struct Assembly {
+    file: Vec<u8>,
+    descriptors: Descriptors,
+    tables: [Index; 4],
+    problems: Vec<Problem>,
+}
+
+impl Assembly {
+    fn problem(&mut self, layer: usize, place: String, problem: String) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(Problem {
+                layer,
+                place,
+                problem,
+            });
+        }
+    }
+
+    /// Lays a layer's files over those below: first what it deletes, last its other names for files.
+    fn lay_files(
+        &mut self,
+        below: &mut BTreeMap<Vec<u8>, Merged>,
+        layer: LayerInside,
+        number: usize,
+    ) {
+        let (deleted, rest): (Vec<_>, Vec<_>) = layer
+            .files
+            .into_iter()
+            .partition(|file| matches!(file.is, Is::Deleted));
+        for file in deleted {
+            let key = sort_key::of_layer_path(&file.path);
+            remove_below(below, &key);
+            below.remove(&key);
+        }
+        let (other_names, own): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|file| matches!(file.is, Is::HardLink(_)));
+        for file in own {
+            let descriptor = self.descriptor(&layer.descriptors, &file);
+            let record = |kind, target| FileRecord {
+                name: last_name(&file.path).to_owned(),
+                kind,
+                attributes: file.attributes,
+                descriptor,
+                target,
+            };
+            let (record, content) = match file.is {
+                Is::Folder => (record(BaseFileKind::Folder, None), None),
+                Is::File {
+                    size,
+                    sha256,
+                    content,
+                } => (record(BaseFileKind::File { size, sha256 }, None), content),
+                Is::Link(ref target) => {
+                    let target = target.as_deref().map(str::to_owned);
+                    (record(BaseFileKind::Link, target), None)
+                }
+                Is::HardLink(_) | Is::Deleted => continue,
+            };
+            place(below, &file.path, Merged { record, content });
+        }
+        for file in other_names {
+            let Is::HardLink(target) = &file.is else {
+                continue;
+            };
+            let Some(found) = below.get(&sort_key::of_layer_path(target)) else {
+                let target = format!("Files/{target}");
+                let problem = format!("it is another name of {target:?}, which is not there");
+                self.problem(number, format!("Files/{}", file.path), problem);
+                continue;
+            };
+            let mut record = found.record.clone();
+            last_name(&file.path).clone_into(&mut record.name);
+            let content = found.content.clone();
+            place(below, &file.path, Merged { record, content });
+        }
+    }
+
+    fn descriptor(&mut self, descriptors: &[Vec<u8>], file: &LayerFile) -> Option<u32> {
+        let bytes = descriptors.get(file.descriptor? as usize)?;
+        Some(self.descriptors.number(bytes))
+    }
+
+    fn write(
+        &mut self,
+        extent: &Extent,
+        files: BTreeMap<Vec<u8>, Merged>,
+        hives: &mut [BTreeMap<BaseHive, super::collect::PackedHive>],
+    ) -> Result<Collected, FactsError> {
+        let (wanted, mut collected) = match extent {
+            Extent::Everything => (
+                BaseHive::ALL.to_vec(),
+                Collected {
+                    everything: true,
+                    files: true,
+                    ..Collected::default()
+                },
+            ),
+            Extent::Part(needs) => (
+                needs.hives.iter().map(|&root| BaseHive::of(root)).collect(),
+                Collected {
+                    files: needs.files,
+                    contents: needs.contents.iter().map(sort_key::of_file).collect(),
+                    ..Collected::default()
+                },
+            ),
+        };
+        self.write_files(files, &mut collected)?;
+        let mut file = std::mem::take(&mut self.file);
+        let mut keys = TableWriter::new(&mut file)?;
+        for hive in wanted {
+            if self.write_hive(&mut keys, hive, hives)? {
+                collected.hives.push(hive);
+            }
+        }
+        self.tables[Table::Keys as usize] = keys.finish()?;
+
+        let mut numbered: Vec<_> = self.descriptors.numbers.iter().collect();
+        numbered.sort_unstable_by_key(|(_, number)| **number);
+        let mut table = TableWriter::new(&mut file)?;
+        for (bytes, number) in numbered {
+            table.add(&file::descriptor_key(*number), bytes)?;
+        }
+        self.tables[Table::Descriptors as usize] = table.finish()?;
+        self.file = file;
+        Ok(collected)
+    }
+
+    fn write_files(
+        &mut self,
+        mut files: BTreeMap<Vec<u8>, Merged>,
+        collected: &mut Collected,
+    ) -> Result<(), FactsError> {
+        let has_content = |key: &Vec<u8>| files.get(key).is_none_or(|file| file.content.is_some());
+        collected.contents.retain(has_content);
+        files.entry(Vec::new()).or_insert_with(|| folder(""));
+        let mut contents = Vec::new();
+        let mut table = TableWriter::new(&mut self.file)?;
+        let mut encoded = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for (key, merged) in files {
+            names.truncate(sort_key::depth(&key).saturating_sub(1));
+            names.push(merged.record.name.clone());
+            if collected.files {
+                encoded.clear();
+                merged.record.encode(&mut encoded);
+                table.add(&key, &encoded)?;
+            }
+            let is_kept = || {
+                collected.contents.contains(&key)
+                    || (collected.everything && kept::is_kept(&names.join("/")))
+            };
+            if let Some(content) = merged.content
+                && is_kept()
+            {
+                contents.push((key, content));
+            }
+        }
+        self.tables[Table::Files as usize] = table.finish()?;
+        let mut table = TableWriter::new(&mut self.file)?;
+        for (key, content) in contents {
+            table.add(&key, &content)?;
+        }
+        self.tables[Table::Contents as usize] = table.finish()?;
+        Ok(())
+    }
+
+    /// Writes the keys of a hive as all layers leave it. False where one of them cannot be used.
+    fn write_hive(
+        &mut self,
+        table: &mut TableWriter<'_>,
+        hive: BaseHive,
+        layers: &mut [BTreeMap<BaseHive, super::collect::PackedHive>],
+    ) -> Result<bool, FactsError> {
+        let mut files = Vec::new();
+        for (number, layer) in (1..).zip(layers) {
+            if let Some(packed) = layer.remove(&hive) {
+                files.push((number, packed.unpack()?));
+            }
+        }
+        if files.first().is_none_or(|(number, _)| *number != 1) {
+            let problem = "the bottom layer does not have this hive".to_owned();
+            self.problem(1, hive.base_files()[0].to_owned(), problem);
+            return Ok(false);
+        }
+        let mut roots = Vec::new();
+        for (number, bytes) in &files {
+            let mut root = match Hive::read(bytes) {
+                Ok(read) => read.root,
+                Err(error) => {
+                    let file = match number {
+                        1 => hive.base_files()[0],
+                        _ => hive.delta_file(),
+                    };
+                    self.problem(*number, file.to_owned(), in_one_line(&error));
+                    return Ok(false);
+                }
+            };
+            self.drop_repeated(*number, &mut root, hive.short_name());
+            roots.push(root);
+        }
+        let mut roots = roots.into_iter();
+        let base = roots.next();
+        let Some(root) = hive::merged(base, roots) else {
+            return Ok(false);
+        };
+        let mut writer = KeyWriter {
+            assembly: self,
+            table,
+            record: Vec::new(),
+        };
+        writer.write(&sort_key::of_hive(hive), &root, hive.short_name())?;
+        Ok(true)
+    }
+
+    /// Leaves the first of several values or keys of one name, which is the one that Windows finds.
+    fn drop_repeated(&mut self, layer: usize, key: &mut Key<'_>, path: &str) {
+        for name in keep_first_of_each(&mut key.values) {
+            let problem = format!("it has several values {name:?}; the first one counts");
+            self.problem(layer, path.to_owned(), problem);
+        }
+        // The format keeps them in the order of their names.
+        let before = key.subkeys.len();
+        key.subkeys
+            .dedup_by(|later, first| is_same(&later.name, &first.name));
+        if key.subkeys.len() < before {
+            let problem = "it has several keys of one name; the first one counts".to_owned();
+            self.problem(layer, path.to_owned(), problem);
+        }
+        for subkey in &mut key.subkeys {
+            if subkey.values.len() > 1 || !subkey.subkeys.is_empty() {
+                let below = format!(r"{path}\{}", subkey.name);
+                self.drop_repeated(layer, subkey, &below);
+            }
+        }
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    if one.is_ascii() && other.is_ascii() {
+        one.eq_ignore_ascii_case(other)
+    } else {
+        same(one, other)
+    }
+}
+
+/// Keeps the first value of each name. The names of those that go.
+fn keep_first_of_each(values: &mut Vec<Value<'_>>) -> BTreeSet<String> {
+    const FEW: usize = 12;
+    let is_repeated = |at: usize| {
+        let earlier = &mut values[..at].iter();
+        earlier.any(|value| is_same(&value.name, &values[at].name))
+    };
+    let mut gone = BTreeSet::new();
+    if values.len() > FEW || (1..values.len()).any(is_repeated) {
+        let mut names = HashSet::new();
+        values.retain(|value| {
+            let is_first = names.insert(Folded::new(&value.name));
+            if !is_first {
+                gone.insert(value.name.clone());
+            }
+            is_first
+        });
+    }
+    gone
+}
+
+struct KeyWriter<'a, 't> {
+    assembly: &'a mut Assembly,
+    table: &'a mut TableWriter<'t>,
+    record: Vec<u8>,
+}
+
+impl KeyWriter<'_, '_> {
+    fn write(&mut self, at: &[u8], key: &Key<'_>, path: &str) -> Result<(), FactsError> {
+        self.record.clear();
+        let descriptor = self.assembly.descriptors.number(key.security);
+        put_key(
+            &mut self.record,
+            &key.name,
+            key.class.as_deref(),
+            key.flags & SYMBOLIC_LINK != 0,
+            descriptor,
+        );
+        for value in &key.values {
+            if let ValueContent::Data { kind, bytes } = &value.content {
+                put_value(&mut self.record, &value.name, *kind, bytes);
+            }
+        }
+        if !self.table.add(at, &self.record)? {
+            let problem = "its values are too many to keep".to_owned();
+            self.assembly.problem(1, path.to_owned(), problem);
+            self.record.clear();
+            put_key_alone(&mut self.record, &key.name, descriptor);
+            self.table.add(at, &self.record)?;
+        }
+        let mut subkeys: Vec<(Vec<u8>, &Key<'_>)> = Vec::with_capacity(key.subkeys.len());
+        for subkey in &key.subkeys {
+            let mut below = at.to_vec();
+            sort_key::push(&mut below, &subkey.name);
+            subkeys.push((below, subkey));
+        }
+        subkeys.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (below, subkey) in subkeys {
+            let path = format!(r"{path}\{}", subkey.name);
+            self.write(&below, subkey, &path)?;
+        }
+        Ok(())
+    }
+}
+
+/// A folder of which no layer says anything.
+fn folder(name: &str) -> Merged {
+    Merged {
+        record: FileRecord {
+            name: name.to_owned(),
+            kind: BaseFileKind::Folder,
+            attributes: FOLDER_ATTRIBUTES,
+            descriptor: None,
+            target: None,
+        },
+        content: None,
+    }
+}
+
+/// Puts a file over what is there, with the folders that lead to it where no layer names them.
+fn place(files: &mut BTreeMap<Vec<u8>, Merged>, path: &str, new: Merged) {
+    let key = sort_key::of_layer_path(path);
+    let mut folder = path;
+    let mut parent = sort_key::parent(&key);
+    while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
+        folder = above;
+        match files.get(parent_key) {
+            Some(there) if there.record.kind == BaseFileKind::Folder => break,
+            _ => {}
+        }
+        files.insert(parent_key.to_vec(), self::folder(last_name(folder)));
+        parent = sort_key::parent(parent_key);
+    }
+    match files.entry(key) {
+        Entry::Vacant(entry) => {
+            entry.insert(new);
+        }
+        Entry::Occupied(mut entry) => {
+            let both_folders = new.record.kind == BaseFileKind::Folder
+                && entry.get().record.kind == BaseFileKind::Folder;
+            let mut new = new;
+            if both_folders {
+                // A folder keeps the spelling that it was made with.
+                new.record.name.clone_from(&entry.get().record.name);
+                entry.insert(new);
+            } else {
+                let was_folder = entry.get().record.kind == BaseFileKind::Folder;
+                let key = entry.key().clone();
+                entry.insert(new);
+                if was_folder {
+                    remove_below(files, &key);
+                }
+            }
+        }
+    }
+}
+
+fn remove_below(files: &mut BTreeMap<Vec<u8>, Merged>, key: &[u8]) {
+    let range = sort_key::below(key)..sort_key::behind(key);
+    let gone: Vec<Vec<u8>> = files.range(range).map(|(key, _)| key.clone()).collect();
+    for key in gone {
+        files.remove(&key);
+    }
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}

@@ -1,0 +1,465 @@
+//! What one layer of a base says. Layers know nothing of each other: they can be looked at in any
+//! order and all at once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use wincimg_layer::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, decompressed};
+use wincimg_registry::security::{Layout, SecurityDescriptor};
+use wincimg_windows::inside::Needs;
+
+use super::hives::BaseHive;
+use super::{kept, sort_key};
+use crate::stream::layer_limits;
+
+/// The most that a layer's hives may take while they wait, packed.
+const HIVE_MEMORY: usize = 512 << 20;
+/// The most that names and descriptors may take: several times of what the largest base has.
+const NAME_MEMORY: usize = 1 << 30;
+/// What an entry takes besides its name.
+const ENTRY_MEMORY: usize = 256;
+/// More problems of one layer are not told.
+const MOST_PROBLEMS: usize = 100;
+/// Contents that turn out not to be needed are held until then, up to so much.
+const CONTENT_MEMORY: usize = 32 << 20;
+/// What is unpacked at once, and how many such pieces may wait.
+const PIECE: u64 = 128 << 10;
+const WAITING: usize = 8;
+
+/// How much is looked for in a base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// All that facts can say.
+    Everything,
+    /// What a plan cannot do without.
+    Part(Needs),
+}
+
+/// Where a layer is among those of its base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerPlace {
+    /// It is Windows itself.
+    Bottom,
+    /// It changes what is below.
+    Above,
+}
+
+/// What was found in one layer.
+#[derive(Debug, Clone, Default)]
+pub struct LayerInside {
+    pub(super) files: Vec<LayerFile>,
+    pub(super) descriptors: Vec<Vec<u8>>,
+    pub(super) hives: BTreeMap<BaseHive, PackedHive>,
+    /// What could not be used: where, and why.
+    pub(super) problems: Vec<(String, String)>,
+}
+
+/// An entry below `Files`.
+#[derive(Debug, Clone)]
+pub(super) struct LayerFile {
+    pub(super) path: Box<str>,
+    pub(super) is: Is,
+    pub(super) attributes: u32,
+    pub(super) descriptor: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Is {
+    Folder,
+    File {
+        size: u64,
+        sha256: [u8; 32],
+        content: Option<Arc<[u8]>>,
+    },
+    /// Another name of a file: its path below `Files`.
+    HardLink(Box<str>),
+    Link(Option<Box<str>>),
+    Deleted,
+}
+
+/// A hive as it waits until those of the other layers are there: they are large, and pack well.
+#[derive(Debug, Clone)]
+pub(super) struct PackedHive {
+    size: usize,
+    packed: Vec<u8>,
+}
+
+impl PackedHive {
+    pub(super) fn unpack(&self) -> io::Result<Vec<u8>> {
+        zstd::bulk::decompress(&self.packed, self.size)
+    }
+}
+
+/// Looks through a layer as far as the extent asks for. The bytes can be packed with gzip or zstd.
+///
+/// The input has to fail at its end unless the bytes were those that the layer's digest names; what
+/// was found in a layer whose input failed does not count. With [`Extent::Part`] the input may not be
+/// read to its end.
+pub fn collect_layer(
+    input: impl Read + Send,
+    place: LayerPlace,
+    extent: &Extent,
+) -> Result<LayerInside, ReadError> {
+    let limits = layer_limits();
+    let collector = Collector::new(place, extent);
+    if collector.may_stop() {
+        // Nobody unpacks ahead: a thread that waits for more of the input could not be told to stop.
+        return collector.collect(LayerReader::new(input, limits)?);
+    }
+    let unpacked = decompressed(input).map_err(ReadError::Io)?;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(WAITING);
+        scope.spawn(move || {
+            let mut unpacked = unpacked;
+            loop {
+                let mut piece = Vec::new();
+                let read = (&mut unpacked).take(PIECE).read_to_end(&mut piece);
+                let is_last = !matches!(read, Ok(1..));
+                if sender.send(read.map(|_| piece)).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        collector.collect(LayerReader::of_tar(Ahead::new(receiver), limits))
+    })
+}
+
+const TOO_MUCH: ReadError =
+    ReadError::Malformed("it has more names and descriptors than any Windows");
+
+/// What another thread unpacks. The end is an empty piece.
+struct Ahead {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Ahead {
+    fn new(pieces: Receiver<io::Result<Vec<u8>>>) -> Self {
+        Self {
+            pieces,
+            piece: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl Read for Ahead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            self.piece = match self.pieces.recv() {
+                Ok(piece) => piece?,
+                Err(_) => Vec::new(),
+            };
+            self.at = 0;
+        }
+        let rest = &self.piece[self.at..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+struct Collector {
+    place: LayerPlace,
+    hives: Vec<BaseHive>,
+    files: bool,
+    /// Files whose content is asked for by name, as they stand in the tables.
+    contents: Vec<Vec<u8>>,
+    everything: bool,
+    found: LayerInside,
+    /// The numbers of descriptors by their text.
+    descriptors: HashMap<Vec<u8>, Option<u32>>,
+    name_memory: usize,
+    content_memory: usize,
+    hive_memory: usize,
+}
+
+impl Collector {
+    fn new(place: LayerPlace, extent: &Extent) -> Self {
+        let (hives, files, contents) = match extent {
+            Extent::Everything => (BaseHive::ALL.to_vec(), true, Vec::new()),
+            Extent::Part(needs) => (
+                needs.hives.iter().map(|&root| BaseHive::of(root)).collect(),
+                needs.files,
+                needs.contents.iter().map(sort_key::of_file).collect(),
+            ),
+        };
+        Self {
+            place,
+            hives,
+            files,
+            contents,
+            everything: *extent == Extent::Everything,
+            found: LayerInside::default(),
+            descriptors: HashMap::new(),
+            name_memory: NAME_MEMORY,
+            content_memory: CONTENT_MEMORY,
+            hive_memory: HIVE_MEMORY,
+        }
+    }
+
+    /// Whether all can be found before the layer's end.
+    fn may_stop(&self) -> bool {
+        // Only its end tells what a layer does not delete.
+        let contents = self.contents.is_empty() || self.place == LayerPlace::Bottom;
+        !self.files && contents
+    }
+
+    fn collect(mut self, mut reader: LayerReader<'_>) -> Result<LayerInside, ReadError> {
+        let may_stop = self.may_stop();
+        let mut among_hives = false;
+        while let Some(entry) = reader.next_entry()? {
+            let taken = entry.path.len() + ENTRY_MEMORY;
+            self.name_memory = self.name_memory.checked_sub(taken).ok_or(TOO_MUCH)?;
+            let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
+            let is_hives = top.eq_ignore_ascii_case("Hives");
+            if may_stop && among_hives && !is_hives && self.place == LayerPlace::Above {
+                break;
+            }
+            among_hives |= is_hives;
+            if let Some(hive) = self.hive_of(&entry) {
+                self.keep_hive(hive, &entry, &mut reader)?;
+            } else if top.eq_ignore_ascii_case("Files") {
+                let below = below.to_owned();
+                self.keep_file(&entry, &below, &mut reader)?;
+            }
+            if may_stop && self.place == LayerPlace::Bottom && self.is_all_found() {
+                break;
+            }
+        }
+        Ok(self.found)
+    }
+
+    fn is_all_found(&self) -> bool {
+        let has = |wanted: &Vec<u8>| {
+            self.found.files.iter().any(|file| {
+                matches!(
+                    file.is,
+                    Is::File {
+                        content: Some(_),
+                        ..
+                    }
+                ) && sort_key::of_layer_path(&file.path) == *wanted
+            })
+        };
+        self.found.hives.len() == self.hives.len() && self.contents.iter().all(has)
+    }
+
+    /// The hive that an entry is, or is changes to.
+    fn hive_of(&self, entry: &LayerEntry) -> Option<BaseHive> {
+        if entry.kind != EntryKind::File {
+            return None;
+        }
+        let is = |file: &str| entry.path.eq_ignore_ascii_case(file);
+        self.hives.iter().copied().find(|hive| match self.place {
+            LayerPlace::Bottom => hive.base_files().into_iter().any(is),
+            LayerPlace::Above => is(hive.delta_file()),
+        })
+    }
+
+    fn keep_hive(
+        &mut self,
+        hive: BaseHive,
+        entry: &LayerEntry,
+        reader: &mut LayerReader<'_>,
+    ) -> Result<(), ReadError> {
+        let mut hasher = Sha256::new();
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).map_err(ReadError::Io)?;
+        let is_new = !self.found.hives.contains_key(&hive);
+        let fits = entry.size <= Limits::default().file;
+        let keep = is_new && fits;
+        let is_listed = self.files && !entry.path.to_ascii_lowercase().starts_with("hives/");
+        let mut failed = Ok(());
+        reader.each_piece(|piece| {
+            if is_listed {
+                hasher.update(piece);
+            }
+            if keep && failed.is_ok() {
+                failed = encoder.write_all(piece);
+            }
+        })?;
+        let packed = failed
+            .and_then(|()| encoder.finish())
+            .map_err(ReadError::Io)?;
+        let left = self.hive_memory.checked_sub(packed.len());
+        if let Some(left) = left.filter(|_| keep) {
+            self.hive_memory = left;
+            let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
+            self.found.hives.insert(hive, PackedHive { size, packed });
+        } else if is_new {
+            let problem = format!("it has {} bytes, too many for a hive", entry.size);
+            self.problem(&entry.path, problem);
+        }
+        if let Some((_, below)) = entry.path.split_once('/')
+            && is_listed
+        {
+            let is = Is::File {
+                size: entry.size,
+                sha256: hasher.finalize().into(),
+                content: None,
+            };
+            self.push(below, is, reader);
+        }
+        Ok(())
+    }
+
+    fn keep_file(
+        &mut self,
+        entry: &LayerEntry,
+        path: &str,
+        reader: &mut LayerReader<'_>,
+    ) -> Result<(), ReadError> {
+        if path.split('/').any(|name| matches!(name, "." | "..")) {
+            self.problem(&entry.path, "it leads elsewhere".to_owned());
+            return Ok(());
+        }
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if let Some(deleted) = name.strip_prefix(".wh.") {
+            // The others (`.wh..wh..opq`) mean nothing to Windows.
+            if !deleted.starts_with(".wh.") && !deleted.is_empty() {
+                let path = [folder, deleted].join("/");
+                self.push(path.trim_start_matches('/'), Is::Deleted, reader);
+            }
+            return Ok(());
+        }
+        let wants_content = self.wants_content(path);
+        if !self.files && !wants_content {
+            return Ok(());
+        }
+        let is = match entry.kind {
+            EntryKind::Directory => Is::Folder,
+            EntryKind::Symlink => Is::Link(entry.target.as_deref().map(Box::from)),
+            EntryKind::HardLink => {
+                let target = entry.target.as_deref().unwrap_or_default();
+                match target.split_once('/') {
+                    Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
+                        Is::HardLink(below.into())
+                    }
+                    _ => {
+                        let problem = format!("it is another name of {target:?}, not in Files");
+                        self.problem(&entry.path, problem);
+                        return Ok(());
+                    }
+                }
+            }
+            EntryKind::File => self.file(entry, wants_content, reader)?,
+            EntryKind::Other => return Ok(()),
+        };
+        self.push(path, is, reader);
+        Ok(())
+    }
+
+    fn wants_content(&self, path: &str) -> bool {
+        let by_pattern = self.everything && kept::is_kept(path);
+        let looks_for_contents = self.everything || !self.contents.is_empty();
+        by_pattern
+            || (looks_for_contents && kept::may_be_kept(path))
+            || (!self.contents.is_empty() && self.contents.contains(&sort_key::of_layer_path(path)))
+    }
+
+    fn file(
+        &mut self,
+        entry: &LayerEntry,
+        wants_content: bool,
+        reader: &mut LayerReader<'_>,
+    ) -> Result<Is, ReadError> {
+        let mut hasher = Sha256::new();
+        let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
+        let left = self.content_memory.checked_sub(size);
+        let mut content = match left {
+            Some(left) if wants_content && entry.size <= kept::LONGEST => {
+                self.content_memory = left;
+                Some(Vec::new())
+            }
+            _ => None,
+        };
+        reader.each_piece(|piece| {
+            hasher.update(piece);
+            if let Some(content) = &mut content {
+                content.extend_from_slice(piece);
+            }
+        })?;
+        Ok(Is::File {
+            size: entry.size,
+            sha256: hasher.finalize().into(),
+            content: content.map(Arc::from),
+        })
+    }
+
+    fn push(&mut self, path: &str, is: Is, reader: &LayerReader<'_>) {
+        let mut attributes = None;
+        let mut descriptor = None;
+        for (key, value) in reader.pax() {
+            match key {
+                b"MSWINDOWS.fileattr" => {
+                    let text = std::str::from_utf8(value).ok();
+                    attributes = text.and_then(|text| text.parse().ok());
+                }
+                b"MSWINDOWS.rawsd" => descriptor = self.descriptor(path, value, raw),
+                b"MSWINDOWS.sd" if descriptor.is_none() => {
+                    descriptor = self.descriptor(path, value, sddl);
+                }
+                _ => {}
+            }
+        }
+        let attributes = attributes.unwrap_or(match is {
+            Is::Folder => 0x10,
+            Is::Link(_) => 0x400,
+            Is::File { .. } | Is::HardLink(_) | Is::Deleted => 0x20,
+        });
+        self.found.files.push(LayerFile {
+            path: path.into(),
+            is,
+            attributes,
+            descriptor,
+        });
+    }
+
+    /// The number of a descriptor, from its text in the layer. Few are spelled out more than once.
+    fn descriptor(
+        &mut self,
+        path: &str,
+        text: &[u8],
+        read: fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Option<u32> {
+        if let Some(known) = self.descriptors.get(text) {
+            return *known;
+        }
+        let number = read(text).and_then(|bytes| {
+            self.name_memory = self.name_memory.checked_sub(2 * text.len())?;
+            let number = u32::try_from(self.found.descriptors.len()).ok()?;
+            self.found.descriptors.push(bytes);
+            Some(number)
+        });
+        if number.is_none() {
+            let problem = "its security descriptor cannot be read".to_owned();
+            self.problem(&format!("Files/{path}"), problem);
+        }
+        self.descriptors.insert(text.to_vec(), number);
+        number
+    }
+}
+
+impl Collector {
+    fn problem(&mut self, place: &str, problem: String) {
+        if self.found.problems.len() < MOST_PROBLEMS {
+            self.found.problems.push((place.to_owned(), problem));
+        }
+    }
+}
+
+fn raw(text: &[u8]) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+fn sddl(text: &[u8]) -> Option<Vec<u8>> {
+    let descriptor: SecurityDescriptor = std::str::from_utf8(text).ok()?.parse().ok()?;
+    Some(descriptor.to_bytes(Layout::OwnerFirst))
+}

@@ -1,0 +1,382 @@
+//! Facts about a base, as they are asked for.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use wincimg_oci::document::Digest;
+use wincimg_registry::upcase::same;
+use wincimg_registry::{
+    BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, Typed,
+};
+use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::path::ImagePath;
+
+use super::error::FactsError;
+use super::file::{Cursor, FactsFile, Problem, Table, descriptor_key};
+use super::hives::{BaseHive, BaseKeyPath};
+use super::record::{FileRecord, KeyRecord};
+use super::sort_key;
+
+/// What is known of one base: its registry, its files and their descriptors, all layers laid over
+/// each other.
+///
+/// Only what a question is about is read. Two threads may ask at once.
+#[derive(Debug)]
+pub struct BaseFacts {
+    file: FactsFile,
+}
+
+/// A file or folder of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Where it is: names from the drive down, as they are spelled.
+    pub components: Vec<String>,
+    /// What it is.
+    pub file: BaseFile,
+    /// Where a link leads.
+    pub target: Option<String>,
+}
+
+/// A key of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedKey {
+    /// Where it is, as it is spelled.
+    pub path: BaseKeyPath,
+    /// What it is.
+    pub key: BaseKey,
+}
+
+impl BaseFacts {
+    /// Opens a file of facts; little of it is read yet.
+    pub fn open(path: &Path) -> Result<Self, FactsError> {
+        let file = FactsFile::open(path)?;
+        Ok(Self { file })
+    }
+
+    /// Takes the bytes of such a file.
+    pub fn read(bytes: impl Into<Bytes>) -> Result<Self, FactsError> {
+        let file = FactsFile::in_memory(bytes.into())?;
+        Ok(Self { file })
+    }
+
+    /// The base that they are about.
+    pub fn base_digest(&self) -> &Digest {
+        &self.file.about.base
+    }
+
+    /// The version of Windows that the base names.
+    pub fn os_version(&self) -> Option<&str> {
+        self.file.about.os_version.as_deref()
+    }
+
+    /// Whether all was looked at that facts can say.
+    pub fn is_complete(&self) -> bool {
+        self.file.about.collected.everything
+    }
+
+    /// Whether the hive is known.
+    pub fn knows_hive(&self, hive: BaseHive) -> bool {
+        self.file.about.collected.hives.contains(&hive)
+    }
+
+    /// Whether files and folders are known.
+    pub fn knows_files(&self) -> bool {
+        self.file.about.collected.files
+    }
+
+    /// What the base has that could not be used.
+    pub fn problems(&self) -> &[Problem] {
+        &self.file.about.problems
+    }
+
+    /// The key at that path, in any hive. Links on the way are not followed.
+    pub fn key_at(&self, path: &BaseKeyPath) -> Result<Known<BaseKey>, FactsError> {
+        if !self.knows_hive(path.hive) {
+            return Ok(Known::Unknown);
+        }
+        let found = self
+            .file
+            .get(Table::Keys, &sort_key::of_key(path), KeyRecord::decode)?;
+        match found {
+            None => Ok(Known::Absent),
+            Some(record) if record.is_alone => Ok(Known::Unknown),
+            Some(record) => self.base_key(record).map(Known::Present),
+        }
+    }
+
+    /// The keys right below one, by the order of their names.
+    pub fn subkeys(&self, path: &BaseKeyPath) -> Result<Vec<ListedKey>, FactsError> {
+        let mut listed = Vec::new();
+        self.children(Table::Keys, &sort_key::of_key(path), |value| {
+            let record = KeyRecord::decode(value)?;
+            let mut path = path.clone();
+            path.components.push(record.name.clone());
+            let key = self.base_key(record)?;
+            listed.push(ListedKey { path, key });
+            Ok(())
+        })?;
+        Ok(listed)
+    }
+
+    /// A key and all that is below it, each before what is below it.
+    pub fn keys_below<'f>(
+        &'f self,
+        path: &BaseKeyPath,
+    ) -> Result<impl Iterator<Item = Result<ListedKey, FactsError>> + use<'f>, FactsError> {
+        let walk = self.walk(Table::Keys, sort_key::of_key(path), &path.components)?;
+        let hive = path.hive;
+        Ok(walk.map(move |found| {
+            let (components, value) = found?;
+            let key = self.base_key(KeyRecord::decode(&value)?)?;
+            let path = BaseKeyPath { hive, components };
+            Ok(ListedKey { path, key })
+        }))
+    }
+
+    /// What lies in a folder, by the order of the names.
+    pub fn folder(&self, path: &ImagePath) -> Result<Vec<ListedFile>, FactsError> {
+        let mut listed = Vec::new();
+        self.children(Table::Files, &sort_key::of_file(path), |value| {
+            let record = FileRecord::decode(value)?;
+            let mut components = path.components().to_vec();
+            components.push(record.name.clone());
+            listed.push(self.listed(components, record)?);
+            Ok(())
+        })?;
+        Ok(listed)
+    }
+
+    /// A file or folder and all that is in it, each before what is in it.
+    pub fn files_below<'f>(
+        &'f self,
+        path: &ImagePath,
+    ) -> Result<impl Iterator<Item = Result<ListedFile, FactsError>> + use<'f>, FactsError> {
+        let walk = self.walk(Table::Files, sort_key::of_file(path), path.components())?;
+        Ok(walk.map(move |found| {
+            let (components, value) = found?;
+            self.listed(components, FileRecord::decode(&value)?)
+        }))
+    }
+
+    fn listed(
+        &self,
+        components: Vec<String>,
+        record: FileRecord,
+    ) -> Result<ListedFile, FactsError> {
+        Ok(ListedFile {
+            components,
+            file: self.base_file(&record)?,
+            target: record.target,
+        })
+    }
+
+    fn base_key(&self, record: KeyRecord) -> Result<BaseKey, FactsError> {
+        Ok(BaseKey {
+            security: self.descriptor(record.descriptor)?,
+            class: record.class,
+            link: record.is_link.then(|| link_of(&record.values)).flatten(),
+            values: record.values,
+        })
+    }
+
+    fn base_file(&self, record: &FileRecord) -> Result<BaseFile, FactsError> {
+        let security = record.descriptor.map(|number| self.descriptor(number));
+        Ok(BaseFile {
+            name: record.name.clone(),
+            kind: record.kind,
+            attributes: record.attributes,
+            security: security.transpose()?,
+        })
+    }
+
+    fn descriptor(&self, number: u32) -> Result<Vec<u8>, FactsError> {
+        let found = self
+            .file
+            .get(Table::Descriptors, &descriptor_key(number), |bytes| {
+                Ok(bytes.to_vec())
+            })?;
+        found.ok_or(FactsError::Damaged("a descriptor is missing"))
+    }
+
+    /// Goes through what is right below a place in a table.
+    fn children(
+        &self,
+        table: Table,
+        parent: &[u8],
+        mut take: impl FnMut(&[u8]) -> Result<(), FactsError>,
+    ) -> Result<(), FactsError> {
+        let depth = sort_key::depth(parent) + 1;
+        let end = sort_key::behind(parent);
+        let mut cursor = self.file.seek(table, &sort_key::below(parent))?;
+        while let Some((key, value)) = cursor.entry()
+            && key < end.as_slice()
+        {
+            if sort_key::depth(key) == depth {
+                take(value)?;
+            }
+            // Past all that is below it.
+            let next = sort_key::behind(key);
+            cursor = self.file.seek(table, &next)?;
+        }
+        Ok(())
+    }
+
+    /// Goes through a place in a table and all below it, with the names that lead there.
+    fn walk(&self, table: Table, top: Vec<u8>, names: &[String]) -> Result<Walk<'_>, FactsError> {
+        Ok(Walk {
+            cursor: self.file.seek(table, &top)?,
+            table,
+            end: sort_key::behind(&top),
+            names: names.to_vec(),
+            top,
+            is_over: false,
+        })
+    }
+}
+
+/// The names that lead to something, and what the table says of it.
+type Step = (Vec<String>, Vec<u8>);
+
+struct Walk<'f> {
+    cursor: Cursor<'f>,
+    table: Table,
+    top: Vec<u8>,
+    end: Vec<u8>,
+    names: Vec<String>,
+    is_over: bool,
+}
+
+impl Walk<'_> {
+    fn step(&mut self) -> Result<Option<Step>, FactsError> {
+        let Some((key, value)) = self.cursor.entry() else {
+            return Ok(None);
+        };
+        if key >= self.end.as_slice() {
+            return Ok(None);
+        }
+        let depth = sort_key::depth(key);
+        let is_within = key == self.top || key.starts_with(&sort_key::below(&self.top));
+        if depth > 0 && is_within {
+            let name = match self.table {
+                Table::Keys => KeyRecord::decode(value)?.name,
+                _ => FileRecord::decode(value)?.name,
+            };
+            if depth > self.names.len() + 1 {
+                return Err(FactsError::Damaged("what is below something stands alone"));
+            }
+            self.names.truncate(depth - 1);
+            self.names.push(name);
+        }
+        let found = (self.names.clone(), value.to_vec());
+        self.cursor.advance()?;
+        Ok(Some(found))
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Step, FactsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let step = self.step().transpose();
+        self.is_over = !matches!(step, Some(Ok(_)));
+        step
+    }
+}
+
+impl BaseKeys for BaseFacts {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        Ok(self.key_at(&path.into())?)
+    }
+}
+
+impl Inside for BaseFacts {
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        if !self.knows_files() {
+            return Ok(Known::Unknown);
+        }
+        let key = sort_key::of_file(path);
+        match self.file.get(Table::Files, &key, FileRecord::decode)? {
+            None => Ok(Known::Absent),
+            Some(record) => Ok(Known::Present(self.base_file(&record)?)),
+        }
+    }
+
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(match self.file(folder)? {
+            Known::Unknown => Known::Unknown,
+            Known::Present(found) if found.kind == BaseFileKind::Folder => {
+                let listed = self.folder(folder)?.into_iter();
+                Known::Present(listed.map(|listed| listed.file).collect())
+            }
+            Known::Absent | Known::Present(_) => Known::Absent,
+        })
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        if !self.knows_files() {
+            return Ok(Known::Unknown);
+        }
+        let mut folders = Vec::new();
+        for listed in self.files_below(path)?.skip(1) {
+            let listed = listed?;
+            // A name that no layer can have is left as it is.
+            let inside = format!("/{}", listed.components.join("/")).parse();
+            if let (BaseFileKind::Folder, Ok(inside)) = (listed.file.kind, inside) {
+                folders.push((inside, listed.file));
+            }
+        }
+        Ok(Known::Present(folders))
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        let key = sort_key::of_file(path);
+        let read = |bytes: &[u8]| Ok(bytes.to_vec());
+        if let Some(content) = self.file.get(Table::Contents, &key, read)? {
+            return Ok(Known::Present(content));
+        }
+        let collected = &self.file.about.collected;
+        if collected.files {
+            return Ok(match self.file(path)? {
+                Known::Absent => Known::Absent,
+                _ => Known::Unknown,
+            });
+        }
+        let was_looked_for = collected.contents.contains(&key);
+        Ok(if was_looked_for {
+            Known::Absent
+        } else {
+            Known::Unknown
+        })
+    }
+}
+
+/// Where a key leads that is a link, if that is in a hive that layers can change.
+fn link_of(values: &[(String, RegistryData)]) -> Option<KeyPath> {
+    let (_, data) = values
+        .iter()
+        .find(|(name, _)| same(name, "SymbolicLinkValue"))?;
+    if data.kind() != DataType::LINK {
+        return None;
+    }
+    let Typed::Text(target) = data.typed() else {
+        return None;
+    };
+    let below = |prefix: &str| {
+        let start = target.get(..prefix.len())?;
+        start
+            .eq_ignore_ascii_case(prefix)
+            .then(|| &target[prefix.len()..])
+    };
+    let path = match (below(r"\Registry\Machine\"), below(r"\Registry\User\")) {
+        (Some(rest), _) => format!(r"HKLM\{rest}"),
+        (None, Some(rest)) => format!(r"HKU\{rest}"),
+        (None, None) => return None,
+    };
+    path.parse().ok()
+}

@@ -1,0 +1,293 @@
+//! The file as a whole: a beginning that says what it is, the blocks of its tables, and an end that
+//! says where they are.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use wincimg_common::files;
+use wincimg_oci::document::Digest;
+
+use super::error::{FORMAT, FactsError};
+use super::fields::{Fields, put_bytes};
+use super::hives::BaseHive;
+use super::table::{Index, SharedBlock, compressor, unpack};
+
+const BEGINNING: &[u8; 12] = b"wincimg-base";
+const END: &[u8; 8] = b"wincend\n";
+/// The format's number follows the beginning.
+pub(super) const HEADER: usize = BEGINNING.len() + 4;
+/// The directory's place, its size as it is stored, its size unpacked.
+const TRAILER: usize = 8 + 4 + 4 + END.len();
+/// Larger than the directory of any base by far.
+pub(super) const LARGEST_DIRECTORY: usize = 64 << 20;
+/// Unpacked blocks that are kept for the next look-up.
+const KEPT: usize = 4 << 20;
+
+/// The tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    Keys,
+    Files,
+    Descriptors,
+    Contents,
+}
+
+/// What the file says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct About {
+    pub(super) base: Digest,
+    pub(super) os_version: Option<String>,
+    pub(super) collected: Collected,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// How much was looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Collected {
+    /// All that a facts file can have.
+    pub(super) everything: bool,
+    pub(super) hives: Vec<BaseHive>,
+    pub(super) files: bool,
+    /// Files whose content was looked for by name, as they stand in the tables.
+    pub(super) contents: Vec<Vec<u8>>,
+}
+
+/// Something of a base that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The layer, counted from 1 at the bottom.
+    pub layer: usize,
+    /// What it is about: a path in the layer, or a key.
+    pub place: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            layer,
+            place,
+            problem,
+        } = self;
+        write!(f, "layer {layer}: {place}: {problem}")
+    }
+}
+
+pub(super) fn begin() -> Vec<u8> {
+    [BEGINNING.as_slice(), &FORMAT.to_le_bytes()].concat()
+}
+
+/// Writes the end of a file that has its blocks.
+pub(super) fn finish(
+    file: &mut Vec<u8>,
+    about: &About,
+    tables: &[Index; 4],
+) -> Result<(), FactsError> {
+    let mut directory = Vec::new();
+    put_bytes(
+        &mut directory,
+        &serde_json::to_vec(about).map_err(std::io::Error::from)?,
+    );
+    for table in tables {
+        table.encode(&mut directory);
+    }
+    let stored = compressor()?.compress(&directory)?;
+    let place = file.len() as u64;
+    file.extend_from_slice(&stored);
+    file.extend(place.to_le_bytes());
+    for size in [stored.len(), directory.len()] {
+        let size = u32::try_from(size).map_err(|_| std::io::ErrorKind::FileTooLarge);
+        file.extend(size.map_err(std::io::Error::from)?.to_le_bytes());
+    }
+    file.extend_from_slice(END);
+    Ok(())
+}
+
+#[derive(Debug)]
+enum Storage {
+    Memory(Bytes),
+    File(Mutex<File>),
+}
+
+impl Storage {
+    fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>, FactsError> {
+        match self {
+            Self::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let end = start.saturating_add(size);
+                let part = bytes.get(start..end);
+                Ok(part.ok_or(FactsError::Damaged("it is cut off"))?.to_vec())
+            }
+            Self::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.seek(SeekFrom::Start(offset))?;
+                let mut part = Vec::new();
+                (&mut *file).take(size as u64).read_to_end(&mut part)?;
+                if part.len() < size {
+                    return Err(FactsError::Damaged("it is cut off"));
+                }
+                Ok(part)
+            }
+        }
+    }
+}
+
+/// An opened file.
+#[derive(Debug)]
+pub(super) struct FactsFile {
+    bytes: Storage,
+    pub(super) about: About,
+    pub(super) tables: [Index; 4],
+    /// What was used last is at the end.
+    blocks: Mutex<Vec<(Table, usize, SharedBlock)>>,
+}
+
+impl FactsFile {
+    pub(super) fn open(path: &Path) -> Result<Self, FactsError> {
+        let file = files::open(path)?;
+        let size = file.metadata()?.len();
+        Self::new(Storage::File(Mutex::new(file)), size)
+    }
+
+    pub(super) fn in_memory(bytes: Bytes) -> Result<Self, FactsError> {
+        let size = bytes.len() as u64;
+        Self::new(Storage::Memory(bytes), size)
+    }
+
+    fn new(bytes: Storage, size: u64) -> Result<Self, FactsError> {
+        let end = size
+            .checked_sub(TRAILER as u64)
+            .filter(|end| *end >= HEADER as u64)
+            .ok_or(FactsError::NotFacts)?;
+        let header = bytes.read(0, HEADER)?;
+        let mut fields = Fields::new(&header);
+        if fields.array()? != *BEGINNING {
+            return Err(FactsError::NotFacts);
+        }
+        match u32::from_le_bytes(fields.array()?) {
+            FORMAT => {}
+            other => return Err(FactsError::Format(other)),
+        }
+        let trailer = bytes.read(end, TRAILER)?;
+        let mut fields = Fields::new(&trailer);
+        let place = u64::from_le_bytes(fields.array()?);
+        let stored = u32::from_le_bytes(fields.array()?);
+        let raw = u32::from_le_bytes(fields.array()?) as usize;
+        let fits = place.checked_add(stored.into()) == Some(end) && raw <= LARGEST_DIRECTORY;
+        if fields.array()? != *END || !fits {
+            return Err(FactsError::Damaged("its end is not where it should be"));
+        }
+        let directory = unpack(&bytes.read(place, stored as usize)?, raw)?;
+        let mut fields = Fields::new(&directory);
+        let about = serde_json::from_slice(fields.bytes()?)
+            .map_err(|_| FactsError::Damaged("it does not say what it is"))?;
+        let mut index = || Index::decode(&mut fields, place);
+        let tables = [index()?, index()?, index()?, index()?];
+        Ok(Self {
+            bytes,
+            about,
+            tables,
+            blocks: Mutex::default(),
+        })
+    }
+
+    fn block(&self, table: Table, block: usize) -> Result<Option<SharedBlock>, FactsError> {
+        let index = &self.tables[table as usize];
+        let Some(place) = index.place(block) else {
+            return Ok(None);
+        };
+        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept
+            .iter()
+            .rposition(|(of, number, _)| (*of, *number) == (table, block));
+        if let Some(at) = known {
+            let found = kept.remove(at);
+            let shared = Arc::clone(&found.2);
+            kept.push(found);
+            return Ok(Some(shared));
+        }
+        drop(kept);
+        let stored = self.bytes.read(place.offset, place.stored)?;
+        let shared = Arc::new(index.read(block, &stored)?);
+        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push((table, block, Arc::clone(&shared)));
+        let mut size: usize = kept.iter().map(|(_, _, block)| block.size()).sum();
+        while size > KEPT && kept.len() > 1 {
+            size -= kept.remove(0).2.size();
+        }
+        Ok(Some(shared))
+    }
+
+    /// The entry of exactly that key.
+    pub(super) fn get<T>(
+        &self,
+        table: Table,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> Result<T, FactsError>,
+    ) -> Result<Option<T>, FactsError> {
+        let cursor = self.seek(table, key)?;
+        match cursor.entry() {
+            Some((found, value)) if found == key => read(value).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The first entry that is not before the key.
+    pub(super) fn seek(&self, table: Table, key: &[u8]) -> Result<Cursor<'_>, FactsError> {
+        let number = self.tables[table as usize].find(key);
+        let block = self.block(table, number)?;
+        let entry = block.as_ref().map_or(0, |block| block.seek(key));
+        let mut cursor = Cursor {
+            file: self,
+            table,
+            number,
+            block,
+            entry,
+        };
+        cursor.settle()?;
+        Ok(cursor)
+    }
+}
+
+/// A place in a table. What it comes to always ascends.
+pub(super) struct Cursor<'f> {
+    file: &'f FactsFile,
+    table: Table,
+    number: usize,
+    block: Option<SharedBlock>,
+    entry: usize,
+}
+
+impl Cursor<'_> {
+    pub(super) fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.block.as_ref()?.entry(self.entry)
+    }
+
+    pub(super) fn advance(&mut self) -> Result<(), FactsError> {
+        self.entry += 1;
+        self.settle()
+    }
+
+    /// Goes on to the next block where this one has no more.
+    fn settle(&mut self) -> Result<(), FactsError> {
+        while let Some(block) = &self.block
+            && block.entry(self.entry).is_none()
+        {
+            self.number += 1;
+            self.entry = 0;
+            self.block = self.file.block(self.table, self.number)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a descriptor stands in its table.
+pub(super) fn descriptor_key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}

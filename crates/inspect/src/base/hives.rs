@@ -1,0 +1,168 @@
+//! The hives of a base, and where keys are in them. Two more than edits can reach are looked at.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use wincimg_registry::upcase::same;
+use wincimg_registry::{KeyPath, KeyPathError, Root};
+
+/// A hive that every Windows has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaseHive {
+    /// `HKLM\SYSTEM`.
+    System,
+    /// `HKLM\SOFTWARE`.
+    Software,
+    /// `HKLM\SAM`, the accounts.
+    Sam,
+    /// `HKLM\SECURITY`, the system's secrets.
+    Security,
+    /// `HKU\.DEFAULT`.
+    DefaultUser,
+}
+
+impl BaseHive {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::System,
+        Self::Software,
+        Self::Sam,
+        Self::Security,
+        Self::DefaultUser,
+    ];
+
+    /// One that edits can reach.
+    pub const fn of(root: Root) -> Self {
+        match root {
+            Root::System => Self::System,
+            Root::Software => Self::Software,
+            Root::DefaultUser => Self::DefaultUser,
+        }
+    }
+
+    /// The name that people type, `HKLM\SYSTEM`.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Self::System => Root::System.short_name(),
+            Self::Software => Root::Software.short_name(),
+            Self::Sam => r"HKLM\SAM",
+            Self::Security => r"HKLM\SECURITY",
+            Self::DefaultUser => Root::DefaultUser.short_name(),
+        }
+    }
+
+    /// Where the bottom layer has it: in Windows' own place, or under the name that it gets when it
+    /// is unpacked.
+    pub const fn base_files(self) -> [&'static str; 2] {
+        match self {
+            Self::System => ["Files/Windows/System32/config/SYSTEM", "Hives/System_Base"],
+            Self::Software => [
+                "Files/Windows/System32/config/SOFTWARE",
+                "Hives/Software_Base",
+            ],
+            Self::Sam => ["Files/Windows/System32/config/SAM", "Hives/Sam_Base"],
+            Self::Security => [
+                "Files/Windows/System32/config/SECURITY",
+                "Hives/Security_Base",
+            ],
+            Self::DefaultUser => [
+                "Files/Windows/System32/config/DEFAULT",
+                "Hives/DefaultUser_Base",
+            ],
+        }
+    }
+
+    /// The file in which a layer above has its changes.
+    pub const fn delta_file(self) -> &'static str {
+        match self {
+            Self::System => "Hives/System_Delta",
+            Self::Software => "Hives/Software_Delta",
+            Self::Sam => "Hives/Sam_Delta",
+            Self::Security => "Hives/Security_Delta",
+            Self::DefaultUser => "Hives/DefaultUser_Delta",
+        }
+    }
+}
+
+/// A key of a base, in any of its hives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseKeyPath {
+    /// The hive.
+    pub hive: BaseHive,
+    /// The names from the hive's root down to the key.
+    pub components: Vec<String>,
+}
+
+impl From<&KeyPath> for BaseKeyPath {
+    fn from(path: &KeyPath) -> Self {
+        Self {
+            hive: BaseHive::of(path.root()),
+            components: path.components().to_vec(),
+        }
+    }
+}
+
+impl FromStr for BaseKeyPath {
+    type Err = KeyPathError;
+
+    /// Takes what a [`KeyPath`] takes, and `HKLM\SAM` and `HKLM\SECURITY` besides.
+    fn from_str(text: &str) -> Result<Self, KeyPathError> {
+        let names: Vec<&str> = text
+            .strip_suffix('\\')
+            .unwrap_or(text)
+            .split('\\')
+            .collect();
+        if let [machine, hive, below @ ..] = names.as_slice()
+            && ["HKLM", "HKLM:", "HKEY_LOCAL_MACHINE"]
+                .iter()
+                .any(|name| same(name, machine))
+            && let Some(hive) = [BaseHive::Sam, BaseHive::Security]
+                .into_iter()
+                .find(|known| same(known.short_name().trim_start_matches(r"HKLM\"), hive))
+        {
+            // The rules for names are the same in every hive.
+            let mut path = KeyPath::root_of(Root::System);
+            below.iter().try_for_each(|name| path.push(name))?;
+            let components = path.components().to_vec();
+            return Ok(Self { hive, components });
+        }
+        text.parse::<KeyPath>().map(|path| Self::from(&path))
+    }
+}
+
+impl fmt::Display for BaseKeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.hive.short_name())?;
+        let mut names = self.components.iter();
+        names.try_for_each(|name| write!(f, r"\{name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_all_five_hives_have_a_path() {
+        for (text, expected) in [
+            (
+                r"HKLM\SYSTEM\CurrentControlSet\Control",
+                r"HKLM\SYSTEM\ControlSet001\Control",
+            ),
+            (
+                r"HKEY_LOCAL_MACHINE\sam\SAM\Domains\",
+                r"HKLM\SAM\SAM\Domains",
+            ),
+            (r"hklm:\Security", r"HKLM\SECURITY"),
+            (r"HKU\.DEFAULT\Console", r"HKU\.DEFAULT\Console"),
+        ] {
+            let path: BaseKeyPath = text.parse().unwrap();
+            assert_eq!(path.to_string(), expected);
+        }
+        for text in [r"HKLM\SECURITY\\x", r"HKLM\BCD00000000", "", r"HKCU\x"] {
+            assert!(text.parse::<BaseKeyPath>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Where keys and files stand in the tables: names folded as Windows compares them, each behind a
+//! byte that is lower than any other. So what lies below something follows it without a gap.
+
+use wincimg_registry::upcase::upcase;
+use wincimg_windows::path::ImagePath;
+
+use super::hives::{BaseHive, BaseKeyPath};
+
+const SEPARATOR: u8 = 0;
+/// Stands before a second byte for the two that would not sort right.
+const ESCAPE: u8 = 1;
+
+/// Goes down to a name.
+pub(super) fn push(key: &mut Vec<u8>, name: &str) {
+    key.push(SEPARATOR);
+    for character in name.chars() {
+        let upper = match u16::try_from(u32::from(character)) {
+            Ok(unit) => char::from_u32(u32::from(upcase(unit))).unwrap_or(character),
+            Err(_) => character,
+        };
+        match upper {
+            '\0' => key.extend([ESCAPE, 1]),
+            '\u{1}' => key.extend([ESCAPE, 2]),
+            _ => key.extend(upper.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+pub(super) fn of_hive(hive: BaseHive) -> Vec<u8> {
+    // The first byte alone tells hives apart; it separates no names.
+    vec![match hive {
+        BaseHive::System => 1,
+        BaseHive::Software => 2,
+        BaseHive::Sam => 3,
+        BaseHive::Security => 4,
+        BaseHive::DefaultUser => 5,
+    }]
+}
+
+pub(super) fn of_key(path: &BaseKeyPath) -> Vec<u8> {
+    let mut key = of_hive(path.hive);
+    for name in &path.components {
+        push(&mut key, name);
+    }
+    key
+}
+
+/// The names joined by `/`, as a layer has them below `Files`.
+pub(super) fn of_layer_path(path: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(path.len() + 1);
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        push(&mut key, name);
+    }
+    key
+}
+
+pub(super) fn of_file(path: &ImagePath) -> Vec<u8> {
+    let mut key = Vec::new();
+    for name in path.components() {
+        push(&mut key, name);
+    }
+    key
+}
+
+/// Where the first thing below it stands, or would.
+pub(super) fn below(key: &[u8]) -> Vec<u8> {
+    [key, &[SEPARATOR]].concat()
+}
+
+/// Where what follows all that is below it stands, or would.
+pub(super) fn behind(key: &[u8]) -> Vec<u8> {
+    [key, &[SEPARATOR + 1]].concat()
+}
+
+/// How many names lead to it.
+pub(super) fn depth(key: &[u8]) -> usize {
+    key.split(|&byte| byte == SEPARATOR).count() - 1
+}
+
+/// What it lies in; none for what lies in nothing.
+pub(super) fn parent(key: &[u8]) -> Option<&[u8]> {
+    let end = key.iter().rposition(|&byte| byte == SEPARATOR)?;
+    Some(&key[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_something_follows_it_without_a_gap() {
+        let mut paths = ["A\u{1}", "a", "A/z/y", "a.txt", "a b/c", "a/Z", "A\0", "b"];
+        paths.sort_by_key(|path| of_layer_path(path));
+        assert_eq!(
+            paths,
+            ["a", "a/Z", "A/z/y", "A\0", "A\u{1}", "a b/c", "a.txt", "b"]
+        );
+        let key = of_layer_path("a");
+        let within = |path: &str| (below(&key)..behind(&key)).contains(&of_layer_path(path));
+        assert!(within("A/z/y") && within("a/Z"));
+        assert!(!within("a") && !within("a\0") && !within("a b") && !within("b"));
+    }
+
+    #[test]
+    fn names_are_the_same_as_windows_takes_them() {
+        assert_eq!(of_layer_path("Ünï/x"), of_layer_path("ünÏ/X"));
+        assert_ne!(of_layer_path("straße"), of_layer_path("strasse"));
+        assert_eq!(
+            parent(&of_layer_path("a/b")),
+            Some(of_layer_path("A").as_slice())
+        );
+        assert_eq!(parent(&of_layer_path("")), None);
+    }
+}

@@ -1,0 +1,393 @@
+//! Facts of foreign bytes: whatever they are, reading ends in an answer or an error.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proptest::sample::Index as At;
+use sha2::{Digest as _, Sha256};
+use wincimg_layer::{Layer, LinkTo, WriteOptions};
+use wincimg_oci::document::sha256;
+use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_registry::security::SecurityDescriptor;
+use wincimg_registry::{BaseKeys, Known, RegistryData, RegistryEdit};
+use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+
+use super::fields::{Fields, put_bytes};
+use super::file::{self, FactsFile, LARGEST_DIRECTORY, Table};
+use super::record::{FileRecord, KeyRecord};
+use super::table::{Index, LARGEST_ENTRY, TableWriter, compressor, unpack};
+use super::*;
+
+fn hive(keys: u32) -> Vec<u8> {
+    let edits: Vec<_> = (0..keys)
+        .map(|number| RegistryEdit::SetValue {
+            key: format!(r"HKLM\SYSTEM\Key {}\Below {number}", number % 7)
+                .parse()
+                .unwrap(),
+            name: "value".to_owned(),
+            data: RegistryData::sz(&"text ".repeat(20)),
+        })
+        .collect();
+    write_deltas(&edits, FileTime(1)).unwrap().remove(0).bytes
+}
+
+/// A bottom layer as a tar.
+fn layer() -> Vec<u8> {
+    let mut layer = Layer::new(0);
+    let config = "Windows/System32/config/SYSTEM";
+    layer.file(config.parse().unwrap(), hive(2000));
+    for number in 0..300 {
+        let path = format!("folder {}/file {number}", number % 9);
+        layer.file(path.parse().unwrap(), vec![7; number]);
+    }
+    let host = "Windows/System32/inetsrv/config/applicationHost.config";
+    layer.file(host.parse().unwrap(), b"<configuration/>".to_vec());
+    layer
+        .symlink("link".parse().unwrap(), "folder 1", LinkTo::Directory)
+        .unwrap();
+    layer.delete("gone".parse().unwrap());
+    let mut blob = Vec::new();
+    layer.write(&mut blob, &WriteOptions::default()).unwrap();
+    let mut tar = Vec::new();
+    let mut unpacked = wincimg_layer::decompressed(blob.as_slice()).unwrap();
+    std::io::copy(&mut unpacked, &mut tar).unwrap();
+    tar
+}
+
+fn facts_of(tar: &[u8]) -> Result<Bytes, wincimg_layer::ReadError> {
+    let extent = Extent::Everything;
+    let found = collect_layer(tar, LayerPlace::Bottom, &extent)?;
+    Ok(assemble(&sha256(b"base"), Some("10.0.1.1"), &extent, vec![found]).unwrap())
+}
+
+static LAYER: LazyLock<Vec<u8>> = LazyLock::new(layer);
+static FACTS: LazyLock<Bytes> = LazyLock::new(|| facts_of(&LAYER).unwrap());
+
+/// Asks everything. How much there was to say.
+fn ask_all(bytes: impl Into<Bytes>) -> Result<usize, FactsError> {
+    let facts = BaseFacts::read(bytes)?;
+    let mut said = facts.problems().len();
+    let mut outcome = Ok(());
+    let mut count = |result: Result<(), FactsError>| match result {
+        Ok(()) => said += 1,
+        Err(error) => outcome = Err(error),
+    };
+    for hive in BaseHive::ALL {
+        let top = BaseKeyPath {
+            hive,
+            components: Vec::new(),
+        };
+        match facts.keys_below(&top) {
+            Ok(keys) => keys.for_each(|key| count(key.map(|_| ()))),
+            Err(error) => count(Err(error)),
+        }
+        count(facts.subkeys(&top).map(|_| ()));
+    }
+    let drive = r"C:\".parse().unwrap();
+    match facts.files_below(&drive) {
+        Ok(files) => files.for_each(|file| count(file.map(|_| ()))),
+        Err(error) => count(Err(error)),
+    }
+    count(facts.folder(&drive).map(|_| ()));
+    let host = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
+    let host = host.parse().unwrap();
+    let key = r"HKLM\SYSTEM\Key 3\Below 17".parse().unwrap();
+    let _ = (
+        facts.content(&host),
+        facts.file(&host),
+        BaseKeys::key(&facts, &key),
+    );
+    outcome.map(|()| said)
+}
+
+/// The directory of a file and where it begins.
+fn directory(bytes: &[u8]) -> (usize, Vec<u8>) {
+    let trailer = &bytes[bytes.len() - 24..];
+    let number = |at: usize| u32::from_le_bytes(trailer[at..at + 4].try_into().unwrap()) as usize;
+    let (place, stored, raw) = (number(0), number(8), number(12));
+    let directory = unpack(&bytes[place..place + stored], raw).unwrap();
+    (place, directory)
+}
+
+/// The file with another directory.
+fn with_directory(blocks: &[u8], directory: &[u8], raw: u32) -> Vec<u8> {
+    let stored = compressor().unwrap().compress(directory).unwrap();
+    let mut bytes = blocks.to_vec();
+    bytes.extend(&stored);
+    bytes.extend((blocks.len() as u64).to_le_bytes());
+    bytes.extend(u32::try_from(stored.len()).unwrap().to_le_bytes());
+    bytes.extend(raw.to_le_bytes());
+    bytes.extend(b"wincend\n");
+    bytes
+}
+
+/// The file with another block in the place of one; the checksums are right.
+fn with_block(table: Table, number: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let (place, old) = directory(&FACTS);
+    let facts = FactsFile::in_memory(FACTS.clone()).unwrap();
+    let mut tables = facts.tables.clone();
+    let blocks = &mut tables[table as usize].0;
+    let number = number % blocks.len();
+    let block = &mut blocks[number];
+    let start = usize::try_from(block.offset).unwrap();
+    let mut raw = unpack(&FACTS[start..start + block.stored], block.raw).unwrap();
+    change(&mut raw);
+    let stored = compressor().unwrap().compress(&raw).unwrap();
+    let mut bytes = FACTS[..place].to_vec();
+    (block.offset, block.stored, block.raw) = (bytes.len() as u64, stored.len(), raw.len());
+    bytes.extend(stored);
+    let mut directory = Vec::new();
+    put_bytes(&mut directory, Fields::new(&old).bytes().unwrap());
+    for table in &tables {
+        table.encode(&mut directory);
+    }
+    let raw = u32::try_from(directory.len()).unwrap();
+    with_directory(&bytes, &directory, raw)
+}
+
+fn mutate(bytes: &mut Vec<u8>, changes: &[(At, u8)], cut: Option<At>) {
+    for (at, byte) in changes {
+        let at = at.index(bytes.len());
+        bytes[at] = *byte;
+    }
+    if let Some(cut) = cut {
+        bytes.truncate(cut.index(bytes.len()));
+    }
+}
+
+fn changes() -> impl Strategy<Value = Vec<(At, u8)>> {
+    let byte = prop_oneof![any::<u8>(), Just(0), Just(0xFF), Just(0x80), Just(1)];
+    prop::collection::vec((any::<At>(), byte), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn damaged_files_are_errors_or_answers(changes in changes(), cut in any::<Option<At>>()) {
+        let mut bytes = FACTS.to_vec();
+        mutate(&mut bytes, &changes, cut);
+        let _ = ask_all(bytes);
+    }
+
+    #[test]
+    fn forged_directories_are_errors_or_answers(
+        changes in changes(),
+        cut in any::<Option<At>>(),
+        raw in any::<Option<u32>>(),
+    ) {
+        let (place, mut directory) = directory(&FACTS);
+        mutate(&mut directory, &changes, cut);
+        let raw = raw.unwrap_or(u32::try_from(directory.len()).unwrap());
+        let _ = ask_all(with_directory(&FACTS[..place], &directory, raw));
+    }
+
+    #[test]
+    fn forged_blocks_are_errors_or_answers(
+        table in prop::sample::select(vec![
+            Table::Keys, Table::Files, Table::Descriptors, Table::Contents,
+        ]),
+        number in any::<usize>(),
+        changes in changes(),
+        cut in any::<Option<At>>(),
+    ) {
+        let _ = ask_all(with_block(table, number, |raw| mutate(raw, &changes, cut)));
+    }
+
+    #[test]
+    fn damaged_layers_are_errors_or_facts(changes in changes(), cut in any::<Option<At>>()) {
+        let mut tar = LAYER.clone();
+        mutate(&mut tar, &changes, cut);
+        if let Ok(bytes) = facts_of(&tar) {
+            prop_assert!(ask_all(bytes).is_ok());
+        }
+    }
+
+    #[test]
+    fn records_of_any_bytes_are_errors_or_answers(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = KeyRecord::decode(&bytes);
+        let _ = FileRecord::decode(&bytes);
+        let _ = Index::decode(&mut Fields::new(&bytes), 1000);
+        let _ = ask_all(bytes);
+    }
+
+    #[test]
+    fn a_table_has_what_was_put_into_it(
+        entries in prop::collection::btree_map(
+            prop::collection::vec(any::<u8>(), 0..12),
+            prop::collection::vec(any::<u8>(), 0..9000),
+            0..60,
+        ),
+        asked in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 20),
+    ) {
+        let mut bytes = file::begin();
+        let mut writer = TableWriter::new(&mut bytes).unwrap();
+        for (key, value) in &entries {
+            prop_assert!(writer.add(key, value).unwrap());
+            prop_assert!(!writer.add(key, value).unwrap(), "one key, one entry");
+        }
+        let about = FactsFile::in_memory(FACTS.clone()).unwrap().about;
+        let tables = [writer.finish().unwrap(), Index::default(), Index::default(), Index::default()];
+        file::finish(&mut bytes, &about, &tables).unwrap();
+        let facts = FactsFile::in_memory(bytes.into()).unwrap();
+        for key in asked.iter().chain(entries.keys()) {
+            let found = facts.get(Table::Keys, key, |value| Ok(value.to_vec())).unwrap();
+            prop_assert_eq!(found.as_ref(), entries.get(key));
+            let next = facts.seek(Table::Keys, key).unwrap();
+            let next = next.entry().map(|(key, _)| key.to_vec());
+            prop_assert_eq!(next.as_ref(), entries.range(key.clone()..).next().map(|(key, _)| key));
+        }
+    }
+}
+
+#[test]
+fn an_undamaged_file_answers_everything() {
+    let said = ask_all(FACTS.clone()).unwrap();
+    // Keys, their parents and the root; files, their folders and the drive; the lists; four hives
+    // that the layer does not have.
+    assert!(said > 2000 + 300, "{said}");
+    assert_eq!(BaseFacts::read(FACTS.clone()).unwrap().problems().len(), 4);
+}
+
+#[test]
+fn a_file_of_another_kind_or_format_says_so() {
+    let message = |bytes: &[u8]| {
+        let error = BaseFacts::read(bytes.to_vec()).map(|_| ()).unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(message(b""), "not a file of facts about a base");
+    assert_eq!(message(&[b'x'; 100]), "not a file of facts about a base");
+    let mut later = FACTS.to_vec();
+    later[12] = 9;
+    assert_eq!(
+        message(&later),
+        "facts about a base in format 9: expected 1"
+    );
+    let end = FACTS.len();
+    let damaged = message(&FACTS[..end - 1]);
+    assert_eq!(
+        damaged,
+        "damaged facts about a base: its end is not where it should be"
+    );
+}
+
+/// Small when it is packed, and too much to unpack.
+#[test]
+fn what_unpacks_to_too_much_is_not_unpacked() {
+    let (place, _) = directory(&FACTS);
+    let huge = vec![0; LARGEST_DIRECTORY + 1];
+    let raw = u32::try_from(huge.len()).unwrap();
+    let forged = with_directory(&FACTS[..place], &huge, raw);
+    assert!(forged.len() < 1 << 20);
+    assert!(matches!(ask_all(forged), Err(FactsError::Damaged(_))));
+    let liar = with_directory(&FACTS[..place], &huge, 1000);
+    assert!(matches!(ask_all(liar), Err(FactsError::Damaged(_))));
+    let block = with_block(Table::Files, 0, |raw| raw.resize(2 * LARGEST_ENTRY, 0));
+    assert!(matches!(ask_all(block), Err(FactsError::Damaged(_))));
+}
+
+#[test]
+fn a_key_with_more_than_can_be_kept_is_not_known_and_its_subkeys_are() {
+    let edit = |key: &str, name: &str, size: usize| RegistryEdit::SetValue {
+        key: key.parse().unwrap(),
+        name: name.to_owned(),
+        data: RegistryData::binary(vec![0; size]),
+    };
+    let half = LARGEST_ENTRY / 2 + 1;
+    let edits = [
+        edit(r"HKLM\SYSTEM\large", "a", half),
+        edit(r"HKLM\SYSTEM\large", "b", half),
+        edit(r"HKLM\SYSTEM\large\below", "c", 1),
+    ];
+    let hive = write_deltas(&edits, FileTime(1)).unwrap().remove(0).bytes;
+    let mut layer = Layer::new(0);
+    layer.file("Windows/System32/config/SYSTEM".parse().unwrap(), hive);
+    let mut blob = Vec::new();
+    layer.write(&mut blob, &WriteOptions::default()).unwrap();
+    let facts = BaseFacts::read(facts_of(&blob).unwrap()).unwrap();
+    let key = |path: &str| facts.key(&path.parse().unwrap()).unwrap();
+    assert_eq!(key(r"HKLM\SYSTEM\large"), Known::Unknown);
+    assert!(matches!(key(r"HKLM\SYSTEM\large\below"), Known::Present(_)));
+    assert_eq!(key(r"HKLM\SYSTEM\larger"), Known::Absent);
+    assert_eq!(facts.problems()[0].place, r"HKLM\SYSTEM\large");
+}
+
+/// An entry of a tar: path, kind, target, records.
+type TarEntry<'a> = (&'a str, tar::EntryType, &'a str, &'a [(&'a str, &'a str)]);
+
+fn tar_of(entries: &[TarEntry<'_>]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, kind, target, records) in entries {
+        let records = records.iter().map(|(key, value)| (*key, value.as_bytes()));
+        tar.append_pax_extensions(records).unwrap();
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(*kind);
+        if target.is_empty() {
+            header.set_size(2);
+            tar.append_data(&mut header, path, &b"MZ"[..]).unwrap();
+        } else {
+            header.set_size(0);
+            tar.append_link(&mut header, path, target).unwrap();
+        }
+    }
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn descriptors_in_words_and_other_names_of_files_are_read() {
+    use tar::EntryType::{Link, Regular};
+
+    const SDDL: &str = "O:SYG:SYD:(A;;FA;;;SY)(A;;FR;;;BU)";
+    let (dll, other) = (
+        "Files/Windows/System32/a.dll",
+        "Files/Windows/WinSxS/x/A.dll",
+    );
+    let words: &[(&str, &str)] = &[("MSWINDOWS.sd", SDDL), ("MSWINDOWS.fileattr", "33")];
+    let tar = tar_of(&[
+        // Windows' tools name the target first or last: both come.
+        (other, Link, dll, &[]),
+        (dll, Regular, "", words),
+        ("Files/b.dll", Regular, "", &[("MSWINDOWS.sd", "O:nobody")]),
+        ("Files/c.dll", Link, "Files/not there", &[]),
+        ("Files/d.dll", Link, "Hives/System_Delta", &[]),
+    ]);
+    let facts = BaseFacts::read(facts_of(&tar).unwrap()).unwrap();
+    let file = |path: &str| Inside::file(&facts, &path.parse().unwrap()).unwrap();
+    let of_dll = file(r"C:\Windows\System32\a.dll").present().unwrap();
+    let expected: SecurityDescriptor = SDDL.parse().unwrap();
+    let read = SecurityDescriptor::from_bytes(of_dll.security.as_ref().unwrap());
+    assert_eq!(read.unwrap(), expected);
+    assert_eq!(of_dll.attributes, 33);
+    let BaseFileKind::File {
+        size: 2,
+        sha256: content,
+    } = of_dll.kind
+    else {
+        panic!("{of_dll:?}");
+    };
+    assert_eq!(content[..], Sha256::digest(b"MZ")[..]);
+    let of_other = file(r"C:\windows\winsxs\X\a.dll").present().unwrap();
+    assert_eq!(of_other.name, "A.dll");
+    let renamed = BaseFile {
+        name: of_dll.name.clone(),
+        ..of_other
+    };
+    assert_eq!(renamed, of_dll);
+    assert_eq!(file(r"C:\b.dll").present().unwrap().security, None);
+    assert_eq!(file(r"C:\c.dll"), Known::Absent);
+    assert_eq!(file(r"C:\d.dll"), Known::Absent);
+    let said: Vec<String> = facts.problems().iter().map(Problem::to_string).collect();
+    for problem in [
+        "layer 1: Files/b.dll: its security descriptor cannot be read",
+        r#"layer 1: Files/c.dll: it is another name of "Files/not there", which is not there"#,
+        r#"layer 1: Files/d.dll: it is another name of "Hives/System_Delta", not in Files"#,
+    ] {
+        assert!(
+            said.iter().any(|it| it.contains(problem)),
+            "{problem}: {said:?}"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! Which of several versions fits a host best: the rules of [`compat`](wincimg_windows::compat)
+//! decide what fits at all, the distance to the host decides among those.
+
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
+
+use wincimg_windows::compat::{HostBuild, Isolation, judge};
+use wincimg_windows::version::WindowsVersion;
+
+/// What counts as a fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Match {
+    /// The host's own revision where there is one, else the nearest that starts on it.
+    #[default]
+    Nearest,
+    /// The host's own revision and nothing else.
+    Exact,
+}
+
+impl Match {
+    /// Which of the two an image is to a host that it starts on.
+    pub fn of(image: WindowsVersion, host: HostBuild) -> Self {
+        if image == host.version {
+            Self::Exact
+        } else {
+            Self::Nearest
+        }
+    }
+
+    /// `exact` or `nearest`, as results say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nearest => "nearest",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+/// How well a version fits a host it starts on; the greatest fits best.
+///
+/// The host's own revision comes first. Then the newest version that is not newer than the host, and
+/// only then the oldest that is newer, which is reported to fail at times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fit {
+    exact: bool,
+    distance: Distance,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Distance {
+    NewerThanHost(Reverse<WindowsVersion>),
+    NotNewer(WindowsVersion),
+}
+
+impl Fit {
+    /// Judges one version; `None` where it does not fit.
+    pub fn of(version: WindowsVersion, host: HostBuild, wanted: Match) -> Option<Self> {
+        let exact = version.revision.is_some() && version == host.version;
+        let verdict = judge(Some(host), Some(version), Isolation::Process);
+        if !verdict.starts() || (wanted == Match::Exact && !exact) {
+            return None;
+        }
+        let distance = match (version.revision, host.version.revision) {
+            (Some(image), Some(own)) if version.build == host.version.build && image > own => {
+                Distance::NewerThanHost(Reverse(version))
+            }
+            _ => Distance::NotNewer(version),
+        };
+        Some(Self { exact, distance })
+    }
+}
+
+/// The versions that an image may turn out to have, all of one build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The build.
+    pub build: u32,
+    /// The revisions.
+    pub revisions: RangeInclusive<u32>,
+}
+
+impl Span {
+    /// The version in it that fits a host best: the host's own, or the end that is nearer to it.
+    pub fn nearest_to(&self, host: HostBuild) -> WindowsVersion {
+        let (oldest, newest) = (*self.revisions.start(), *self.revisions.end());
+        let revision = match host.version.revision {
+            Some(own) if self.build == host.version.build => own.max(oldest).min(newest),
+            _ => newest,
+        };
+        WindowsVersion::new(self.build, revision)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn host(text: &str) -> HostBuild {
+        HostBuild::new(text.parse().unwrap())
+    }
+
+    fn best(host_text: &str, versions: &[&str], wanted: Match) -> Option<String> {
+        versions
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .filter_map(|version| Some((Fit::of(version, host(host_text), wanted)?, version)))
+            .max()
+            .map(|(_, version)| version.to_string())
+    }
+
+    fn nearest(host: &str, versions: &[&str]) -> Option<String> {
+        best(host, versions, Match::Nearest)
+    }
+
+    #[test]
+    fn the_hosts_own_revision_comes_first() {
+        let versions = ["17763.914", "17763.973", "17763.1012"];
+        assert_eq!(nearest("17763.973", &versions).unwrap(), "17763.973");
+    }
+
+    #[test]
+    fn else_the_newest_that_is_not_newer_than_the_host() {
+        let versions = ["17763.805", "17763.914", "17763.1012"];
+        assert_eq!(nearest("17763.973", &versions).unwrap(), "17763.914");
+    }
+
+    #[test]
+    fn else_the_oldest_that_is_newer() {
+        let versions = ["17763.973", "17763.1040", "17763.1158"];
+        assert_eq!(nearest("17763.1039", &versions).unwrap(), "17763.1040");
+    }
+
+    #[test]
+    fn the_line_of_2020_02_is_not_crossed() {
+        assert_eq!(nearest("17763.1158", &["17763.973"]), None);
+        assert_eq!(nearest("17763.973", &["17763.1158"]), None);
+    }
+
+    #[test]
+    fn server_2016_takes_its_own_revision_only() {
+        let versions = ["14393.3384", "14393.3443"];
+        assert_eq!(nearest("14393.3443", &versions).unwrap(), "14393.3443");
+        assert_eq!(nearest("14393.3441", &versions), None);
+    }
+
+    #[test]
+    fn an_older_build_comes_before_a_newer_revision_of_the_hosts_own() {
+        let versions = ["20348.3000", "20348.5499", "26100.2033"];
+        assert_eq!(nearest("26100.1", &versions).unwrap(), "20348.5499");
+        assert_eq!(nearest("26100.2314", &versions).unwrap(), "26100.2033");
+        assert_eq!(nearest("26100.1742", &versions[2..]).unwrap(), "26100.2033");
+        assert_eq!(nearest("25398.1", &versions).unwrap(), "20348.5499");
+    }
+
+    #[test]
+    fn an_exact_match_takes_nothing_else() {
+        let exact = |versions: &[&str]| best("17763.973", versions, Match::Exact);
+        assert_eq!(exact(&["17763.914", "17763.1012"]), None);
+        assert_eq!(exact(&["17763.914", "17763.973"]).unwrap(), "17763.973");
+    }
+
+    #[test]
+    fn a_host_without_a_revision_gets_the_newest_where_the_revision_does_not_decide() {
+        let versions = ["20348.10", "20348.20"];
+        assert_eq!(nearest("20348", &versions).unwrap(), "20348.20");
+        assert_eq!(nearest("17763", &["17763.973"]), None);
+    }
+
+    const BUILDS: [u32; 8] = [14393, 17763, 18363, 19042, 20348, 22621, 25398, 26100];
+
+    fn any_version() -> impl Strategy<Value = WindowsVersion> {
+        (proptest::sample::select(BUILDS.to_vec()), 0_u32..5000)
+            .prop_map(|(build, revision)| WindowsVersion::new(build, revision))
+    }
+
+    proptest! {
+        #[test]
+        fn a_fit_is_what_the_judge_accepts(own in any_version(), image in any_version()) {
+            let host = HostBuild::new(own);
+            let accepted = judge(Some(host), Some(image), Isolation::Process).starts();
+            prop_assert_eq!(Fit::of(image, host, Match::Nearest).is_some(), accepted);
+            prop_assert_eq!(
+                Fit::of(image, host, Match::Exact).is_some(),
+                accepted && own == image
+            );
+        }
+
+        #[test]
+        fn nothing_that_is_nearer_is_passed_over(
+            own in any_version(),
+            images in proptest::collection::vec(any_version(), 0..30),
+        ) {
+            let host = HostBuild::new(own);
+            let fitting = |image: &&WindowsVersion| {
+                judge(Some(host), Some(**image), Isolation::Process).starts()
+            };
+            let chosen = images
+                .iter()
+                .filter_map(|image| Some((Fit::of(*image, host, Match::Nearest)?, image)))
+                .max()
+                .map(|(_, image)| *image);
+            prop_assert_eq!(chosen.is_some(), images.iter().any(|image| fitting(&image)));
+            let Some(chosen) = chosen else { return Ok(()) };
+            for other in images.iter().filter(fitting){
+                let as_near = chosen == *other || chosen == own;
+                let nearer = if *other <= own {
+                    chosen <= own && chosen > *other
+                } else {
+                    chosen < *other
+                };
+                prop_assert!(as_near || nearer, "{} was passed over for {}", other, chosen);
+            }
+        }
+
+        #[test]
+        fn the_nearest_end_of_a_span_is_its_best_version(
+            own in any_version(),
+            build in proptest::sample::select(BUILDS.to_vec()),
+            oldest in 0_u32..300,
+            length in 0_u32..300,
+        ) {
+            let host = HostBuild::new(own);
+            let span = Span { build, revisions: oldest..=oldest + length };
+            let fit = |version| Fit::of(version, host, Match::Nearest);
+            let best = span.revisions.clone().map(|revision| fit(WindowsVersion::new(build, revision))).max();
+            prop_assert_eq!(best.flatten(), fit(span.nearest_to(host)));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images have no Windows
+//! inside and so no version, and run on any host.
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_oci::document::{Document, DocumentError, Flavour, Image, Platform};
+use wincimg_oci::reference::{Reference, pinned};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::{Source, StoreError};
+
+use super::{BaseRegistry, NameError};
+
+/// What a recipe calls the base that wincimg makes itself.
+pub const HOST_PROCESS: &str = "hostprocess";
+
+/// Microsoft's.
+const PUBLISHED: &str = "oss/kubernetes/windows-host-process-containers-base-image";
+const TAG: &str = "v1.0.0";
+
+/// When the base was made that needs no making. Tar and Windows both can say it.
+const MADE: &str = "2000-01-01T00:00:00Z";
+
+/// A base for `HostProcess` containers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostProcessBase {
+    /// Where it is, by tag and by digest; nowhere where wincimg makes it.
+    pub reference: Option<Reference>,
+    /// Manifest and configuration.
+    pub image: Image,
+}
+
+/// The path and the tag of Microsoft's base, where a name is of that.
+fn published(name: &str) -> Option<(&str, &str)> {
+    let (path, tag) = match name.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (name, TAG),
+    };
+    let is_published = path == PUBLISHED || path.ends_with(&format!("/{PUBLISHED}"));
+    is_published.then_some((path, tag))
+}
+
+/// Why there is no such base.
+#[derive(Debug, thiserror::Error)]
+pub enum HostProcessError {
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// It could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It has a version of Windows, is for another system, or is not an image.
+    #[error("{reference} cannot be the base of HostProcess containers: {problem}")]
+    Other {
+        /// What was asked for.
+        reference: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Our own cannot be made.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+impl Diagnose for HostProcessError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Name(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Other { .. } => Some(format!("base = {HOST_PROCESS:?} needs no other image")),
+            Self::Document(_) => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Name(error) => error.blame(),
+            Self::Store(error) => error.blame(),
+            Self::Other { .. } => Blame::Answer,
+            Self::Document(_) => Blame::Circumstances,
+        }
+    }
+}
+
+impl HostProcessBase {
+    /// Whether the name is of such a base.
+    pub fn is_named(name: &str) -> bool {
+        name == HOST_PROCESS || published(name).is_some()
+    }
+
+    /// The base of that name; none where the name is of another base.
+    pub async fn find(
+        name: &str,
+        bases: &BaseRegistry,
+        registry: &Registry,
+    ) -> Result<Option<Self>, HostProcessError> {
+        if name == HOST_PROCESS {
+            return Ok(Some(Self::own()?));
+        }
+        let Some((path, tag)) = published(name) else {
+            return Ok(None);
+        };
+        let repository = bases.repository(path)?.repository;
+        let source = Source::Registry(registry.repository(&repository));
+        let other = |problem| HostProcessError::Other {
+            reference: name.to_owned(),
+            problem,
+        };
+        let image = match source.resolve(Some(tag)).await? {
+            Document::Manifest(manifest) if manifest.is_image() => source.image(*manifest).await?,
+            Document::Manifest(_) => return Err(other("it is not an image")),
+            Document::Index(index) => {
+                let mut entries = index.manifests.iter();
+                let windows = entries
+                    .find(|entry| entry.platform.as_ref().is_some_and(|it| it.os == "windows"));
+                let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
+                match source.document(entry).await? {
+                    Document::Manifest(manifest) => source.image(*manifest).await?,
+                    Document::Index(_) => return Err(other("its index names an index")),
+                }
+            }
+        };
+        if image.config().os != "windows" {
+            return Err(other("it is for another system than Windows"));
+        }
+        if image
+            .config()
+            .os_version
+            .as_deref()
+            .is_some_and(|it| !it.is_empty())
+        {
+            return Err(other("it has a version of Windows"));
+        }
+        let (host, name) = (repository.registry(), repository.repository());
+        let reference = pinned(host, name, tag, image.digest());
+        Ok(Some(Self {
+            reference: Some(reference),
+            image,
+        }))
+    }
+
+    /// An image without a layer: what an image for `HostProcess` containers needs comes with the
+    /// files that are put into it.
+    fn own() -> Result<Self, DocumentError> {
+        let platform = Platform {
+            os_version: None,
+            ..Platform::windows("")
+        };
+        let image = Image::empty(Flavour::Oci, platform)?;
+        Ok(Self {
+            reference: None,
+            image: image.edit_config(|config| config.created = Some(MADE.to_owned()))?,
+        })
+    }
+}

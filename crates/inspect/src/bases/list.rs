@@ -1,0 +1,179 @@
+//! The images of a repository as its tags tell of them, without asking about a single one.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use wincimg_windows::update::{Kb, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::flavour::Flavour;
+use super::tag::{BaseTag, Names};
+
+/// What a repository offers, by its tags alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Images for Windows nodes, the newest first.
+    pub images: Vec<ListedImage>,
+    /// How many tags are of other flavours, for other architectures, previews, or something else
+    /// altogether.
+    pub other_tags: usize,
+}
+
+/// Tags that mean the same image, as far as they say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedImage {
+    /// The build, and the revision where a tag says it; nothing for tags like `latest`.
+    pub version: Option<WindowsVersion>,
+    /// The cumulative update in it, where a tag or the table of updates says so.
+    pub kb: Option<Kb>,
+    /// The day in the tag, or the update's.
+    pub date: Option<Date>,
+    /// Whether the tags move to newer images.
+    pub floating: bool,
+    /// The tags, the plainest first.
+    pub tags: Vec<String>,
+}
+
+/// What tells images apart; the derived order is theirs.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    version: Option<WindowsVersion>,
+    floating: bool,
+    date: Option<Date>,
+    kb: Option<Kb>,
+    flavour: Flavour,
+}
+
+impl Listing {
+    /// Sorts tags; of a repository that has some others.
+    pub(super) fn new(tags: Vec<BaseTag>, other_tags: usize) -> Self {
+        let mut images: BTreeMap<Key, Vec<BaseTag>> = BTreeMap::new();
+        for tag in tags {
+            images.entry(Key::of(&tag)).or_default().push(tag);
+        }
+        let images = images.into_iter().rev();
+        Self {
+            images: images.map(|(key, tags)| key.into_image(tags)).collect(),
+            other_tags,
+        }
+    }
+}
+
+impl Key {
+    fn of(tag: &BaseTag) -> Self {
+        let version = match tag.names {
+            Names::Version(version) => Some(version),
+            Names::Update { build, kb } => Some(version_of(build, kb)),
+            Names::Release { build } => Some(WindowsVersion::of_build(build)),
+            Names::Nothing => None,
+        };
+        let with_revision = version.filter(|version| version.revision.is_some());
+        let update = with_revision.and_then(|version| Updates::known().exact(version));
+        let kb = match tag.names {
+            Names::Update { kb, .. } => Some(kb),
+            _ => update.and_then(|update| update.kb),
+        };
+        Self {
+            version,
+            floating: kb.is_none() && with_revision.is_none() && tag.date.is_none(),
+            date: tag.date.or(update.map(|update| update.date)),
+            kb,
+            flavour: tag.flavour.clone(),
+        }
+    }
+
+    fn into_image(self, mut tags: Vec<BaseTag>) -> ListedImage {
+        tags.sort_by_cached_key(|tag| std::cmp::Reverse(tag.plainness()));
+        ListedImage {
+            version: self.version,
+            kb: self.kb,
+            date: self.date,
+            floating: self.floating,
+            tags: tags.into_iter().map(|tag| tag.text).collect(),
+        }
+    }
+}
+
+/// The revision that a KB brings, where it brings exactly one.
+fn version_of(build: u32, kb: Kb) -> WindowsVersion {
+    let mut updates = Updates::known()
+        .of_kb(kb)
+        .filter(|update| update.build == build);
+    match (updates.next(), updates.next()) {
+        (Some(update), None) => update.version(),
+        _ => WindowsVersion::of_build(build),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::bases::Choice;
+
+    fn listing(tags: &[&str]) -> Listing {
+        let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
+        let named = Choice::Usual.named_tags("nanoserver", &tags).unwrap();
+        let others = tags.len() - named.len();
+        Listing::new(named, others)
+    }
+
+    #[test]
+    fn spellings_of_one_image_are_one_entry() {
+        let tags = [
+            "1809-KB4534273-amd64",
+            "1809-KB4534273",
+            "10.0.17763.973-amd64",
+            "10.0.17763.973",
+        ];
+        let listing = listing(&tags);
+        assert_eq!(listing.images.len(), 1);
+        let image = &listing.images[0];
+        assert_eq!(image.version, Some(WindowsVersion::new(17763, 973)));
+        assert_eq!(image.kb.unwrap().to_string(), "KB4534273");
+        assert_eq!(image.date.unwrap().to_string(), "2020-01-14");
+        assert_eq!(image.tags[0], "10.0.17763.973");
+        assert_eq!(image.tags.len(), 4);
+    }
+
+    #[test]
+    fn the_newest_come_first_and_what_moves_is_marked() {
+        let listing = listing(&[
+            "latest",
+            "ltsc2019",
+            "10.0.17763.973",
+            "ltsc2022",
+            "10.0.20348.10",
+        ]);
+        let rows: Vec<(&str, bool)> = listing
+            .images
+            .iter()
+            .map(|image| (image.tags[0].as_str(), image.floating))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("10.0.20348.10", false),
+                ("ltsc2022", true),
+                ("10.0.17763.973", false),
+                ("ltsc2019", true),
+                ("latest", true),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_has_other_software_in_it_is_another_image() {
+        let month = "20200114-windowsservercore-ltsc2019";
+        let listing = listing(&[&format!("4.8-{month}"), &format!("4.7.2-{month}")]);
+        assert_eq!(listing.images.len(), 2);
+        assert_eq!(listing.images[0].tags, [format!("4.8-{month}")]);
+    }
+
+    #[test]
+    fn what_is_not_for_windows_nodes_is_counted() {
+        let listing = listing(&["ltsc2025-arm64", "10.0.26100.1-preview", "v1", "ltsc2025"]);
+        assert_eq!(listing.other_tags, 3);
+        assert_eq!(listing.images.len(), 1);
+    }
+}

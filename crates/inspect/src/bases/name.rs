@@ -1,0 +1,259 @@
+//! The short names of base images and the registry that they come from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
+use wincimg_oci::reference::{Reference, ReferenceError, parse_reference};
+use wincimg_oci::store::{Location, LocationError};
+
+use super::choice::Choice;
+use super::host_process::HOST_PROCESS;
+use super::tag::{BaseTag, Names};
+
+/// Short names and their repositories at Microsoft.
+pub const NAMES: [(&str, &str); 6] = [
+    ("nanoserver", "windows/nanoserver"),
+    ("servercore", "windows/servercore"),
+    ("server", "windows/server"),
+    ("windows", "windows"),
+    ("aspnet", "dotnet/framework/aspnet"),
+    ("iis", "windows/servercore/iis"),
+];
+
+/// Reads the name of an image's place as [`Location`] does. A short name of a base alone is refused:
+/// it would be an image on Docker Hub, which nobody means.
+pub fn parse_location(text: &str) -> Result<Location, LocationError> {
+    let location = text.parse()?;
+    let (name, tag) = text.split_once(':').unwrap_or((text, "ltsc2022"));
+    match NAMES.iter().find(|(short, _)| *short == name) {
+        Some((_, path)) => Err(LocationError::Meant {
+            text: text.to_owned(),
+            is: "is not on Docker Hub",
+            meant: format!("type mcr.microsoft.com/{path}:{tag}"),
+        }),
+        None => Ok(location),
+    }
+}
+
+/// A repository of base images, and which of its flavours is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseName {
+    /// The repository.
+    pub repository: Reference,
+    /// The flavour.
+    pub flavour: Choice,
+}
+
+impl From<Reference> for BaseName {
+    fn from(repository: Reference) -> Self {
+        Self {
+            repository,
+            flavour: Choice::Only,
+        }
+    }
+}
+
+/// Where base images come from: Microsoft's registry, or a mirror under a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseRegistry(RegistryPrefix);
+
+/// Why a text is neither a registry nor the name of a base image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Not `HOST[:PORT][/PREFIX]`.
+    #[error(transparent)]
+    Registry(#[from] PrefixError),
+    /// A tag or digest, where the host decides which is right.
+    #[error(
+        "{0:?} has the tag of one version of Windows, or a digest: expected a repository, the host \
+         decides on the version"
+    )]
+    Tagged(String),
+    /// A base that wincimg makes itself.
+    #[error(
+        "{HOST_PROCESS:?} is not in a registry: wincimg makes this base itself, for every host"
+    )]
+    HostProcess,
+    /// Not a repository.
+    #[error(transparent)]
+    Repository(#[from] ReferenceError),
+}
+
+/// What a user may call a base image.
+pub const BASE_NAMES: &str =
+    "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
+
+impl Diagnose for NameError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::HostProcess => format!("write base = {HOST_PROCESS:?} in a recipe"),
+            _ => BASE_NAMES.to_owned(),
+        })
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
+}
+
+impl FromStr for BaseRegistry {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.parse()?))
+    }
+}
+
+impl fmt::Display for BaseRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl BaseRegistry {
+    /// An image there, as Microsoft's registry has it.
+    pub(super) fn join(&self, path: &str) -> Result<Reference, ReferenceError> {
+        self.0.join(path)
+    }
+
+    /// Its host and port.
+    pub fn host(&self) -> &str {
+        self.0.host()
+    }
+
+    /// The repository that a short name or a path means here; one with a host of its own stays there.
+    /// A colon and a flavour may follow: `dotnet/aspnet:8.0`.
+    pub fn repository(&self, name: &str) -> Result<BaseName, NameError> {
+        if name == HOST_PROCESS {
+            return Err(NameError::HostProcess);
+        }
+        let last = name.rfind('/').map_or(0, |slash| slash + 1);
+        let (plain, flavour) = match name[last..].split_once(':') {
+            Some((end, flavour)) => (&name[..last + end.len()], Some(flavour)),
+            None => (name, None),
+        };
+        let is_of_windows = |tag: &str| {
+            let read = BaseTag::parse(tag);
+            tag == "latest" || read.is_some_and(|tag| tag.names != Names::Nothing)
+        };
+        if plain.contains('@') || flavour.is_some_and(|tag| tag.contains('@') || is_of_windows(tag))
+        {
+            return Err(NameError::Tagged(name.to_owned()));
+        }
+        let short = NAMES
+            .iter()
+            .find(|(short, path)| *short == plain || *path == plain);
+        let path = short.map_or(plain, |(_, path)| *path);
+        let repository = match path.split_once('/') {
+            Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => {
+                parse_reference(path)?
+            }
+            _ => self.0.join(path)?,
+        };
+        Ok(BaseName {
+            repository,
+            flavour: match (flavour, short) {
+                (Some(flavour), _) => Choice::named(flavour),
+                (None, Some(_)) => Choice::Usual,
+                (None, None) => Choice::Only,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn microsofts() -> BaseRegistry {
+        "mcr.microsoft.com".parse().unwrap()
+    }
+
+    fn repository(registry: &str, name: &str) -> String {
+        let registry: BaseRegistry = registry.parse().unwrap();
+        let reference = registry.repository(name).unwrap().repository;
+        format!("{}/{}", reference.registry(), reference.repository())
+    }
+
+    #[test]
+    fn short_names_are_microsofts_repositories() {
+        let at_home = |name| {
+            let base = microsofts().repository(name).unwrap();
+            base.repository.to_string()
+        };
+        assert_eq!(
+            at_home("nanoserver"),
+            "mcr.microsoft.com/windows/nanoserver:latest"
+        );
+        assert_eq!(at_home("windows"), "mcr.microsoft.com/windows:latest");
+        assert_eq!(
+            at_home("dotnet/framework/runtime"),
+            "mcr.microsoft.com/dotnet/framework/runtime:latest"
+        );
+    }
+
+    #[test]
+    fn a_mirrors_prefix_comes_before_the_path() {
+        assert_eq!(
+            repository("repo.mylan.k8s:9999/mcr.microsoft.com", "iis"),
+            "repo.mylan.k8s:9999/mcr.microsoft.com/windows/servercore/iis"
+        );
+        assert_eq!(
+            repository("repo:9999/", "servercore"),
+            "repo:9999/windows/servercore"
+        );
+        assert_eq!(
+            repository("docker.io/me", "iis"),
+            "docker.io/me/windows-servercore-iis"
+        );
+    }
+
+    #[test]
+    fn a_repository_with_a_host_stays_there() {
+        assert_eq!(
+            repository("mcr.microsoft.com", "repo:8888/base/nano"),
+            "repo:8888/base/nano"
+        );
+    }
+
+    #[test]
+    fn a_flavour_follows_a_colon() {
+        let base = |name| microsofts().repository(name).unwrap();
+        let aspnet = base("dotnet/aspnet:8.0");
+        assert_eq!(aspnet.repository.repository(), "dotnet/aspnet");
+        assert_eq!(aspnet.flavour, Choice::named("8.0"));
+        assert_eq!(base("aspnet:4.8").repository, base("aspnet").repository);
+        assert_eq!(base("aspnet").flavour, Choice::Usual);
+        assert_eq!(base("dotnet/framework/aspnet").flavour, Choice::Usual);
+        assert_eq!(base("dotnet/aspnet").flavour, Choice::Only);
+        let temurin = base("localhost:5000/eclipse-temurin:21-jdk");
+        assert_eq!(temurin.repository.registry(), "localhost:5000");
+        assert_eq!(temurin.flavour, Choice::named("21-jdk"));
+        for name in ["dotnet/aspnet:8.0-nanoserver-1809", "nanoserver:latest"] {
+            let error = microsofts().repository(name).unwrap_err();
+            assert!(matches!(error, NameError::Tagged(_)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        for text in ["", "/x", "a b", "host/UPPER", "host@x"] {
+            let error = text.parse::<BaseRegistry>().unwrap_err();
+            assert!(error.to_string().contains("HOST[:PORT][/PREFIX]"), "{text}");
+        }
+        let registry = microsofts();
+        for name in ["nanoserver:ltsc2019", "repo:8888/base@sha256:00"] {
+            assert!(
+                matches!(registry.repository(name), Err(NameError::Tagged(_))),
+                "{name}"
+            );
+        }
+        assert!(matches!(
+            registry.repository("Nano Server"),
+            Err(NameError::Repository(_))
+        ));
+    }
+}

@@ -1,0 +1,489 @@
+//! From a repository and a host to one image, pinned by its digest.
+//!
+//! Tags are names that can move and can lie: each is read at most once, everything after that goes
+//! by digest, and what the image's own configuration says about its version is what counts. A tag
+//! that contradicts its image is set aside, with a word about it, and the next best one is taken.
+
+use std::fmt;
+
+use oci_spec::image::Digest;
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, nearest};
+use wincimg_oci::document::Image;
+use wincimg_oci::reference::{Reference, pinned};
+use wincimg_oci::remote::{Registry, RegistryError, Repository};
+use wincimg_windows::compat::{HostBuild, Isolation, judge};
+use wincimg_windows::version::WindowsVersion;
+
+use super::behind_tag::{BehindTag, read_tag};
+use super::best_fit::Match;
+use super::choice::{Choice, FlavourError};
+use super::host_process::HOST_PROCESS;
+use super::list::Listing;
+use super::name::{BASE_NAMES, BaseName, NAMES};
+use super::offers::{Basis, Neighbour, Offers};
+use super::tag::BaseTag;
+
+/// More tags than this are not looked at for one host; a real repository needs a handful.
+const MAX_LOOKS: usize = 64;
+/// As many hosts' images are asked for before it is known that there are such.
+const MOST_FORESEEN: usize = 8;
+
+/// The image that a build starts from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseImage {
+    /// Where it is, by tag and by digest.
+    pub reference: Reference,
+    /// The index that the tag named, where it named one.
+    pub index: Option<Digest>,
+    /// Its version, as its configuration says.
+    pub os_version: WindowsVersion,
+    /// Whether that is the host's own.
+    pub matched: Match,
+    /// Manifest and configuration.
+    pub image: Image,
+}
+
+impl BaseImage {
+    /// The reference under which the repository has it, for a copy that is to look the same: the
+    /// index, where the tag named one, with whatever else is in it.
+    pub fn published(&self) -> Reference {
+        let (image, tag) = (&self.reference, self.reference.tag().unwrap_or_default());
+        match &self.index {
+            Some(index) => pinned(image.registry(), image.repository(), tag, index),
+            None => image.clone(),
+        }
+    }
+
+    /// What speaks against the image on the host although it starts there, and what to do about it.
+    pub fn warning(&self, host: HostBuild) -> Option<String> {
+        warning(self.os_version, host)
+    }
+
+    /// The digest of the image's manifest, which the reference is pinned to.
+    pub fn digest(&self) -> &Digest {
+        self.image.digest()
+    }
+}
+
+/// What speaks against an image of a version on a host although it starts there.
+pub fn warning(version: WindowsVersion, host: HostBuild) -> Option<String> {
+    let verdict = judge(Some(host), Some(version), Isolation::Process);
+    let fix = verdict.fix.filter(|_| verdict.starts())?;
+    Some(format!("{}; {fix} first", verdict.reason()))
+}
+
+/// A base image, and the tags that would have been better but are not what they should be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolution {
+    /// The image.
+    pub base: BaseImage,
+    /// What was passed over.
+    pub set_aside: Vec<SetAside>,
+}
+
+/// A tag that was passed over, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// The tag.
+    pub tag: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for SetAside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tag {} is set aside: {}", self.tag, self.reason)
+    }
+}
+
+/// Why there is no base image.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// It is not clear which flavour is meant, or it is not there.
+    #[error(transparent)]
+    Flavour(#[from] FlavourError),
+    /// The repository has images, but none for this host.
+    #[error(transparent)]
+    NothingFits(Box<NothingFits>),
+    /// No tag of the repository is a base image's.
+    #[error(
+        "none of the {count} tags of {repository} names a version of Windows: expected tags such as \
+         10.0.17763.973 or ltsc2019"
+    )]
+    NoBaseTags {
+        /// The repository.
+        repository: String,
+        /// How many tags it has.
+        count: usize,
+    },
+    /// Too many tags do not say what they are.
+    #[error(
+        "gave up after looking at {MAX_LOOKS} tags of {repository} that do not say their version"
+    )]
+    TooManyTags {
+        /// The repository.
+        repository: String,
+    },
+    /// The registry has no such repository.
+    #[error("{answer}")]
+    NoRepository {
+        /// What the registry said.
+        answer: Box<RegistryError>,
+        /// The short name that was probably meant, or the repository.
+        meant: Option<String>,
+    },
+    /// The registry did not give what was asked of it.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+impl Diagnose for ResolveError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Flavour(error) => error.hint(),
+            Self::NothingFits(error) => error.hint(),
+            Self::NoRepository { meant, .. } => {
+                let question = meant.as_ref();
+                let question =
+                    question.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+                Some(format!(
+                    "{question}{BASE_NAMES}; --base-registry says where they are, and \
+                     `wincimg doctor` looks there"
+                ))
+            }
+            Self::Registry(error) => error.hint(),
+            Self::NoBaseTags { .. } | Self::TooManyTags { .. } => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Flavour(_) | Self::NothingFits(_) | Self::NoBaseTags { .. } => Blame::Answer,
+            Self::TooManyTags { .. } => Blame::Circumstances,
+            Self::NoRepository { answer, .. } => answer.blame(),
+            Self::Registry(error) => error.blame(),
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Registry(error) => error.excerpt(),
+            _ => None,
+        }
+    }
+}
+
+/// The short name that a repository's name is most like.
+fn short_name_like(repository: &Reference) -> Option<String> {
+    let path = repository.repository();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let known = NAMES.iter().map(|(short, _)| *short);
+    let known = known.chain([HOST_PROCESS]);
+    nearest(name, known).filter(|meant| meant != name)
+}
+
+/// What there is instead of an image that fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NothingFits {
+    /// The repository.
+    pub repository: String,
+    /// The host.
+    pub host: HostBuild,
+    /// What counted as a fit.
+    pub wanted: Match,
+    /// The newest image that is not newer than the host.
+    pub below: Option<Neighbour>,
+    /// The oldest image that is newer than the host.
+    pub above: Option<Neighbour>,
+    /// Tags that were looked at and are not what they should be.
+    pub set_aside: Vec<SetAside>,
+}
+
+impl Diagnose for NothingFits {
+    fn hint(&self) -> Option<String> {
+        if self.host.version.revision.is_none() {
+            return Some(format!(
+                "name the host's revision too, as in {}.973: a node has it in \
+                 status.nodeInfo.kernelVersion",
+                self.host.version.build
+            ));
+        }
+        let hint = match self.wanted {
+            Match::Exact => "take the nearest image that starts on the host with --match nearest",
+            Match::Nearest => {
+                "look for one elsewhere with --base-registry, or bring the host to the version of \
+                 an image: `wincimg hotfix resolve BUILD` names the update"
+            }
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Answer
+    }
+}
+
+impl std::error::Error for NothingFits {}
+
+impl fmt::Display for NothingFits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            repository, host, ..
+        } = self;
+        match self.wanted {
+            Match::Nearest => write!(f, "no image of {repository} starts on host {host}")?,
+            Match::Exact => write!(f, "no image of {repository} is exactly host {host}")?,
+        }
+        match (&self.below, &self.above) {
+            (Some(below), Some(above)) => {
+                write!(
+                    f,
+                    ": the nearest are {below} and, newer than the host, {above}"
+                )
+            }
+            (Some(below), None) => write!(f, ": the nearest is {below}, and none is newer"),
+            (None, Some(above)) => write!(f, ": the nearest is {above}, and none is older"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl NothingFits {
+    /// Why the nearest images do not start on the host.
+    pub fn reasons(&self) -> Vec<String> {
+        let neighbours = [&self.below, &self.above].into_iter().flatten();
+        let verdicts = neighbours
+            .map(|neighbour| judge(Some(self.host), Some(neighbour.version), Isolation::Process));
+        match self.wanted {
+            Match::Nearest => verdicts.map(|verdict| verdict.reason()).collect(),
+            Match::Exact => Vec::new(),
+        }
+    }
+}
+
+/// A repository of base images, with its tags as they were listed once.
+#[derive(Debug, Clone)]
+pub struct BaseRepository {
+    repository: Repository,
+    tags: Vec<String>,
+    flavour: Choice,
+}
+
+impl BaseRepository {
+    /// Lists the tags of a repository.
+    pub async fn open(registry: &Registry, base: &BaseName) -> Result<Self, ResolveError> {
+        let named = &base.repository;
+        let repository = registry.repository(named);
+        match repository.tags().await {
+            Ok(tags) => Ok(Self {
+                repository,
+                tags,
+                flavour: base.flavour.clone(),
+            }),
+            Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
+                answer: Box::new(error),
+                meant: match short_name_like(named) {
+                    Some(meant) => Some(meant),
+                    None => repository.like_it().await,
+                },
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same for some hosts. What each is likely to get, by the tag of its version, is asked for
+    /// along with the list, which then says whether it is the one.
+    pub async fn open_for(
+        registry: &Registry,
+        base: &BaseName,
+        hosts: &[HostBuild],
+    ) -> Result<Self, ResolveError> {
+        let has_plain_tags = !matches!(base.flavour, Choice::Named(_));
+        let versions = hosts.iter().map(|host| host.version);
+        let versions = versions.filter(|it| has_plain_tags && it.revision.is_some());
+        let repository = registry.repository(&base.repository);
+        for version in versions.take(MOST_FORESEEN) {
+            repository.foresee_manifest(&version.os_version());
+        }
+        Self::open(registry, base).await
+    }
+
+    /// All its tags.
+    pub fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    /// What it offers of the flavour that was named, or all of it.
+    pub fn listing(&self) -> Result<Listing, ResolveError> {
+        let named = self
+            .flavour
+            .named_tags(&self.repository.to_string(), &self.tags)?;
+        let others = self.tags.len() - named.len();
+        Ok(Listing::new(named, others))
+    }
+
+    /// The same with the one flavour that all these hosts get.
+    pub fn of_one_flavour(
+        mut self,
+        hosts: &[HostBuild],
+        wanted: Match,
+    ) -> Result<Self, ResolveError> {
+        self.tags = self.narrowed(hosts, wanted)?;
+        Ok(self)
+    }
+
+    fn narrowed(&self, hosts: &[HostBuild], wanted: Match) -> Result<Vec<String>, ResolveError> {
+        let tags = self
+            .flavour
+            .narrow(&self.repository.to_string(), &self.tags, hosts, wanted)?;
+        if tags.is_empty() {
+            return Err(ResolveError::NoBaseTags {
+                repository: self.repository.to_string(),
+                count: self.tags.len(),
+            });
+        }
+        Ok(tags)
+    }
+
+    /// Finds the image that fits a host best.
+    pub async fn resolve(
+        &self,
+        host: HostBuild,
+        wanted: Match,
+    ) -> Result<Resolution, ResolveError> {
+        let offers = Offers::new(&self.narrowed(&[host], wanted)?, host, wanted);
+        let mut search = Search {
+            repository: &self.repository,
+            host,
+            offers,
+            set_aside: Vec::new(),
+        };
+        match search.run().await? {
+            Some(base) => Ok(Resolution {
+                base,
+                set_aside: search.set_aside,
+            }),
+            None => Err(ResolveError::NothingFits(Box::new(
+                search.nothing_fits(wanted),
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for BaseRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.repository.fmt(f)
+    }
+}
+
+/// Finds the image of a repository that fits a host best.
+pub async fn resolve(
+    registry: &Registry,
+    base: &BaseName,
+    host: HostBuild,
+    wanted: Match,
+) -> Result<Resolution, ResolveError> {
+    let bases = BaseRepository::open(registry, base).await?;
+    bases.resolve(host, wanted).await
+}
+
+/// One search in one repository.
+struct Search<'r> {
+    repository: &'r Repository,
+    host: HostBuild,
+    offers: Offers<BehindTag>,
+    set_aside: Vec<SetAside>,
+}
+
+impl Search<'_> {
+    /// Asks about the best offer until that is an image that is what it should be.
+    async fn run(&mut self) -> Result<Option<BaseImage>, ResolveError> {
+        let mut looks = 0;
+        while let Some(offer) = self.offers.take_best() {
+            let promised = match offer.basis {
+                Basis::Seen(version, found) => {
+                    match found.load(self.repository, version).await? {
+                        Ok(image) => {
+                            let tag = &offer.tag.text;
+                            return Ok(Some(self.chosen(tag, version, found.index, image)));
+                        }
+                        Err(reason) => self.refuse(offer.tag.text, reason),
+                    }
+                    continue;
+                }
+                Basis::Promised(version) => Some(version),
+                Basis::Guessed => None,
+            };
+            looks += 1;
+            if looks > MAX_LOOKS {
+                return Err(ResolveError::TooManyTags {
+                    repository: self.repository.to_string(),
+                });
+            }
+            self.take_in(offer.tag, promised).await?;
+        }
+        Ok(None)
+    }
+
+    /// Puts what a tag leads to among the offers, as far as the tag says the truth about it.
+    async fn take_in(
+        &mut self,
+        tag: BaseTag,
+        promised: Option<WindowsVersion>,
+    ) -> Result<(), RegistryError> {
+        let seen = match read_tag(self.repository, &tag.text).await? {
+            Ok(seen) => seen,
+            Err(reason) => {
+                self.refuse(tag.text, reason);
+                return Ok(());
+            }
+        };
+        let mut others = Vec::new();
+        let mut kept = false;
+        for (version, found) in seen {
+            if promised.is_none_or(|promised| promised == version) {
+                self.offers.add(tag.clone(), version, found);
+                kept = true;
+            } else {
+                others.push(version.os_version());
+            }
+        }
+        if !kept {
+            self.refuse(tag.text, format!("its image is {}", others.join(", ")));
+        }
+        Ok(())
+    }
+
+    fn chosen(
+        &self,
+        tag: &str,
+        os_version: WindowsVersion,
+        index: Option<Digest>,
+        image: Image,
+    ) -> BaseImage {
+        let (host, name) = (self.repository.host(), self.repository.name());
+        BaseImage {
+            reference: pinned(host, name, tag, image.digest()),
+            index,
+            os_version,
+            matched: Match::of(os_version, self.host),
+            image,
+        }
+    }
+
+    fn nothing_fits(self, wanted: Match) -> NothingFits {
+        let (below, above) = self.offers.neighbours();
+        NothingFits {
+            repository: self.repository.to_string(),
+            host: self.host,
+            wanted,
+            below,
+            above,
+            set_aside: self.set_aside,
+        }
+    }
+
+    fn refuse(&mut self, tag: String, reason: String) {
+        self.set_aside.push(SetAside { tag, reason });
+    }
+}

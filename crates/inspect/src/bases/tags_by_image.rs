@@ -1,0 +1,138 @@
+//! A repository's tags by what they name: one tag for each image that could be told apart, and what
+//! is known or estimated of its version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
+
+use super::estimate::Estimate;
+use super::flavour::Flavour;
+use super::tag::{BaseTag, Names};
+
+/// Tags by what they name, for each the plainest of those that name the same.
+#[derive(Default)]
+pub(super) struct TagsByImage {
+    versions: BTreeMap<(WindowsVersion, Flavour), BaseTag>,
+    updates: BTreeMap<(u32, Kb, Flavour), BaseTag>,
+    dated: BTreeMap<(u32, jiff::civil::Date, Flavour), BaseTag>,
+    floating: BTreeMap<(u32, String), BaseTag>,
+    nothing: BTreeMap<String, BaseTag>,
+}
+
+fn keep_plainest<K: Ord>(map: &mut BTreeMap<K, BaseTag>, key: K, tag: BaseTag) {
+    let kept = map.entry(key).or_insert_with(|| tag.clone());
+    if tag.plainness() > kept.plainness() {
+        *kept = tag;
+    }
+}
+
+impl TagsByImage {
+    pub(super) fn new(tags: &[String]) -> Self {
+        let mut by_image = Self::default();
+        let usable = tags.iter().filter_map(|text| BaseTag::parse(text));
+        for tag in usable.filter(BaseTag::is_for_servers) {
+            by_image.put(tag);
+        }
+        by_image
+    }
+
+    fn put(&mut self, tag: BaseTag) {
+        let flavour = tag.flavour.clone();
+        let without_arch = tag.without_arch();
+        match (tag.names, tag.date) {
+            (Names::Version(version), _) => {
+                keep_plainest(&mut self.versions, (version, flavour), tag);
+            }
+            (Names::Update { build, kb }, _) => {
+                keep_plainest(&mut self.updates, (build, kb, flavour), tag);
+            }
+            (Names::Release { build }, Some(date)) => {
+                keep_plainest(&mut self.dated, (build, date, flavour), tag);
+            }
+            (Names::Release { build }, None) => {
+                keep_plainest(&mut self.floating, (build, without_arch), tag);
+            }
+            (Names::Nothing, _) => keep_plainest(&mut self.nothing, without_arch, tag),
+        }
+    }
+
+    pub(super) fn promised(&self) -> impl Iterator<Item = (BaseTag, WindowsVersion)> {
+        self.versions
+            .iter()
+            .map(|((version, _), tag)| (tag.clone(), *version))
+    }
+
+    pub(super) fn guessed(&self) -> Vec<(BaseTag, Estimate)> {
+        let mut guessed: Vec<(BaseTag, Estimate)> = self.updates().collect();
+        guessed.extend(
+            self.dated
+                .iter()
+                .map(|((build, date, _), tag)| (tag.clone(), Estimate::of_date(*build, *date))),
+        );
+        let newest = self.newest_named(&guessed);
+        let floating = self.floating.iter().map(|((build, _), tag)| {
+            let newest = newest.get(&(*build, &tag.flavour)).copied();
+            (
+                tag.clone(),
+                Estimate::of_floating(*build, newest.unwrap_or(0)),
+            )
+        });
+        let floating: Vec<_> = floating.collect();
+        guessed.extend(floating);
+        guessed
+    }
+
+    /// Tags of updates, without those that are other names of an image whose version another tag
+    /// says. Every image since 2019 has such a tag, so where a build has some, a KB that the table
+    /// does not know belongs to one of them.
+    fn updates(&self) -> impl Iterator<Item = (BaseTag, Estimate)> {
+        let with_versions: BTreeSet<u32> = self
+            .versions
+            .keys()
+            .map(|(version, _)| version.build)
+            .collect();
+        self.updates.iter().filter_map(
+            move |((build, kb, flavour), tag)| match Estimate::of_update(*build, *kb) {
+                Some(estimate) => {
+                    let end = |revision| (WindowsVersion::new(*build, revision), flavour.clone());
+                    let span = &estimate.possible.revisions;
+                    let named = self
+                        .versions
+                        .range(end(*span.start())..=end(*span.end()))
+                        .any(|((_, other), _)| other == flavour);
+                    (!named).then(|| (tag.clone(), estimate))
+                }
+                None if with_versions.contains(build) => None,
+                None => Some((tag.clone(), Estimate::of_floating(*build, 0))),
+            },
+        )
+    }
+
+    /// The newest revision that a build surely has.
+    fn newest_named<'s>(
+        &'s self,
+        guessed: &'s [(BaseTag, Estimate)],
+    ) -> BTreeMap<(u32, &'s Flavour), u32> {
+        let promised = self
+            .versions
+            .iter()
+            .map(|((version, flavour), _)| (version.build, flavour, version.revision.unwrap_or(0)));
+        let estimated = guessed.iter().map(|(tag, estimate)| {
+            let span = &estimate.possible;
+            (span.build, &tag.flavour, *span.revisions.start())
+        });
+        let mut newest = BTreeMap::new();
+        for (build, flavour, revision) in promised.chain(estimated) {
+            let entry = newest.entry((build, flavour)).or_insert(revision);
+            *entry = revision.max(*entry);
+        }
+        newest
+    }
+
+    pub(super) fn vague(&self) -> Vec<BaseTag> {
+        let mut tags: Vec<BaseTag> = self.nothing.values().cloned().collect();
+        tags.sort_by(|a, b| (&a.flavour, a.plainness()).cmp(&(&b.flavour, b.plainness())));
+        tags
+    }
+}

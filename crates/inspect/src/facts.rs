@@ -1,0 +1,227 @@
+//! What an image's manifest and configuration say, with what is known about its Windows.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use serde::Serialize;
+use wincimg_images::shim;
+use wincimg_images::shim::Shim;
+use wincimg_oci::document::{
+    BASE_DIGEST, BASE_NAME, Digest, Image, ImageConfig, Platform, media_type,
+};
+use wincimg_windows::release;
+use wincimg_windows::update::{Kb, UpdateKind, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::{LayerError, Reading, RegistryReport, ShutdownTimes, Skipped, as_texts};
+
+/// Everything about one image.
+#[derive(Debug, Serialize)]
+pub struct ImageFacts {
+    /// The digest of the image's manifest.
+    pub digest: Digest,
+    /// The manifest's type.
+    pub media_type: String,
+    /// `windows`, `linux`, …
+    pub os: String,
+    /// The version of Windows inside, `10.0.17763.973`.
+    pub os_version: Option<String>,
+    /// `amd64`, `arm64`, …
+    pub architecture: String,
+    /// The processor's variant, `v8`.
+    pub variant: Option<String>,
+    /// The name of the Windows release.
+    pub release: Option<&'static str>,
+    /// The last cumulative update that the image contains.
+    pub update: Option<UpdateFacts>,
+    /// When the image was made, as it says.
+    pub created: Option<String>,
+    /// What it was built on, as its labels say.
+    pub base: Option<BaseName>,
+    /// The program and its fixed arguments.
+    pub entrypoint: Option<Vec<String>>,
+    /// Arguments that the one who runs the image may replace.
+    pub cmd: Option<Vec<String>>,
+    /// Whether these are a ready command line, which Windows does not quote again.
+    pub args_escaped: bool,
+    /// The shim, where it is the entry point, with what it will do.
+    pub shim: Option<Shim>,
+    /// The shell that a child image's `RUN` lines go through; `cmd /S /C` where there is none.
+    pub shell: Option<Vec<String>>,
+    /// The account that the entry point runs as.
+    pub user: Option<String>,
+    /// The directory that it starts in.
+    pub working_dir: Option<String>,
+    /// Environment variables, `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// Ports, `80/tcp`.
+    pub ports: Vec<String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// The size of all layers as they are stored.
+    pub size: u64,
+    /// The layers, the base first.
+    pub layers: Vec<LayerFacts>,
+    /// How long a container may take to stop; nothing where no layer was to be read.
+    pub shutdown: Option<ShutdownTimes>,
+    /// What the layers change in the registry, where that was asked for.
+    pub registry: Option<RegistryReport>,
+}
+
+/// One layer of an image.
+#[derive(Debug, Serialize)]
+pub struct LayerFacts {
+    /// The digest of the layer as it is stored.
+    pub digest: Digest,
+    /// The digest of the uncompressed tar.
+    pub diff_id: Digest,
+    /// Its size as it is stored.
+    pub size: u64,
+    /// Its type.
+    pub media_type: String,
+    /// Whether registries need not have its bytes.
+    pub foreign: bool,
+    /// The build step that made it, as the image's history says.
+    pub created_by: Option<String>,
+    /// How much of it was read for its registry changes.
+    #[serde(flatten)]
+    pub reading: Reading,
+    /// What is wrong with it, as far as it was read.
+    #[serde(serialize_with = "as_texts", skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<LayerError>,
+}
+
+/// A cumulative update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UpdateFacts {
+    /// Its article; a release image has none.
+    pub kb: Option<Kb>,
+    /// The day it was published.
+    pub date: Date,
+    /// When and why it was published.
+    pub kind: UpdateKind,
+    /// The revision that it brings a host to; an image may have one of its own in between.
+    pub revision: u32,
+}
+
+/// The image that another one was built on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BaseName {
+    /// Its reference.
+    pub name: Option<String>,
+    /// Its digest.
+    pub digest: Option<String>,
+}
+
+impl ImageFacts {
+    /// What the documents say; no layer is read yet.
+    pub(super) fn new(image: &Image) -> Self {
+        let (manifest, config) = (image.manifest(), image.config());
+        let version = config
+            .os_version
+            .as_deref()
+            .filter(|_| config.os == "windows")
+            .and_then(|text| text.parse::<WindowsVersion>().ok());
+        let container = &config.config;
+        let layers = layers(image);
+        Self {
+            digest: image.digest().clone(),
+            media_type: manifest.media_type().to_owned(),
+            os: config.os.clone(),
+            os_version: config.os_version.clone(),
+            architecture: config.architecture.clone(),
+            variant: config.variant.clone(),
+            release: version
+                .and_then(|version| release::of_build(version.build))
+                .map(|release| release.name),
+            update: version.and_then(update_in),
+            created: config.created.clone(),
+            base: base_of(config),
+            entrypoint: container.entrypoint.clone(),
+            cmd: container.cmd.clone(),
+            args_escaped: container.args_escaped,
+            shim: shim::recognise(
+                container.entrypoint.as_deref().unwrap_or_default(),
+                container.cmd.as_deref().unwrap_or_default(),
+                &container.env,
+            ),
+            shell: container.shell.clone(),
+            user: given(container.user.as_ref()),
+            working_dir: given(container.working_dir.as_ref()),
+            env: container.env.clone(),
+            ports: container.exposed_ports.keys().cloned().collect(),
+            labels: container.labels.clone(),
+            size: layers.iter().map(|layer| layer.size).sum(),
+            layers,
+            shutdown: None,
+            registry: None,
+        }
+    }
+
+    /// Whether the image is for Windows.
+    pub fn is_windows(&self) -> bool {
+        self.os == "windows"
+    }
+
+    /// What the image runs on.
+    pub fn platform(&self) -> Platform {
+        Platform {
+            os: self.os.clone(),
+            architecture: self.architecture.clone(),
+            variant: self.variant.clone(),
+            os_version: self.os_version.clone(),
+            ..Platform::default()
+        }
+    }
+}
+
+/// Docker writes an empty text for what is not set.
+fn given(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
+}
+
+fn update_in(version: WindowsVersion) -> Option<UpdateFacts> {
+    let update = Updates::known().in_force(version)?;
+    Some(UpdateFacts {
+        kb: update.kb,
+        date: update.date,
+        kind: update.kind,
+        revision: update.revision,
+    })
+}
+
+fn base_of(config: &ImageConfig) -> Option<BaseName> {
+    let labels = &config.config.labels;
+    let (name, digest) = (labels.get(BASE_NAME), labels.get(BASE_DIGEST));
+    (name.is_some() || digest.is_some()).then(|| BaseName {
+        name: name.cloned(),
+        digest: digest.cloned(),
+    })
+}
+
+fn layers(image: &Image) -> Vec<LayerFacts> {
+    let steps: Vec<Option<String>> = image
+        .config()
+        .history
+        .iter()
+        .filter(|step| !step.empty_layer)
+        .map(|step| given(step.created_by.as_ref()))
+        .collect();
+    // A history that does not fit the layers says nothing about any of them.
+    let fits = steps.len() == image.manifest().layers.len();
+    let mut steps = steps.into_iter().filter(|_| fits);
+    std::iter::zip(&image.manifest().layers, &image.config().rootfs.diff_ids)
+        .map(|(blob, diff_id)| LayerFacts {
+            digest: blob.digest.clone(),
+            diff_id: diff_id.clone(),
+            size: blob.size,
+            media_type: blob.media_type.clone(),
+            foreign: media_type::is_foreign(&blob.media_type),
+            created_by: steps.next().flatten(),
+            reading: Reading::Skipped {
+                reason: Skipped::NotAsked,
+            },
+            problems: Vec::new(),
+        })
+        .collect()
+}

@@ -1,0 +1,326 @@
+//! From the layers of an image to their hives.
+//!
+//! The bottom layer of an image is Windows itself. Its registry is not a change but whole hives in
+//! `Files/Windows/System32/config` (only when it is unpacked on Windows do they get the second name
+//! `Hives/System_Base` and the like). Changes are in the layers above, as `Hives/*_Delta`. wincimg
+//! writes `Hives` before `Files`; Windows' own tools write it after.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::{StreamExt, stream as futures};
+use serde::Serialize;
+use wincimg_common::progress::Progress;
+use wincimg_layer::{EntryKind, LayerReader};
+use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
+use wincimg_oci::store::Source;
+use wincimg_registry::Root;
+use wincimg_registry::hive::Hive;
+
+use super::PARALLEL;
+use super::base::BaseHive;
+use super::error::{LayerError, LayerProblem};
+use super::stream::{self, Depth, Input, Outcome, layer_limits};
+
+/// Layers up to this size are read to their end.
+pub const SMALL_LAYER: u64 = 64 << 20;
+/// As much is read of larger ones, unless all is wanted.
+pub const BEGINNING: u64 = 4 << 20;
+
+/// A hive with nothing but its root has at most this.
+pub(super) const ROOT_ALONE: u64 = 64 << 10;
+/// The most that hives may take of memory, all together.
+const HIVE_MEMORY: u64 = 1 << 30;
+
+/// How much is read of the layers above the bottom one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing.
+    None,
+    /// Layers of up to [`SMALL_LAYER`] bytes to their end, and the first [`BEGINNING`] bytes of
+    /// larger ones, where wincimg puts hives.
+    #[default]
+    Small,
+    /// All, to their end.
+    All,
+}
+
+/// How much of a layer was read for its registry changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "read", rename_all = "snake_case")]
+pub enum Reading {
+    /// It was read to its end, and its digest is right.
+    Whole,
+    /// It was read as far as its hives, so its digest could not be checked.
+    Part,
+    /// Its changes are not known.
+    Skipped {
+        /// Why.
+        reason: Skipped,
+    },
+    /// It could not be read.
+    Failed,
+}
+
+impl Reading {
+    /// Whether all registry changes of the layer are known.
+    pub(super) fn is_enough(self) -> bool {
+        matches!(
+            self,
+            Self::Whole
+                | Self::Part
+                | Self::Skipped {
+                    reason: Skipped::Bottom
+                }
+        )
+    }
+}
+
+/// Why a layer was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skipped {
+    /// Nobody asked for it, or the image is not for Windows.
+    NotAsked,
+    /// It is the bottom one, which changes nothing.
+    Bottom,
+    /// It is large, and has no hives at its beginning.
+    Large,
+    /// It is foreign, and the place that the image is in does not have its bytes.
+    ForeignBytes,
+}
+
+/// What is to be read.
+pub(super) struct Plan {
+    pub(super) reach: Reach,
+    /// Whether the registry of the bottom layer is wanted too, and so everything above it.
+    pub(super) over_base: bool,
+    pub(super) roots: &'static [Root],
+}
+
+/// The hives of one layer.
+#[derive(Debug)]
+pub(super) struct LayerHives {
+    /// The layer's position, counted from 0 at the bottom.
+    pub(super) layer: usize,
+    pub(super) digest: Digest,
+    pub(super) hives: BTreeMap<Root, Vec<u8>>,
+    /// Hives with changes that are not looked into, by name.
+    pub(super) others: Vec<String>,
+}
+
+/// What is left of [`HIVE_MEMORY`].
+#[derive(Clone)]
+pub(super) struct Budget(Arc<AtomicU64>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(HIVE_MEMORY)))
+    }
+}
+
+impl Budget {
+    pub(super) fn take(&self, bytes: u64) -> Result<(), LayerProblem> {
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            })
+            .map(|_| ())
+            .map_err(|_| LayerProblem::TooMuch { limit: HIVE_MEMORY })
+    }
+}
+
+/// What came of one layer.
+pub(super) struct Done {
+    pub(super) reading: Reading,
+    pub(super) problem: Option<LayerError>,
+    hives: Option<LayerHives>,
+}
+
+/// Reads the layers of an image as far as the plan goes; what came of each, and hives in the order of
+/// the layers.
+pub(super) async fn read(
+    source: &Source,
+    image: &Image,
+    plan: &Plan,
+    budget: &Budget,
+    progress: &Arc<dyn Progress>,
+) -> (Vec<Done>, Vec<LayerHives>) {
+    let layers = image.manifest().layers.iter().enumerate();
+    let reads: Vec<_> = layers
+        .map(|(layer, blob)| attempt(source, blob, layer, plan, budget, progress.as_ref()))
+        .collect();
+    let mut done: Vec<Done> = futures::iter(reads).buffered(PARALLEL).collect().await;
+    let hives = done.iter_mut().filter_map(|done| done.hives.take());
+    let hives = hives.collect();
+    (done, hives)
+}
+
+async fn attempt(
+    source: &Source,
+    blob: &Descriptor,
+    layer: usize,
+    plan: &Plan,
+    budget: &Budget,
+    progress: &dyn Progress,
+) -> Done {
+    match read_layer(source, blob, layer, plan, budget, progress).await {
+        Ok((reading, hives)) => Done {
+            reading,
+            problem: None,
+            hives,
+        },
+        Err(problem) => Done {
+            reading: Reading::Failed,
+            problem: Some(LayerError {
+                layer,
+                digest: blob.digest.clone(),
+                source: problem,
+            }),
+            hives: None,
+        },
+    }
+}
+
+async fn read_layer(
+    source: &Source,
+    blob: &Descriptor,
+    layer: usize,
+    plan: &Plan,
+    budget: &Budget,
+    progress: &dyn Progress,
+) -> Result<(Reading, Option<LayerHives>), LayerProblem> {
+    let skipped = |reason| Ok((Reading::Skipped { reason }, None));
+    let bottom = layer == 0;
+    let depth = match (plan.over_base, plan.reach) {
+        (false, _) if bottom => return skipped(Skipped::Bottom),
+        _ if blob.size <= SMALL_LAYER => Depth::ToTheEnd,
+        (true, _) if bottom => Depth::UntilFound,
+        (true, _) | (false, Reach::All) => Depth::ToTheEnd,
+        (false, _) => Depth::Beginning(BEGINNING),
+    };
+    if media_type::is_foreign(&blob.media_type) && !source.has_blob(blob).await? {
+        if bottom {
+            return Err(LayerProblem::ForeignBase);
+        }
+        return skipped(Skipped::ForeignBytes);
+    }
+    let search = Search {
+        bottom,
+        roots: plan.roots,
+        to_the_end: depth == Depth::ToTheEnd,
+        budget: budget.clone(),
+    };
+    let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
+    let reader = source.open_blob(blob).await?;
+    let work = move |input: &mut Input| search.hives(input);
+    let outcome = stream::read(reader, depth, task.as_ref(), work).await?;
+    let (reading, found) = match outcome {
+        Outcome::Whole(found) => (Reading::Whole, found),
+        Outcome::Part(found) => (Reading::Part, found),
+        Outcome::OutOfReach => return skipped(Skipped::Large),
+    };
+    let hives = LayerHives {
+        layer,
+        digest: blob.digest.clone(),
+        hives: found.hives,
+        others: found.others,
+    };
+    Ok((reading, Some(hives)))
+}
+
+/// Which hives are looked for in a layer.
+struct Search {
+    bottom: bool,
+    roots: &'static [Root],
+    to_the_end: bool,
+    budget: Budget,
+}
+
+#[derive(Default)]
+struct Found {
+    hives: BTreeMap<Root, Vec<u8>>,
+    others: Vec<String>,
+}
+
+impl Search {
+    fn hives(&self, input: &mut Input) -> Result<Found, LayerProblem> {
+        let limits = layer_limits();
+        let mut found = Found::default();
+        let mut reader = LayerReader::new(input, limits)?;
+        let mut among_hives = false;
+        while let Some(entry) = reader.next_entry()? {
+            let hive_name = below_hives(&entry.path);
+            if entry.kind == EntryKind::File
+                && let Some(root) = self.root_of(&entry.path)
+            {
+                if self.roots.contains(&root) {
+                    self.budget.take(entry.size)?;
+                    found.hives.insert(root, reader.content()?);
+                }
+            } else if let (EntryKind::File, Some(name)) = (entry.kind, hive_name) {
+                let name = name.to_owned();
+                let says_nothing = entry.size <= ROOT_ALONE && {
+                    self.budget.take(entry.size)?;
+                    has_root_alone(&reader.content()?)
+                };
+                if !says_nothing {
+                    found.others.push(name);
+                }
+            }
+            let past_hives = among_hives && hive_name.is_none() && entry.path.contains('/');
+            among_hives |= hive_name.is_some() || entry.path.eq_ignore_ascii_case("Hives");
+            let complete = self.bottom && found.hives.len() == self.roots.len();
+            let done = complete || (!self.bottom && past_hives);
+            if done && !self.to_the_end {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The hive that a file of the layer is, or is changes to.
+    fn root_of(&self, path: &str) -> Option<Root> {
+        if self.bottom {
+            self.roots.iter().copied().find(|&root| {
+                base_files(root)
+                    .iter()
+                    .any(|file| path.eq_ignore_ascii_case(file))
+            })
+        } else {
+            Root::from_delta_name(below_hives(path)?)
+        }
+    }
+}
+
+/// Whether a hive changes nothing, as most that Windows puts into every layer.
+pub(super) fn has_root_alone(bytes: &[u8]) -> bool {
+    Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
+}
+
+pub(super) fn below_hives(path: &str) -> Option<&str> {
+    let (top, name) = path.split_once('/')?;
+    top.eq_ignore_ascii_case("Hives").then_some(name)
+}
+
+/// Where the bottom layer has a hive.
+pub(super) const fn base_files(root: Root) -> [&'static str; 2] {
+    BaseHive::of(root).base_files()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn hives_of_all_layers_share_one_bound_on_memory() {
+        let budget = Budget::default();
+        budget.take(HIVE_MEMORY - 10).unwrap();
+        assert!(matches!(budget.take(11), Err(LayerProblem::TooMuch { .. })));
+        budget.take(10).unwrap();
+        assert!(matches!(budget.take(1), Err(LayerProblem::TooMuch { .. })));
+    }
+}

@@ -1,0 +1,280 @@
+//! What an image is: its version of Windows, how it starts, its layers, and what these change in
+//! the registry.
+//!
+//! Everything but the registry is in manifests and configurations. Registry changes are in the
+//! layers themselves, which can have gigabytes; [`Reach`] says how much of them is read. A layer
+//! that is read to its end is checked against its digest. One that is read in part cannot be: what
+//! it says is as trustworthy as the place it came from, and is marked so.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use wincimg_common::progress::{Progress, Silent};
+//! use wincimg_demo::{DemoRegistry, add_base_images};
+//! use wincimg_inspect::{Wanted, inspect};
+//! use wincimg_oci::remote::{Options, Registry};
+//! use wincimg_oci::store::{Location, Source};
+//! use wincimg_windows::version::WindowsVersion;
+//!
+//! # let runtime = tokio::runtime::Runtime::new()?;
+//! # runtime.block_on(async {
+//! let demo = DemoRegistry::start()?;
+//! let version = WindowsVersion::new(20348, 2402);
+//! demo.with(|stored| add_base_images(stored, "nanoserver", &[version]))?;
+//!
+//! let options = Options {
+//!     insecure: vec![demo.host()],
+//!     ..Options::default()
+//! };
+//! let progress: Arc<dyn Progress> = Arc::new(Silent);
+//! let registry = Registry::new(options, Arc::clone(&progress))?;
+//! let image: Location = format!("{}/nanoserver:10.0.20348.2402", demo.host()).parse()?;
+//! let source = Source::open(&image, &registry).await?;
+//! let found = inspect(&source, image.wanted(), &Wanted::default(), &progress).await?;
+//! assert!(found.images[0].is_windows());
+//! println!("{}", found.images[0].platform());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod base;
+pub mod bases;
+mod error;
+mod facts;
+mod layers;
+pub mod library;
+mod own;
+pub mod provenance;
+mod registry;
+mod select;
+mod shutdown;
+mod stream;
+mod taken;
+pub mod touched;
+pub mod wine;
+
+use std::error::Error;
+use std::sync::Arc;
+
+pub use error::{LayerError, LayerProblem};
+pub use facts::{BaseName, ImageFacts, LayerFacts, UpdateFacts};
+use futures_util::{StreamExt, stream as futures};
+pub use layers::{BEGINNING, Reach, Reading, SMALL_LAYER, Skipped};
+use layers::{Budget, Plan};
+pub use own::{Own, own};
+pub use registry::{LayerChanges, RegistryForm, RegistryReport};
+pub use select::{EntryKind, OtherEntry};
+use serde::{Serialize, Serializer};
+pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
+pub use stream::read_blob;
+pub use taken::{TakeError, Taken, take};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, in_one_line};
+use wincimg_common::progress::Progress;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::{Digest, Document, Image};
+use wincimg_oci::store::{Source, StoreError};
+use wincimg_registry::Root;
+
+/// How many images are looked at at once.
+const PARALLEL: usize = 4;
+
+/// What is to be found out.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Which images of an index; without any, those for Windows.
+    pub platforms: Vec<PlatformFilter>,
+    /// How much of the layers is read.
+    pub reach: Reach,
+    /// Whether the registry is shown, and how.
+    pub registry: Option<RegistryForm>,
+    /// Whether the base's own registry is read too, and the changes are laid over it. All layers
+    /// are needed for that.
+    pub over_base: bool,
+}
+
+/// What was found out about everything that a reference names.
+#[derive(Debug, Serialize)]
+pub struct Inspection {
+    /// The digest of the image or index.
+    pub digest: Digest,
+    /// Its media type.
+    pub media_type: String,
+    /// The images asked for; one, where the reference names an image.
+    pub images: Vec<ImageFacts>,
+    /// What else an index names.
+    pub others: Vec<OtherEntry>,
+}
+
+/// An image that could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// A place failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No image is for the platforms asked for.
+    #[error("{place} has no image for {wanted}: it has {available}")]
+    NoPlatform {
+        /// What was looked at.
+        place: String,
+        /// The platforms asked for.
+        wanted: String,
+        /// Those that exist.
+        available: String,
+    },
+    /// A chart, a signature or another thing that registries hold.
+    #[error("{digest} in {place} is not an image: its configuration is of type {media_type:?}")]
+    NotAnImage {
+        /// Where it is.
+        place: String,
+        /// What was asked for.
+        digest: Digest,
+        /// What its configuration is.
+        media_type: String,
+    },
+    /// An index names indexes that name indexes, and so on.
+    #[error("{digest} is nested too deeply: expected an index of images")]
+    TooDeep {
+        /// The innermost index that was looked at.
+        digest: Digest,
+    },
+}
+
+impl Diagnose for InspectError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Store(error) => error.blame(),
+            Self::NoPlatform { .. } => Blame::Answer,
+            Self::NotAnImage { .. } | Self::TooDeep { .. } => Blame::Circumstances,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Store(error) => error.excerpt(),
+            _ => None,
+        }
+    }
+}
+
+/// Looks at the image or index that a tag or digest names, as [`Source::resolve`] understands it.
+///
+/// What is wrong with one layer, or with one entry of an index, is part of the answer and keeps
+/// nothing else from being in it.
+pub async fn inspect(
+    source: &Source,
+    name: Option<&str>,
+    wanted: &Wanted,
+    progress: &Arc<dyn Progress>,
+) -> Result<Inspection, InspectError> {
+    let document = source.resolve(name).await?;
+    let (digest, media_type) = (document.digest().clone(), document.media_type().to_owned());
+    let chosen = select::choose(source, document, &wanted.platforms).await?;
+    let budget = Budget::default();
+    let images = futures::iter(&chosen.images)
+        .map(|image| image_facts(source, image, wanted, &budget, progress))
+        .buffered(PARALLEL)
+        .collect()
+        .await;
+    Ok(Inspection {
+        digest,
+        media_type,
+        images,
+        others: chosen.others,
+    })
+}
+
+/// The images that a tag or digest names, for the platforms given or else for Windows, and the one
+/// image that is named whatever it is for.
+pub async fn windows_images(
+    source: &Source,
+    name: Option<&str>,
+    platforms: &[PlatformFilter],
+) -> Result<Vec<Image>, InspectError> {
+    let document = source.resolve(name).await?;
+    windows_images_in(source, document, platforms).await
+}
+
+/// The same of a document that was read already.
+pub async fn windows_images_in(
+    source: &Source,
+    document: Document,
+    platforms: &[PlatformFilter],
+) -> Result<Vec<Image>, InspectError> {
+    let chosen = select::choose(source, document, platforms).await?;
+    if chosen.images.is_empty() {
+        // What cannot be read may be what is meant.
+        for other in chosen.others {
+            if let EntryKind::Unreadable { problem } = other.kind {
+                return Err(problem.into());
+            }
+        }
+    }
+    Ok(chosen.images)
+}
+
+/// The times that a container of this image gets to stop; nothing where it is not for Windows.
+/// Reads small layers whole and large ones as far as wincimg puts hives.
+pub async fn shutdown_times(
+    source: &Source,
+    image: &Image,
+    progress: &Arc<dyn Progress>,
+) -> Option<ShutdownTimes> {
+    let wanted = Wanted::default();
+    let facts = image_facts(source, image, &wanted, &Budget::default(), progress).await;
+    facts.shutdown
+}
+
+async fn image_facts(
+    source: &Source,
+    image: &Image,
+    wanted: &Wanted,
+    budget: &Budget,
+    progress: &Arc<dyn Progress>,
+) -> ImageFacts {
+    let mut facts = ImageFacts::new(image);
+    if !facts.is_windows() || wanted.reach == Reach::None {
+        return facts;
+    }
+    let plan = Plan {
+        reach: wanted.reach,
+        over_base: wanted.over_base && wanted.registry.is_some(),
+        roots: match wanted.registry {
+            Some(_) => &Root::ALL,
+            None => &[Root::System],
+        },
+    };
+    let (done, hives) = layers::read(source, image, &plan, budget, progress).await;
+    for (layer, done) in facts.layers.iter_mut().zip(done) {
+        layer.reading = done.reading;
+        layer.problems.extend(done.problem);
+    }
+    let form = wanted.registry;
+    let found = tokio::task::spawn_blocking(move || registry::analyse(&hives, form)).await;
+    // It fails only where the program is being ended, and then nobody waits for the answer.
+    let Ok(found) = found else { return facts };
+    for problem in found.problems {
+        if let Some(layer) = facts.layers.get_mut(problem.layer) {
+            layer.reading = Reading::Failed;
+            layer.problems.push(problem);
+        }
+    }
+    let complete = facts.layers.iter().all(|layer| layer.reading.is_enough());
+    facts.shutdown = Some(ShutdownTimes::new(found.shutdown, complete));
+    facts.registry = found.registry;
+    facts
+}
+
+fn as_texts<S: Serializer>(errors: &[impl Error], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(errors.iter().map(|error| in_one_line(error)))
+}
+
+fn as_text<S: Serializer>(error: &impl Error, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&in_one_line(error))
+}

@@ -1,0 +1,158 @@
+//! A document about an image, as it is attached to one.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Serialize;
+use sha1::{Digest as _, Sha1};
+use wincimg_oci::document::{Artifact, Descriptor, Digest, DocumentError, sha256};
+
+use super::inventory::Inventory;
+use super::slsa::{Build, is_same_but_for_times};
+use super::{cyclonedx, slsa, spdx};
+
+/// The annotation of registries for when something was made.
+const CREATED: &str = "org.opencontainers.image.created";
+/// The annotation by which tools find what a statement says, without reading it.
+pub const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
+
+/// A form of a bill of materials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// SPDX 2.3.
+    Spdx,
+    /// `CycloneDX` 1.6.
+    CycloneDx,
+}
+
+impl Form {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spdx => "SPDX",
+            Self::CycloneDx => "CycloneDX",
+        }
+    }
+
+    /// The type of such a document.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Spdx => "application/spdx+json",
+            Self::CycloneDx => "application/vnd.cyclonedx+json",
+        }
+    }
+}
+
+/// The type of a statement about how something was made.
+pub const IN_TOTO: &str = "application/vnd.in-toto+json";
+
+/// A document about an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// What people call it.
+    pub name: &'static str,
+    /// Its type, which is its artifact's too.
+    pub media_type: &'static str,
+    /// What is said of it beside it.
+    pub annotations: BTreeMap<String, String>,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl Document {
+    /// The bill of materials of an image.
+    pub fn bill(form: Form, inventory: &Inventory) -> Result<Self, serde_json::Error> {
+        let bytes = match form {
+            Form::Spdx => spdx::write(inventory)?,
+            Form::CycloneDx => cyclonedx::write(inventory)?,
+        };
+        let created = inventory.created.to_string();
+        Ok(Self {
+            name: form.name(),
+            media_type: form.media_type(),
+            annotations: BTreeMap::from([(CREATED.to_owned(), created)]),
+            bytes: bytes.into(),
+        })
+    }
+
+    /// How an image came to be.
+    pub fn provenance(
+        name: &str,
+        image: &Digest,
+        build: &Build,
+    ) -> Result<Self, serde_json::Error> {
+        let predicate = (PREDICATE_TYPE.to_owned(), slsa::PREDICATE.to_owned());
+        Ok(Self {
+            name: "provenance",
+            media_type: IN_TOTO,
+            annotations: BTreeMap::from([predicate]),
+            bytes: slsa::write(name, image, build)?.into(),
+        })
+    }
+
+    /// Whether two runs may make different ones of the same.
+    pub fn depends_on_times(&self) -> bool {
+        self.media_type == IN_TOTO
+    }
+
+    /// Whether one that is there already says the same: byte for byte, or but for a run's times.
+    pub fn says_the_same(&self, other: &[u8]) -> bool {
+        self.bytes == other
+            || (self.depends_on_times() && is_same_but_for_times(&self.bytes, other))
+    }
+
+    /// The blob that it is in a registry.
+    pub fn blob(&self) -> Descriptor {
+        let size = self.bytes.len() as u64;
+        Descriptor::new(self.media_type, sha256(&self.bytes), size)
+    }
+
+    /// The manifest that says which image it is about.
+    pub fn artifact(&self, subject: &Descriptor) -> Result<Artifact, DocumentError> {
+        let annotations = self.annotations.clone();
+        Artifact::new(self.media_type, subject, vec![self.blob()], annotations)
+    }
+}
+
+/// A name for a document that is the same whenever it is made, and nobody else's: a UUID of
+/// version 5 (RFC 9562) in the namespace of URLs.
+pub(super) fn uuid_of(url: &str) -> String {
+    const URLS: [u8; 16] = [
+        0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30,
+        0xc8,
+    ];
+    let mut hash = Sha1::new();
+    hash.update(URLS);
+    hash.update(url);
+    let mut bytes: [u8; 20] = hash.finalize().into();
+    bytes[6] = bytes[6] & 0x0f | 0x50;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = hex::encode(&bytes[..16]);
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    parts.join("-")
+}
+
+/// Where this program comes from; documents have names below it.
+pub(super) const HOME: &str = env!("CARGO_PKG_REPOSITORY");
+/// Its name and version, as documents name their tools.
+pub(super) const TOOL: &str = env!("CARGO_PKG_NAME");
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_documents_name_is_what_others_make_of_the_same_url() {
+        // python3 -c 'import uuid; print(uuid.uuid5(uuid.NAMESPACE_URL, "http://example.org/"))'
+        let expected = "715d503b-5f95-5532-9100-00663eb45ade";
+        assert_eq!(uuid_of("http://example.org/"), expected);
+    }
+}

@@ -1,0 +1,225 @@
+//! What is known of an image, whatever the form in which it is written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use wincimg_oci::document::{Digest, Image};
+use wincimg_windows::path::fold;
+use wincimg_windows::version::WindowsVersion;
+
+use super::layer::Contents;
+use super::packages::{Ecosystem, Found};
+use super::purl;
+use super::system::OperatingSystem;
+
+/// An image, with all that it has of its own.
+#[derive(Debug, Clone)]
+pub struct Inventory {
+    /// Its repository, or its name where it has none.
+    pub name: String,
+    /// The digest of its manifest.
+    pub digest: Digest,
+    /// `amd64`, for example.
+    pub architecture: String,
+    /// When it was made, to the second.
+    pub created: Timestamp,
+    /// Its Windows, if it has one.
+    pub system: Option<OperatingSystem>,
+    /// What it is built on.
+    pub base: Option<Base>,
+    /// Its own layers, the bottom one first.
+    pub layers: Vec<OwnLayer>,
+    /// The packages that its layers have, in the order of their URLs.
+    pub packages: Vec<Package>,
+}
+
+/// An image that another one is built on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// Its repository.
+    pub name: String,
+    /// The tag that it was found under.
+    pub tag: Option<String>,
+    /// The digest of its manifest.
+    pub digest: Digest,
+}
+
+/// A layer that an image has above its base's.
+#[derive(Debug, Clone)]
+pub struct OwnLayer {
+    /// The digest of its blob.
+    pub digest: Digest,
+    /// What is in it.
+    pub contents: Arc<Contents>,
+}
+
+/// A package that is in an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// What is known of it.
+    pub found: Found,
+    /// Its URL.
+    pub purl: String,
+    /// The files that tell of it.
+    pub files: Vec<Place>,
+}
+
+/// A file by its layer's number among an image's own, and its own in the layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The layer.
+    pub layer: usize,
+    /// The file.
+    pub file: usize,
+}
+
+impl Inventory {
+    /// Of an image and what its own layers, the last ones, have in them.
+    pub fn new(
+        name: String,
+        image: &Image,
+        base: Option<Base>,
+        own: impl IntoIterator<Item = Arc<Contents>, IntoIter: ExactSizeIterator>,
+    ) -> Self {
+        let config = image.config();
+        let own = own.into_iter();
+        let blobs = &image.manifest().layers;
+        let above = blobs.len().saturating_sub(own.len());
+        let layers: Vec<OwnLayer> = blobs[above..]
+            .iter()
+            .zip(own)
+            .map(|(blob, contents)| OwnLayer {
+                digest: blob.digest.clone(),
+                contents,
+            })
+            .collect();
+        let version = config.os_version.as_deref();
+        let version = version.and_then(|version| version.parse::<WindowsVersion>().ok());
+        Self {
+            name,
+            digest: image.digest().clone(),
+            architecture: config.architecture.clone(),
+            created: created(config.created.as_deref()),
+            system: version.map(OperatingSystem::of),
+            base,
+            packages: packages(&layers),
+            layers,
+        }
+    }
+
+    /// A file of its own.
+    pub fn path(&self, place: Place) -> &str {
+        let layer = self.layers.get(place.layer);
+        let file = layer.and_then(|layer| layer.contents.files.get(place.file));
+        file.map_or("", |file| &file.path)
+    }
+
+    /// The name without what stands before it in a registry.
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+}
+
+/// To the second, which is all that SPDX takes.
+fn created(text: Option<&str>) -> Timestamp {
+    let time = text.and_then(|text| text.parse::<Timestamp>().ok());
+    let seconds = time.unwrap_or_default().as_second();
+    Timestamp::from_second(seconds).unwrap_or_default()
+}
+
+/// The packages of what a container sees: of files that no later layer has replaced or taken away.
+fn packages(layers: &[OwnLayer]) -> Vec<Package> {
+    let seen = visible(layers);
+    let beside = Beside::of(layers, &seen);
+    let mut packages: BTreeMap<String, Package> = BTreeMap::new();
+    for &place in seen.values() {
+        let file = &layers[place.layer].contents.files[place.file];
+        for found in &file.told.packages {
+            let Some(found) = beside.adjusted(&file.path, found) else {
+                continue;
+            };
+            let purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
+            let package = packages.entry(purl.clone()).or_insert_with(|| Package {
+                found: found.clone(),
+                purl,
+                files: Vec::new(),
+            });
+            let known = &mut package.found;
+            known.supplier = known.supplier.take().or(found.supplier);
+            known.licence = known.licence.take().or(found.licence);
+            if package.files.last() != Some(&place) {
+                package.files.push(place);
+            }
+        }
+    }
+    packages.into_values().collect()
+}
+
+/// The files of all layers laid over each other, by their folded paths.
+fn visible(layers: &[OwnLayer]) -> BTreeMap<String, Place> {
+    let mut seen: BTreeMap<String, Place> = BTreeMap::new();
+    for (layer, own) in layers.iter().enumerate() {
+        for gone in &own.contents.deleted {
+            let gone = fold(gone);
+            seen.remove(&gone);
+            clear_below(&mut seen, &gone);
+        }
+        for (file, known) in own.contents.files.iter().enumerate() {
+            let key = fold(&known.path);
+            if layer > 0 {
+                clear_below(&mut seen, &key);
+            }
+            seen.insert(key, Place { layer, file });
+        }
+    }
+    seen
+}
+
+fn clear_below(seen: &mut BTreeMap<String, Place>, folder: &str) {
+    let (from, to) = (format!("{folder}\0"), format!("{folder}\u{1}"));
+    let below: Vec<String> = seen.range(from..to).map(|(key, _)| key.clone()).collect();
+    for key in below {
+        seen.remove(&key);
+    }
+}
+
+/// What lists of packages say of the files beside them, by folded paths.
+#[derive(Default)]
+struct Beside {
+    explained: BTreeSet<String>,
+    own: BTreeSet<String>,
+}
+
+impl Beside {
+    fn of(layers: &[OwnLayer], seen: &BTreeMap<String, Place>) -> Self {
+        let mut beside = Self::default();
+        for place in seen.values() {
+            let file = &layers[place.layer].contents.files[place.file];
+            let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let path = |name: &String| fold(&format!("{folder}/{name}"));
+            beside
+                .explained
+                .extend(file.told.explained.iter().map(path));
+            beside.own.extend(file.told.own.iter().map(path));
+        }
+        beside
+    }
+
+    /// What a file is to be taken for; nothing where a list says all that there is to say.
+    fn adjusted(&self, path: &str, found: &Found) -> Option<Found> {
+        let of_dotnet = matches!(found.ecosystem, Ecosystem::NuGet | Ecosystem::Program);
+        if !of_dotnet || (self.explained.is_empty() && self.own.is_empty()) {
+            return Some(found.clone());
+        }
+        let key = fold(path);
+        if self.explained.contains(&key) {
+            return None;
+        }
+        let mut found = found.clone();
+        if self.own.contains(&key) {
+            found.ecosystem = Ecosystem::Program;
+        }
+        Some(found)
+    }
+}

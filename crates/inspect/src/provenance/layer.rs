@@ -1,0 +1,158 @@
+//! What a layer has: each file with its digests, and what the file tells of packages.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256};
+use wincimg_layer::{EntryKind, LayerEntry, LayerReader, Limits, ReadError};
+
+use super::packages::{Kind, Told};
+
+/// A document about more files than this is of no use to anybody.
+const MOST_FILES: usize = 500_000;
+/// The largest layer of Windows has about 20 GiB when it is unpacked.
+const LONGEST_LAYER: u64 = 64 << 30;
+/// Before the name of what a layer takes away.
+const WHITEOUT: &str = ".wh.";
+/// In its place where it takes away all that a folder had.
+const OPAQUE: &str = ".wh..wh..opq";
+
+/// A layer that could not be looked through.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// It could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It has too many files.
+    #[error("it has more than {MOST_FILES} files")]
+    TooMany,
+    /// The work was given up.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// What a layer has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Its files, in the order of their paths.
+    pub files: Vec<File>,
+    /// The paths that it takes away from the layers below, each with a folder's content.
+    pub deleted: Vec<String>,
+}
+
+/// A file of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its path as the layer has it, `Files/app/web.config`.
+    pub path: String,
+    /// Its length.
+    pub size: u64,
+    /// Its digests.
+    pub digests: Digests,
+    /// What it tells of packages.
+    pub told: Told,
+}
+
+/// The digests of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digests {
+    /// SHA-1, which SPDX wants of every file.
+    pub sha1: [u8; 20],
+    /// SHA-256.
+    pub sha256: [u8; 32],
+}
+
+#[derive(Default)]
+struct Hasher {
+    sha1: Sha1,
+    sha256: Sha256,
+}
+
+impl Hasher {
+    fn update(&mut self, bytes: &[u8]) {
+        self.sha1.update(bytes);
+        self.sha256.update(bytes);
+    }
+
+    fn finish(self) -> Digests {
+        Digests {
+            sha1: self.sha1.finalize().into(),
+            sha256: self.sha256.finalize().into(),
+        }
+    }
+}
+
+/// Reads a layer's bytes, compressed or not, to their end.
+pub fn survey(bytes: impl Read + Send, cancelled: &AtomicBool) -> Result<Contents, SurveyError> {
+    let limits = Limits {
+        stream: LONGEST_LAYER,
+        ..Limits::default()
+    };
+    let mut reader = LayerReader::new(bytes, limits)?;
+    let mut contents = Contents::default();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    while let Some(entry) = reader.next_entry()? {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(SurveyError::Cancelled);
+        }
+        let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
+        if name == OPAQUE {
+            contents.deleted.push(folder.to_owned());
+            continue;
+        }
+        if let Some(gone) = name.strip_prefix(WHITEOUT) {
+            contents.deleted.push(format!("{folder}/{gone}"));
+            continue;
+        }
+        let file = match entry.kind {
+            EntryKind::File => read(&mut reader, entry)?,
+            EntryKind::HardLink => {
+                let target = entry.target.as_deref().unwrap_or_default();
+                let target = target.trim_start_matches("./").trim_matches('/');
+                let Some(other) = places.get(target).and_then(|at| contents.files.get(*at)) else {
+                    continue;
+                };
+                File {
+                    path: entry.path,
+                    ..other.clone()
+                }
+            }
+            EntryKind::Directory | EntryKind::Symlink | EntryKind::Other => continue,
+        };
+        if contents.files.len() == MOST_FILES {
+            return Err(SurveyError::TooMany);
+        }
+        places.insert(file.path.clone(), contents.files.len());
+        contents.files.push(file);
+    }
+    contents.files.sort_by(|a, b| a.path.cmp(&b.path));
+    contents
+        .files
+        .dedup_by(|later, first| later.path == first.path);
+    contents.deleted.sort();
+    Ok(contents)
+}
+
+fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<File, ReadError> {
+    let mut hasher = Hasher::default();
+    let kind = Kind::of(&entry.path).filter(|kind| entry.size <= kind.most());
+    let told = match kind {
+        Some(kind) => {
+            let bytes = reader.content()?;
+            hasher.update(&bytes);
+            kind.read(&entry.path, &bytes)
+        }
+        None => {
+            reader.each_piece(|piece| hasher.update(piece))?;
+            Told::default()
+        }
+    };
+    Ok(File {
+        path: entry.path,
+        size: entry.size,
+        digests: hasher.finish(),
+        told,
+    })
+}

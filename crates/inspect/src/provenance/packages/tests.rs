@@ -1,0 +1,318 @@
+//! Programs with little in them but what is looked for, and the same damaged in every way.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECTION_AT: usize = 0x400;
+const ADDRESS: u32 = 0x1000;
+
+/// A program with one section, and directories that lead into it.
+fn program(flags: u32, section: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
+    let mut file = vec![0; SECTION_AT];
+    file[..2].copy_from_slice(b"MZ");
+    file[0x3c] = 0x80;
+    file[0x80..0x84].copy_from_slice(b"PE\0\0");
+    file[0x86] = 1;
+    let optional = 0x98;
+    let size_of_optional: u16 = 240;
+    file[0x94..0x96].copy_from_slice(&size_of_optional.to_le_bytes());
+    file[optional..optional + 2].copy_from_slice(&0x20b_u16.to_le_bytes());
+    file[optional + 24..optional + 32].copy_from_slice(&0x1_4000_0000_u64.to_le_bytes());
+    file[optional + 108] = 16;
+    for (which, address, size) in directories {
+        let at = optional + 112 + which * 8;
+        file[at..at + 4].copy_from_slice(&address.to_le_bytes());
+        file[at + 4..at + 8].copy_from_slice(&size.to_le_bytes());
+    }
+    let header = optional + usize::from(size_of_optional);
+    let size = u32::try_from(section.len()).unwrap();
+    for (at, value) in [
+        (8, size),
+        (12, ADDRESS),
+        (16, size),
+        (20, u32::try_from(SECTION_AT).unwrap()),
+        (36, flags),
+    ] {
+        file[header + at..header + at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    file.extend_from_slice(section);
+    file
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    let units = text.encode_utf16().chain([0]);
+    units.flat_map(u16::to_le_bytes).collect()
+}
+
+fn fill(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().div_ceil(4) * 4, 0);
+}
+
+/// A block of a version resource.
+fn block(key: &str, is_text: bool, value: &[u8], children: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = vec![0; 6];
+    bytes.extend(utf16(key));
+    fill(&mut bytes);
+    bytes.extend_from_slice(value);
+    for child in children {
+        fill(&mut bytes);
+        bytes.extend_from_slice(child);
+    }
+    let length = u16::try_from(bytes.len()).unwrap();
+    let value_length = value.len() / if is_text { 2 } else { 1 };
+    bytes[..2].copy_from_slice(&length.to_le_bytes());
+    bytes[2..4].copy_from_slice(&u16::try_from(value_length).unwrap().to_le_bytes());
+    bytes[4] = u8::from(is_text);
+    bytes
+}
+
+fn version_resource(strings: &[(&str, &str)]) -> Vec<u8> {
+    let strings: Vec<Vec<u8>> = strings
+        .iter()
+        .map(|(key, value)| block(key, true, &utf16(value), &[]))
+        .collect();
+    let table = block("040904b0", true, &[], &strings);
+    let info = block("StringFileInfo", true, &[], &[table]);
+    let mut fixed = vec![0; 52];
+    fixed[..4].copy_from_slice(&0xfeef_04bd_u32.to_le_bytes());
+    fixed[8..12].copy_from_slice(&0x0001_0002_u32.to_le_bytes());
+    fixed[12..16].copy_from_slice(&0x0003_0004_u32.to_le_bytes());
+    block("VS_VERSION_INFO", false, &fixed, &[info])
+}
+
+fn with_version(strings: &[(&str, &str)]) -> Vec<u8> {
+    let resource = version_resource(strings);
+    let mut section = Vec::new();
+    // Three directories of one entry each, and the leaf.
+    for (id, leads_to) in [(16, 0x8000_0018_u32), (1, 0x8000_0030), (1033, 0x48)] {
+        section.extend([0; 14]);
+        section.extend(1_u16.to_le_bytes());
+        section.extend(u32::to_le_bytes(id));
+        section.extend(leads_to.to_le_bytes());
+    }
+    let size = u32::try_from(resource.len()).unwrap();
+    section.extend((ADDRESS + 0x58).to_le_bytes());
+    section.extend(size.to_le_bytes());
+    section.extend([0; 8]);
+    section.extend(resource);
+    let length = u32::try_from(section.len()).unwrap();
+    program(0x4000_0040, &section, &[(pe::RESOURCES, ADDRESS, length)])
+}
+
+const LIST: &str = "path\texample.org/cmd/tool\n\
+    mod\texample.org/tool\t(devel)\t\n\
+    dep\tgolang.org/x/sys\tv0.15.0\th1:aaaa=\n\
+    dep\texample.org/old\tv1.0.0\n\
+    =>\texample.org/fork\tv1.0.1\th1:bbbb=\n\
+    dep\texample.org/here\tv0.1.0\n\
+    =>\t../here\t\n\
+    build\t-compiler=gc\n";
+
+fn go_program() -> Vec<u8> {
+    let mut section = vec![0; 32];
+    section.extend(b"\xff Go buildinf:");
+    section.extend([8, 2]);
+    section.extend([0; 16]);
+    let list = [&[0x30; 16][..], LIST.as_bytes(), &[0x30; 16]].concat();
+    for text in [b"go1.21.5".as_slice(), &list] {
+        let mut length = text.len();
+        while length >= 0x80 {
+            section.push(u8::try_from(length & 0x7f).unwrap() | 0x80);
+            length >>= 7;
+        }
+        section.push(u8::try_from(length).unwrap());
+        section.extend_from_slice(text);
+    }
+    program(0xc000_0040, &section, &[])
+}
+
+fn assembly_file() -> Vec<u8> {
+    let strings = b"\0Vendor.Library\0".as_slice();
+    let mut tables = vec![0; 8];
+    // The tables of modules and assemblies, a row of each.
+    tables.extend((1_u64 | 1 << 0x20).to_le_bytes());
+    tables.extend([0; 8]);
+    tables.extend([1_u32, 1].iter().flat_map(|rows| rows.to_le_bytes()));
+    tables.extend([0; 10]);
+    tables.extend([0; 4]);
+    tables.extend([4_u16, 1, 2, 3].iter().flat_map(|part| part.to_le_bytes()));
+    tables.extend([0; 4]);
+    tables.extend([0, 0, 1, 0, 0, 0]);
+    fill(&mut tables);
+    let mut metadata = 0x424a_5342_u32.to_le_bytes().to_vec();
+    metadata.extend([0; 8]);
+    metadata.extend(12_u32.to_le_bytes());
+    metadata.extend(b"v4.0.30319\0\0");
+    metadata.extend([0, 0, 2, 0]);
+    let begin = metadata.len() + 12 + 20;
+    for (name, at, length) in [
+        (b"#~\0\0".as_slice(), begin, tables.len()),
+        (b"#Strings\0\0\0\0", begin + tables.len(), strings.len()),
+    ] {
+        metadata.extend(u32::try_from(at).unwrap().to_le_bytes());
+        metadata.extend(u32::try_from(length).unwrap().to_le_bytes());
+        metadata.extend(name);
+    }
+    metadata.extend(tables);
+    metadata.extend(strings);
+    let mut section = vec![0; 72];
+    section[8..12].copy_from_slice(&(ADDRESS + 72).to_le_bytes());
+    let size = u32::try_from(metadata.len()).unwrap();
+    section[12..16].copy_from_slice(&size.to_le_bytes());
+    section.extend(metadata);
+    program(0x6000_0020, &section, &[(pe::CLR, ADDRESS, 72)])
+}
+
+fn told_by(path: &str, bytes: &[u8]) -> Vec<Found> {
+    Kind::of(path).unwrap().read(path, bytes).packages
+}
+
+#[test]
+fn a_program_is_what_its_details_say() {
+    let bytes = with_version(&[
+        ("CompanyName", "Vendor Ltd"),
+        ("ProductName", "Big Tool"),
+        ("ProductVersion", "5, 6, 7, 8"),
+    ]);
+    let expected = Found {
+        supplier: Some("Vendor Ltd".to_owned()),
+        ..Found::new(Ecosystem::Program, "Big Tool", Some("5.6.7.8"))
+    };
+    assert_eq!(told_by("Files/tool.exe", &bytes), [expected]);
+    let nameless = with_version(&[("ProductVersion", "1.0")]);
+    assert_eq!(told_by("Files/tool.exe", &nameless), []);
+}
+
+#[test]
+fn a_version_is_what_begins_with_a_number_or_else_the_files_own() {
+    for (said, version) in [
+        ("10.0.17763.1 (WinBuild.160101.0800)", "10.0.17763.1"),
+        ("v2.3.4+1f2e3d", "2.3.4"),
+        ("8.0.1-rc.2", "8.0.1-rc.2"),
+        ("unknown", "1.2.3.4"),
+        ("", "1.2.3.4"),
+    ] {
+        let bytes = with_version(&[("ProductName", "Tool"), ("ProductVersion", said)]);
+        let found = told_by("tool.exe", &bytes);
+        assert_eq!(found[0].version.as_deref(), Some(version), "{said}");
+    }
+}
+
+#[test]
+fn a_go_program_lists_its_modules_and_what_took_their_place() {
+    let found = told_by("Files/tool.exe", &go_program());
+    let names: Vec<(&str, Option<&str>)> = found
+        .iter()
+        .map(|found| (found.name.as_str(), found.version.as_deref()))
+        .collect();
+    let expected = [
+        ("stdlib", Some("1.21.5")),
+        ("example.org/tool", None),
+        ("golang.org/x/sys", Some("v0.15.0")),
+        ("example.org/fork", Some("v1.0.1")),
+        ("example.org/here", Some("v0.1.0")),
+    ];
+    assert_eq!(names, expected);
+    let cpe = "cpe:2.3:a:golang:go:1.21.5:-:*:*:*:*:*:*";
+    assert_eq!(found[0].cpe.as_deref(), Some(cpe));
+}
+
+#[test]
+fn an_assembly_has_the_name_in_its_metadata() {
+    let found = told_by("Files/app/Vendor.Library.dll", &assembly_file());
+    let expected = Found::new(Ecosystem::NuGet, "Vendor.Library", Some("4.1.2.3"));
+    assert_eq!(found, std::slice::from_ref(&expected));
+    // A program of .NET is nobody's package.
+    let expected = Found {
+        ecosystem: Ecosystem::Program,
+        ..expected
+    };
+    assert_eq!(told_by("Files/app/app.exe", &assembly_file()), [expected]);
+}
+
+#[test]
+fn only_descriptions_of_packages_are_read() {
+    for (path, kind) in [
+        ("Files/a/node_modules/x/package.json", Some(Kind::Npm)),
+        ("Files/a/node_modules/@s/x/package.json", Some(Kind::Npm)),
+        ("Files/a/node_modules/x/lib/package.json", None),
+        ("Files/a/package.json", None),
+        ("Files/a/App.deps.json", Some(Kind::NuGet)),
+        ("Files/a/x-1.dist-info/METADATA", Some(Kind::Python)),
+        ("Files/a/METADATA", None),
+        ("Files/a/TOOL.EXE", Some(Kind::Executable)),
+        ("Files/é.deps.jso", None),
+    ] {
+        assert_eq!(Kind::of(path), kind, "{path}");
+    }
+}
+
+#[test]
+fn names_that_nobody_has_are_left_out() {
+    let package = |name: &str| {
+        let text = format!(r#"{{"name": "{name}", "version": "1"}}"#);
+        told_by("node_modules/x/package.json", text.as_bytes())
+    };
+    assert_eq!(package("x").len(), 1);
+    for name in ["", r"a\nb", &"x".repeat(513)] {
+        assert_eq!(package(name), [], "{name}");
+    }
+    for text in [
+        "",
+        "{}",
+        "[]",
+        "null",
+        r#"{"name": 1, "version": "1"}"#,
+        "{\"name\"",
+    ] {
+        for path in [
+            "node_modules/x/package.json",
+            "a.deps.json",
+            "x.dist-info/METADATA",
+        ] {
+            assert_eq!(told_by(path, text.as_bytes()), [], "{path} {text}");
+        }
+    }
+}
+
+/// Whole programs: those made here, and the one that this project brings.
+fn programs() -> Vec<Vec<u8>> {
+    let shim = wincimg_shim::EXECUTABLE;
+    let version = with_version(&[("ProductName", "Tool"), ("CompanyName", "Vendor")]);
+    vec![go_program(), assembly_file(), version, shim.to_vec()]
+}
+
+proptest! {
+    #[test]
+    fn damaged_programs_do_no_harm(
+        which in 0..4_usize,
+        cut in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+        is_cut in any::<bool>(),
+    ) {
+        let mut bytes = programs().swap_remove(which);
+        for (place, value) in changes {
+            // Most of what counts is near the beginning.
+            let most = bytes.len().min(2048);
+            bytes[place.index(most)] = value;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        for path in ["a.exe", "a.dll"] {
+            for found in told_by(path, &bytes) {
+                prop_assert!(found.is_plausible());
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
+        for path in ["a.exe", "node_modules/x/package.json", "a.deps.json", "x.dist-info/METADATA"] {
+            told_by(path, &bytes);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! How an image came to be: an in-toto statement (v1) with SLSA's provenance (v1).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use wincimg_oci::document::Digest;
+
+use super::document::{HOME, TOOL, VERSION};
+
+/// What kind of statement it is.
+pub const PREDICATE: &str = "https://slsa.dev/provenance/v1";
+const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+
+/// A build, as far as it is told.
+#[derive(Debug, Clone, Default)]
+pub struct Build {
+    /// Who built: a URI of whoever vouches for it.
+    pub builder: Option<String>,
+    /// The engine.
+    pub engine: &'static str,
+    /// The recipe or Dockerfile.
+    pub source: Option<SourceFile>,
+    /// The names of what was set; the values may be secrets.
+    pub arguments: Vec<String>,
+    /// The host that the image is for.
+    pub host_build: Option<String>,
+    /// The digest of the plan, in hexadecimal digits.
+    pub plan: String,
+    /// What went in besides what is on the disk.
+    pub dependencies: Vec<Dependency>,
+    /// When it began; nothing where the result is not to depend on that.
+    pub started: Option<Timestamp>,
+    /// When the image was there.
+    pub finished: Option<Timestamp>,
+}
+
+/// What a build was told by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// `recipe` or `dockerfile`.
+    pub kind: &'static str,
+    /// Its name, without the folders of the machine.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// Something that a build took from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    /// What people call it.
+    pub name: String,
+    /// Where it is.
+    pub uri: String,
+    /// What it was.
+    pub digest: Option<Digest>,
+}
+
+#[derive(Serialize)]
+struct Statement<'a> {
+    _type: &'static str,
+    subject: [Resource<'a>; 1],
+    #[serde(rename = "predicateType")]
+    predicate_type: &'static str,
+    predicate: Predicate<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Predicate<'a> {
+    build_definition: Definition<'a>,
+    run_details: Details<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition<'a> {
+    build_type: String,
+    external_parameters: External<'a>,
+    internal_parameters: Internal<'a>,
+    resolved_dependencies: Vec<Resource<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct External<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<Resource<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    arguments: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_build: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Internal<'a> {
+    engine: &'static str,
+    plan: DigestSet<'a>,
+}
+
+#[derive(Serialize)]
+struct DigestSet<'a> {
+    digest: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Serialize)]
+struct Resource<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    digest: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    builder: Builder<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Serialize)]
+struct Builder<'a> {
+    id: &'a str,
+    version: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_on: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_on: Option<String>,
+}
+
+/// The statement about one image.
+pub(super) fn write(
+    name: &str,
+    image: &Digest,
+    build: &Build,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let dependencies = build.dependencies.iter().map(|dependency| Resource {
+        name: Some(&dependency.name),
+        uri: Some(&dependency.uri),
+        digest: dependency.digest.as_ref().map(set_of).unwrap_or_default(),
+    });
+    let (started, finished) = (build.started.map(second), build.finished.map(second));
+    let metadata = Metadata {
+        started_on: started,
+        finished_on: finished,
+    };
+    let has_times = metadata.started_on.is_some() || metadata.finished_on.is_some();
+    serde_json::to_vec(&Statement {
+        _type: STATEMENT,
+        subject: [Resource {
+            name: Some(name),
+            uri: None,
+            digest: set_of(image),
+        }],
+        predicate_type: PREDICATE,
+        predicate: Predicate {
+            build_definition: Definition {
+                build_type: format!("{HOME}/build/v1"),
+                external_parameters: External {
+                    source: build.source.as_ref().map(|source| Resource {
+                        name: Some(source.kind),
+                        uri: Some(&source.name),
+                        digest: set_of(&source.digest),
+                    }),
+                    arguments: &build.arguments,
+                    host_build: build.host_build.as_deref(),
+                },
+                internal_parameters: Internal {
+                    engine: build.engine,
+                    plan: DigestSet {
+                        digest: BTreeMap::from([("sha256", build.plan.as_str())]),
+                    },
+                },
+                resolved_dependencies: dependencies.collect(),
+            },
+            run_details: Details {
+                builder: Builder {
+                    id: build.builder.as_deref().unwrap_or(HOME),
+                    version: BTreeMap::from([(TOOL, VERSION)]),
+                },
+                metadata: has_times.then_some(metadata),
+            },
+        },
+    })
+}
+
+fn set_of(digest: &Digest) -> BTreeMap<&str, &str> {
+    let text: &str = digest.as_ref();
+    text.split_once(':').into_iter().collect()
+}
+
+fn second(time: Timestamp) -> String {
+    let time = Timestamp::from_second(time.as_second()).unwrap_or_default();
+    time.to_string()
+}
+
+/// Whether two statements say the same of an image, whenever they were made.
+pub fn is_same_but_for_times(one: &[u8], other: &[u8]) -> bool {
+    let timeless = |bytes: &[u8]| {
+        let mut statement: Value = serde_json::from_slice(bytes).ok()?;
+        let details = statement.pointer_mut("/predicate/runDetails")?;
+        details.as_object_mut()?.remove("metadata");
+        Some(statement)
+    };
+    let one = timeless(one);
+    one.is_some() && one == timeless(other)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use wincimg_oci::document::sha256;
+
+    use super::*;
+
+    #[test]
+    fn statements_of_two_runs_are_the_same_and_those_of_two_plans_are_not() {
+        let image = sha256(b"image");
+        let statement = |build: &Build| write("repo.lan/app", &image, build).unwrap();
+        let build = Build {
+            plan: "ab".to_owned(),
+            ..Build::default()
+        };
+        let later = Build {
+            started: Some(Timestamp::UNIX_EPOCH),
+            ..build.clone()
+        };
+        assert_ne!(statement(&build), statement(&later));
+        assert!(is_same_but_for_times(
+            &statement(&build),
+            &statement(&later)
+        ));
+        let other = Build {
+            plan: "cd".to_owned(),
+            ..build.clone()
+        };
+        assert!(!is_same_but_for_times(
+            &statement(&build),
+            &statement(&other)
+        ));
+        assert!(!is_same_but_for_times(b"{}", b"{}"));
+    }
+
+    #[test]
+    fn times_are_told_to_the_second() {
+        let time: Timestamp = "2026-11-22T06:00:00.5Z".parse().unwrap();
+        let build = Build {
+            started: Some(time),
+            ..Build::default()
+        };
+        let bytes = write("app", &sha256(b"image"), &build).unwrap();
+        let statement: Value = serde_json::from_slice(&bytes).unwrap();
+        let metadata = &statement["predicate"]["runDetails"]["metadata"];
+        assert_eq!(metadata["startedOn"], "2026-11-22T06:00:00Z");
+    }
+}

@@ -1,0 +1,102 @@
+//! The Windows that is in an image, as catalogues of vulnerabilities name it.
+
+use wincimg_windows::release;
+use wincimg_windows::update::{Kb, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+/// What is known of a build under the names that others gave it.
+struct Names {
+    build: u32,
+    /// In the dictionary of vulnerabilities (NVD).
+    cpe: &'static str,
+    /// Among the products of Microsoft's security updates, where grype looks: the installation
+    /// without a desktop, as the base images are.
+    product: Option<&'static str>,
+}
+
+const NAMES: [Names; 10] = [
+    names(14393, "windows_server_2016", Some("10855")),
+    names(16299, "windows_server_1709", None),
+    names(17134, "windows_server_1803", None),
+    names(17763, "windows_server_2019", Some("11572")),
+    names(18362, "windows_server_1903", None),
+    names(18363, "windows_server_1909", None),
+    names(19041, "windows_server_2004", None),
+    names(19042, "windows_server_20h2", None),
+    names(20348, "windows_server_2022", Some("11924")),
+    names(26100, "windows_server_2025", Some("12437")),
+];
+
+const fn names(build: u32, cpe: &'static str, product: Option<&'static str>) -> Names {
+    Names {
+        build,
+        cpe,
+        product,
+    }
+}
+
+/// An image's Windows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatingSystem {
+    /// Its version as images have it, `10.0.17763.1158`.
+    pub version: String,
+    /// What people call it.
+    pub name: String,
+    /// Its name in the dictionary of vulnerabilities.
+    pub cpe: Option<String>,
+    /// The last update that it contains.
+    pub kb: Option<Kb>,
+    /// Its number among the products of Microsoft's security updates.
+    pub product: Option<&'static str>,
+}
+
+impl OperatingSystem {
+    /// What a version is, by the tables of this process.
+    pub fn of(version: WindowsVersion) -> Self {
+        let known = NAMES.iter().find(|names| names.build == version.build);
+        let text = version.os_version();
+        let update = Updates::known().in_force(version);
+        Self {
+            name: release::name_of(version.build),
+            cpe: known.map(|it| format!("cpe:2.3:o:microsoft:{}:{text}:*:*:*:*:*:*:*", it.cpe)),
+            kb: update.and_then(|update| update.kb),
+            product: known.and_then(|it| it.product),
+            version: text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn of(version: &str) -> OperatingSystem {
+        OperatingSystem::of(version.parse().unwrap())
+    }
+
+    #[test]
+    fn windows_stands_at_the_update_of_its_revision() {
+        let system = of("17763.1158");
+        assert_eq!(system.version, "10.0.17763.1158");
+        assert_eq!(system.kb.unwrap().to_string(), "KB4549949");
+        let cpe = "cpe:2.3:o:microsoft:windows_server_2019:10.0.17763.1158:*:*:*:*:*:*:*";
+        assert_eq!(system.cpe.as_deref(), Some(cpe));
+    }
+
+    #[test]
+    fn a_revision_of_a_base_image_alone_contains_the_update_before_it() {
+        assert_eq!(of("17763.1040").kb, of("17763.1039").kb);
+        assert!(of("17763.1040").kb.is_some());
+    }
+
+    #[test]
+    fn every_named_build_is_a_release_that_has_base_images() {
+        for names in &NAMES {
+            let release = release::of_build(names.build).unwrap();
+            assert!(release.base_tag.is_some(), "{}", names.build);
+        }
+        assert_eq!(of("99999.1").cpe, None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Layers read, and what several of them come to.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+use wincimg_layer::{Layer, WriteOptions};
+use wincimg_oci::document;
+use wincimg_oci::document::{Descriptor, Flavour, History, Image, Platform, sha256};
+use wincimg_testkit::inside::LayerTar;
+
+use super::*;
+
+fn contents(layer: &Layer) -> Arc<Contents> {
+    let mut blob = Vec::new();
+    layer.write(&mut blob, &WriteOptions::default()).unwrap();
+    Arc::new(survey(blob.as_slice(), &AtomicBool::new(false)).unwrap())
+}
+
+fn layer(files: &[(&str, &str)]) -> Layer {
+    let mut layer = Layer::new(0);
+    for (path, text) in files {
+        layer.file(path.parse().unwrap(), text.as_bytes().to_vec());
+    }
+    layer
+}
+
+fn package(name: &str, version: &str) -> String {
+    json!({"name": name, "version": version}).to_string()
+}
+
+/// An image that has nothing but these layers.
+fn inventory(layers: Vec<Arc<Contents>>) -> Inventory {
+    let mut image = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
+    for number in 0..layers.len() {
+        let digest = sha256(number.to_string().as_bytes());
+        image = image
+            .append_layer(document::Layer {
+                blob: Descriptor::new("application/x", digest.clone(), 1),
+                diff_id: digest,
+                history: History::default(),
+            })
+            .unwrap();
+    }
+    Inventory::new("repo.lan/app".to_owned(), &image, None, layers)
+}
+
+fn purls(inventory: &Inventory) -> Vec<&str> {
+    let packages = inventory.packages.iter();
+    packages.map(|package| package.purl.as_str()).collect()
+}
+
+#[test]
+fn a_file_has_both_digests_whether_it_is_small_or_large() {
+    let large = "x".repeat(3 << 20);
+    let found = contents(&layer(&[("a.txt", "abc"), ("b.bin", &large)]));
+    let small = &found.files[0];
+    assert_eq!((small.path.as_str(), small.size), ("Files/a.txt", 3));
+    // printf abc | sha1sum; printf abc | sha256sum
+    let sha1 = "a9993e364706816aba3e25717850c26c9cd0d89d";
+    assert_eq!(hex::encode(small.digests.sha1), sha1);
+    let expected = sha256(b"abc");
+    assert_eq!(hex::encode(small.digests.sha256), expected.digest());
+    let expected = sha256(large.as_bytes());
+    assert_eq!(
+        hex::encode(found.files[1].digests.sha256),
+        expected.digest()
+    );
+}
+
+#[test]
+fn a_hard_link_is_the_file_that_it_leads_to() {
+    let mut tar = LayerTar::default();
+    tar.file("Files/a.txt", b"abc", None);
+    tar.hard_link("Files/b.txt", "Files/a.txt");
+    tar.hard_link("Files/c.txt", "Files/nowhere");
+    let found = survey(tar.tar().as_slice(), &AtomicBool::new(false)).unwrap();
+    let paths: Vec<&str> = found.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["Files/a.txt", "Files/b.txt"]);
+    assert_eq!(found.files[0].digests, found.files[1].digests);
+}
+
+#[test]
+fn packages_that_a_later_layer_replaced_or_took_away_are_gone() {
+    let (a, b) = (
+        "app/node_modules/a/package.json",
+        "app/node_modules/b/package.json",
+    );
+    let c = "other/node_modules/c/package.json";
+    let first = layer(&[
+        (a, &package("a", "1")),
+        (b, &package("b", "1")),
+        (c, &package("c", "1")),
+    ]);
+    let mut second = layer(&[("APP/node_modules/a/package.json", &package("a", "2"))]);
+    second.delete("other".parse().unwrap());
+    let found = inventory(vec![contents(&first), contents(&second)]);
+    assert_eq!(purls(&found), ["pkg:npm/a@2", "pkg:npm/b@1"]);
+    // All files of all layers stay on the list.
+    let counts: Vec<usize> = found
+        .layers
+        .iter()
+        .map(|it| it.contents.files.len())
+        .collect();
+    assert_eq!(counts, [3, 1]);
+}
+
+#[test]
+fn the_same_package_in_two_folders_is_one_with_two_places() {
+    let first = layer(&[
+        ("x/node_modules/a/package.json", &package("a", "1")),
+        ("y/node_modules/a/package.json", &package("a", "1")),
+    ]);
+    let found = inventory(vec![contents(&first)]);
+    assert_eq!(found.packages.len(), 1);
+    assert_eq!(found.packages[0].files.len(), 2);
+}
+
+#[test]
+fn a_layer_that_is_cut_off_is_an_error_and_work_can_be_given_up() {
+    let mut blob = Vec::new();
+    let whole = layer(&[("a.txt", &"abc".repeat(5000))]);
+    whole.write(&mut blob, &WriteOptions::default()).unwrap();
+    let half = &blob[..blob.len() / 2];
+    assert!(survey(half, &AtomicBool::new(false)).is_err());
+    let cancelled = survey(blob.as_slice(), &AtomicBool::new(true));
+    assert!(matches!(cancelled, Err(SurveyError::Cancelled)));
+}

@@ -1,0 +1,264 @@
+//! What the hives of an image's layers say: changes by layer, what they come to, and both as a
+//! registration file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use wincimg_oci::document::Digest;
+use wincimg_registry::hive::{Hive, Key};
+use wincimg_registry::{RegistryEdit, Root, hive, regfile};
+use wincimg_windows::shutdown::Setting;
+
+use super::error::{LayerError, LayerProblem};
+use super::layers::{LayerHives, base_files};
+use super::shutdown::{Effect, ShutdownSetting, effect_on};
+
+/// The line that a registration file begins with.
+const HEADER: &str = "Windows Registry Editor Version 5.00";
+
+/// How an image's registry is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegistryForm {
+    /// As a list of changes.
+    Changes,
+    /// As a registration file.
+    File,
+}
+
+/// What the layers do to the registry.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum RegistryReport {
+    /// As a list of changes.
+    Changes {
+        /// What each layer changes, the lowest first.
+        layers: Vec<LayerChanges>,
+        /// What a container finds of that: keys and values that a layer adds and no other one
+        /// takes away again, over the base's registry where that was asked for.
+        result: Vec<RegistryEdit>,
+        /// Whether that is with the base's registry.
+        over_base: bool,
+    },
+    /// As a registration file.
+    File(String),
+}
+
+/// What one layer does to the registry.
+#[derive(Debug, Serialize)]
+pub struct LayerChanges {
+    /// The layer, counted from 1 at the bottom.
+    pub layer: usize,
+    /// The layer's digest.
+    pub digest: Digest,
+    /// The changes.
+    pub changes: Vec<RegistryEdit>,
+    /// Hives of the layer that are not looked into.
+    pub other_hives: Vec<String>,
+}
+
+/// All that hives say.
+pub(super) struct Findings {
+    /// The settings in effect, in the order of [`Setting::BOTH`].
+    pub(super) shutdown: [Option<ShutdownSetting>; 2],
+    pub(super) registry: Option<RegistryReport>,
+    pub(super) problems: Vec<LayerError>,
+}
+
+/// Looks into hives. The bottom layer's, where it has any, are not changes but what is changed.
+pub(super) fn analyse(layers: &[LayerHives], form: Option<RegistryForm>) -> Findings {
+    let mut problems = Vec::new();
+    let opened: Vec<Opened<'_>> = layers
+        .iter()
+        .map(|layer| Opened::new(layer, &mut problems))
+        .collect();
+    let shutdown = Setting::BOTH.map(|setting| in_effect(setting, &opened));
+    let registry = form.map(|form| match form {
+        RegistryForm::Changes => changes(opened, &mut problems),
+        RegistryForm::File => RegistryReport::File(file(opened)),
+    });
+    Findings {
+        shutdown,
+        registry,
+        problems,
+    }
+}
+
+/// A layer with its hives read.
+struct Opened<'h> {
+    layer: &'h LayerHives,
+    roots: Vec<(Root, Key<'h>)>,
+    changes: Vec<RegistryEdit>,
+}
+
+impl<'h> Opened<'h> {
+    fn new(layer: &'h LayerHives, problems: &mut Vec<LayerError>) -> Self {
+        let mut opened = Self {
+            layer,
+            roots: Vec::new(),
+            changes: Vec::new(),
+        };
+        if opened.is_base() {
+            let missing: Vec<&str> = Root::ALL
+                .into_iter()
+                .filter(|root| !layer.hives.contains_key(root))
+                .map(|root| base_files(root)[0])
+                .collect();
+            if !missing.is_empty() {
+                let files = missing.join(", ");
+                problems.push(opened.problem(LayerProblem::NoBase { files }));
+            }
+        }
+        for (&root, bytes) in &layer.hives {
+            if let Err(problem) = opened.open(root, bytes) {
+                problems.push(opened.problem(problem));
+            }
+        }
+        opened
+    }
+
+    fn open(&mut self, root: Root, bytes: &'h [u8]) -> Result<(), LayerProblem> {
+        let name = self.file_name(root);
+        let key = Hive::read(bytes)
+            .map_err(|source| LayerProblem::Hive { name, source })?
+            .root;
+        if !self.is_base() {
+            let edits = hive::edits(root, &key);
+            self.changes
+                .extend(edits.map_err(|source| LayerProblem::Key { name, source })?);
+        }
+        self.roots.push((root, key));
+        Ok(())
+    }
+
+    fn is_base(&self) -> bool {
+        self.layer.layer == 0
+    }
+
+    fn file_name(&self, root: Root) -> &'static str {
+        if self.is_base() {
+            base_files(root)[0]
+        } else {
+            root.delta_name()
+        }
+    }
+
+    fn root(&self, wanted: Root) -> Option<&Key<'h>> {
+        let mut roots = self.roots.iter();
+        roots.find_map(|(root, key)| (*root == wanted).then_some(key))
+    }
+
+    fn problem(&self, source: LayerProblem) -> LayerError {
+        LayerError {
+            layer: self.layer.layer,
+            digest: self.layer.digest.clone(),
+            source,
+        }
+    }
+}
+
+/// The value that a container finds, as far as layers above the bottom one set it.
+fn in_effect(setting: Setting, layers: &[Opened<'_>]) -> Option<ShutdownSetting> {
+    let changes = layers.iter().filter(|opened| !opened.is_base());
+    changes.fold(None, |below, opened| {
+        let Some(root) = opened.root(Root::System) else {
+            return below;
+        };
+        match effect_on(setting, root) {
+            Effect::None => below,
+            Effect::Gone => None,
+            Effect::Set(data) => {
+                let LayerHives { layer, digest, .. } = opened.layer;
+                Some(ShutdownSetting::new(
+                    setting,
+                    data,
+                    layer + 1,
+                    digest.clone(),
+                ))
+            }
+        }
+    })
+}
+
+fn changes(mut opened: Vec<Opened<'_>>, problems: &mut Vec<LayerError>) -> RegistryReport {
+    let layers = opened
+        .iter_mut()
+        .filter(|opened| !opened.is_base())
+        .map(|opened| LayerChanges {
+            layer: opened.layer.layer + 1,
+            digest: opened.layer.digest.clone(),
+            changes: std::mem::take(&mut opened.changes),
+            other_hives: opened.layer.others.clone(),
+        })
+        .collect();
+    let base = opened.iter().position(Opened::is_base);
+    let base = base.map(|at| (opened[at].layer.layer, opened[at].layer.digest.clone()));
+    let mut result = Vec::new();
+    for (root, key) in merged(opened) {
+        match (hive::edits(root, &key), &base) {
+            (Ok(edits), _) => result.extend(edits),
+            // The names in the other layers have all been looked at.
+            (Err(source), Some((layer, digest))) => problems.push(LayerError {
+                layer: *layer,
+                digest: digest.clone(),
+                source: LayerProblem::Key {
+                    name: base_files(root)[0],
+                    source,
+                },
+            }),
+            (Err(_), None) => {}
+        }
+    }
+    RegistryReport::Changes {
+        layers,
+        result,
+        over_base: base.is_some(),
+    }
+}
+
+/// What a container sees of each hive that any layer has.
+fn merged(layers: Vec<Opened<'_>>) -> Vec<(Root, Key<'_>)> {
+    let mut hives: BTreeMap<Root, (Option<Key<'_>>, Vec<Key<'_>>)> = BTreeMap::new();
+    for opened in layers {
+        let is_base = opened.is_base();
+        for (root, key) in opened.roots {
+            let (base, deltas) = hives.entry(root).or_default();
+            if is_base {
+                *base = Some(key);
+            } else {
+                deltas.push(key);
+            }
+        }
+    }
+    hives
+        .into_iter()
+        .filter_map(|(root, (base, deltas))| Some((root, hive::merged(base, deltas)?)))
+        .collect()
+}
+
+/// With the base, what a container sees; without, the changes in the order of the layers, so that
+/// importing the file does what the layers do.
+fn file(layers: Vec<Opened<'_>>) -> String {
+    let mut text = format!("{HEADER}\r\n");
+    if layers.iter().any(Opened::is_base) {
+        for (root, key) in merged(layers) {
+            text.push_str(&body(root, &key));
+        }
+        return text;
+    }
+    for opened in layers.iter().filter(|opened| !opened.roots.is_empty()) {
+        let LayerHives { layer, digest, .. } = opened.layer;
+        let _ = write!(text, "\r\n; layer {}, {digest}\r\n", layer + 1);
+        for (root, key) in &opened.roots {
+            text.push_str(&body(*root, key));
+        }
+    }
+    text
+}
+
+/// A hive's part of a file that holds several.
+fn body(root: Root, key: &Key<'_>) -> String {
+    let text = regfile::export(root.long_name(), key);
+    let keys = text.strip_prefix(HEADER).unwrap_or(&text);
+    format!("{}\r\n", keys.trim_end_matches(['\r', '\n']))
+}

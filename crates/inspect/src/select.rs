@@ -1,0 +1,212 @@
+//! Which of the images that a reference names are looked at.
+
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::{
+    Descriptor, Digest, Document, Image, Index, Manifest, Platform, Verbatim, media_type,
+};
+use wincimg_oci::store::{Source, StoreError};
+
+use super::{InspectError, PARALLEL, as_text};
+
+/// Real indexes name images; one level more is allowed by the specification and used by some.
+const DEPTH: usize = 3;
+/// The annotation by which buildx marks what it says about images.
+const ATTESTATION: &str = "vnd.docker.reference.type";
+
+/// An entry of an index that is not looked at.
+#[derive(Debug, Serialize)]
+pub struct OtherEntry {
+    /// The digest of the manifest.
+    pub digest: Digest,
+    /// What it is for, as the index says.
+    pub platform: Option<String>,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: EntryKind,
+}
+
+/// What an entry of an index is that is not looked at.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EntryKind {
+    /// An image for another platform.
+    Image,
+    /// A statement about an image, such as how it was built.
+    Attestation,
+    /// Something else than an image.
+    Artifact,
+    /// Something that could not be read.
+    Unreadable {
+        /// Why.
+        #[serde(serialize_with = "as_text")]
+        problem: StoreError,
+    },
+}
+
+/// The images to look at, and the rest.
+pub(super) struct Chosen {
+    pub(super) images: Vec<Image>,
+    pub(super) others: Vec<OtherEntry>,
+}
+
+enum Entry {
+    Image(Box<Image>),
+    Other(OtherEntry),
+}
+
+/// Finds the images for the platforms asked for; without any, those of an index that are for
+/// Windows, or the one image whatever it is for.
+pub(super) async fn choose(
+    source: &Source,
+    document: Document,
+    filters: &[PlatformFilter],
+) -> Result<Chosen, InspectError> {
+    let choice = Choice { source, filters };
+    let mut chosen = Chosen {
+        images: Vec::new(),
+        others: Vec::new(),
+    };
+    match document {
+        Document::Manifest(manifest) => chosen.images.push(choice.only_image(*manifest).await?),
+        Document::Index(index) => {
+            for entry in choice.entries(&index, 1).await? {
+                match entry {
+                    Entry::Image(image) => chosen.images.push(*image),
+                    Entry::Other(other) => chosen.others.push(other),
+                }
+            }
+            let unreadable =
+                |other: &OtherEntry| matches!(other.kind, EntryKind::Unreadable { .. });
+            if chosen.images.is_empty()
+                && !filters.is_empty()
+                && !chosen.others.iter().any(unreadable)
+            {
+                let platforms = chosen
+                    .others
+                    .iter()
+                    .filter_map(|other| other.platform.clone());
+                return Err(choice.no_platform(platforms.collect()));
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+struct Choice<'a> {
+    source: &'a Source,
+    filters: &'a [PlatformFilter],
+}
+
+impl Choice<'_> {
+    async fn only_image(&self, manifest: Verbatim<Manifest>) -> Result<Image, InspectError> {
+        if !manifest.is_image() {
+            return Err(InspectError::NotAnImage {
+                place: self.source.to_string(),
+                digest: manifest.digest().clone(),
+                media_type: manifest.config.media_type.clone(),
+            });
+        }
+        let image = self.source.image(manifest).await?;
+        let platform = image.config().platform();
+        if self.filters.is_empty() || self.includes(&platform) {
+            Ok(image)
+        } else {
+            Err(self.no_platform(vec![platform.to_string()]))
+        }
+    }
+
+    async fn entries(
+        &self,
+        index: &Verbatim<Index>,
+        depth: usize,
+    ) -> Result<Vec<Entry>, InspectError> {
+        if depth > DEPTH {
+            return Err(InspectError::TooDeep {
+                digest: index.digest().clone(),
+            });
+        }
+        let visits: Vec<_> = index
+            .manifests
+            .iter()
+            .map(|entry| self.entry(entry, depth))
+            .collect();
+        let found: Vec<Vec<Entry>> = stream::iter(visits)
+            .buffered(PARALLEL)
+            .try_collect()
+            .await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn entry<'a>(
+        &'a self,
+        entry: &'a Descriptor,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, InspectError>> {
+        Box::pin(async move {
+            let is_index = media_type::is_index(&entry.media_type);
+            if entry.annotations.contains_key(ATTESTATION) {
+                return Ok(vec![other(entry, EntryKind::Attestation)]);
+            }
+            if let (false, Some(platform)) = (is_index, &entry.platform)
+                && !self.includes(platform)
+            {
+                return Ok(vec![other(entry, EntryKind::Image)]);
+            }
+            match self.source.document(entry).await {
+                Ok(Document::Index(index)) => self.entries(&index, depth + 1).await,
+                Ok(Document::Manifest(manifest)) => Ok(vec![self.image(entry, *manifest).await]),
+                Err(problem) => Ok(vec![other(entry, EntryKind::Unreadable { problem })]),
+            }
+        })
+    }
+
+    /// An entry that may be an image asked for: where the index does not say what it is for, its
+    /// configuration does.
+    async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> Entry {
+        if !manifest.is_image() {
+            return other(entry, EntryKind::Artifact);
+        }
+        match self.source.image(manifest).await {
+            Ok(image) if self.includes(&image.config().platform()) || entry.platform.is_some() => {
+                Entry::Image(Box::new(image))
+            }
+            Ok(image) => Entry::Other(OtherEntry {
+                digest: entry.digest.clone(),
+                platform: Some(image.config().platform().to_string()),
+                kind: EntryKind::Image,
+            }),
+            Err(problem) => other(entry, EntryKind::Unreadable { problem }),
+        }
+    }
+
+    fn includes(&self, platform: &Platform) -> bool {
+        if self.filters.is_empty() {
+            platform.os == "windows"
+        } else {
+            self.filters.iter().any(|filter| filter.matches(platform))
+        }
+    }
+
+    fn no_platform(&self, mut available: Vec<String>) -> InspectError {
+        let wanted: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
+        if available.is_empty() {
+            available.push("none".to_owned());
+        }
+        InspectError::NoPlatform {
+            place: self.source.to_string(),
+            wanted: wanted.join(", "),
+            available: available.join(", "),
+        }
+    }
+}
+
+fn other(entry: &Descriptor, kind: EntryKind) -> Entry {
+    Entry::Other(OtherEntry {
+        digest: entry.digest.clone(),
+        platform: entry.platform.as_ref().map(ToString::to_string),
+        kind,
+    })
+}

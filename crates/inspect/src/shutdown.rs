@@ -1,0 +1,328 @@
+//! How long a container of an image may take to stop, and what is wrong with the way it says so.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use wincimg_oci::document::Digest;
+use wincimg_registry::hive::{Key, Semantics};
+use wincimg_registry::upcase::same;
+use wincimg_registry::{DataType, RegistryData};
+use wincimg_windows::shutdown::{DEFAULT_SECONDS, Setting};
+
+/// The two shutdown times of an image as its layers set them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShutdownTimes {
+    /// `ProcessShutdownTimeoutSeconds`, which the entry point gets.
+    pub process: Option<ShutdownSetting>,
+    /// `WaitToKillServiceTimeout`, which services get.
+    pub service: Option<ShutdownSetting>,
+    /// The seconds that a container gets in any case: the smaller of the two, where one that is not
+    /// set or cannot be read counts as Windows' own five seconds.
+    pub seconds: u64,
+    /// What keeps the settings from doing what was meant.
+    pub warnings: Vec<ShutdownWarning>,
+    /// Whether every layer was read that could change them.
+    pub complete: bool,
+}
+
+/// One of the two, as the topmost layer that sets it has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShutdownSetting {
+    /// What it comes to; nothing where Windows would not understand it.
+    pub milliseconds: Option<u64>,
+    /// What is in the registry.
+    #[serde(flatten)]
+    pub data: RegistryData,
+    /// The layer that sets it, counted from 1 at the bottom.
+    pub layer: usize,
+    /// The digest of that layer.
+    pub layer_digest: Digest,
+}
+
+/// Something that keeps the settings from doing what was meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShutdownWarning {
+    /// Only one of the two is set.
+    Alone {
+        /// The one that is set.
+        set: Setting,
+        /// The one that is not.
+        missing: Setting,
+    },
+    /// They are two different times.
+    Disagree {
+        /// The entry point's, in milliseconds.
+        process: u64,
+        /// That of services, in milliseconds.
+        service: u64,
+    },
+    /// The value has a type that Windows does not read there.
+    Type {
+        /// Which of the two.
+        setting: Setting,
+        /// The type it has.
+        found: DataType,
+    },
+    /// The value is not a number.
+    NoNumber {
+        /// Which of the two.
+        setting: Setting,
+        /// What it is.
+        found: RegistryData,
+    },
+    /// The number looks like one in the unit of the other setting.
+    Unit {
+        /// Which of the two.
+        setting: Setting,
+        /// The number.
+        number: u64,
+    },
+}
+
+impl ShutdownTimes {
+    /// The times from the settings in effect, in the order of [`Setting::BOTH`].
+    pub(super) fn new(settings: [Option<ShutdownSetting>; 2], complete: bool) -> Self {
+        let [process, service] = settings;
+        let milliseconds = |setting: &Option<ShutdownSetting>| {
+            setting
+                .as_ref()
+                .and_then(|setting| setting.milliseconds)
+                .unwrap_or(u64::from(DEFAULT_SECONDS) * 1000)
+        };
+        Self {
+            seconds: milliseconds(&process).min(milliseconds(&service)) / 1000,
+            warnings: warnings(process.as_ref(), service.as_ref()),
+            process,
+            service,
+            complete,
+        }
+    }
+
+    /// Whether no layer that was read sets either of the two.
+    pub fn is_default(&self) -> bool {
+        self.process.is_none() && self.service.is_none()
+    }
+}
+
+impl ShutdownSetting {
+    pub(super) fn new(
+        setting: Setting,
+        data: RegistryData,
+        layer: usize,
+        layer_digest: Digest,
+    ) -> Self {
+        Self {
+            milliseconds: setting.milliseconds(&data),
+            data,
+            layer,
+            layer_digest,
+        }
+    }
+}
+
+fn warnings(
+    process: Option<&ShutdownSetting>,
+    service: Option<&ShutdownSetting>,
+) -> Vec<ShutdownWarning> {
+    let mut warnings = Vec::new();
+    warnings.extend(process.and_then(|found| misuse(Setting::Process, found)));
+    warnings.extend(service.and_then(|found| misuse(Setting::Service, found)));
+    let alone = |set, missing| ShutdownWarning::Alone { set, missing };
+    match (process, service) {
+        (Some(_), None) => warnings.push(alone(Setting::Process, Setting::Service)),
+        (None, Some(_)) => warnings.push(alone(Setting::Service, Setting::Process)),
+        (Some(process), Some(service)) if warnings.is_empty() => {
+            if let (Some(process), Some(service)) = (process.milliseconds, service.milliseconds)
+                && process != service
+            {
+                warnings.push(ShutdownWarning::Disagree { process, service });
+            }
+        }
+        _ => {}
+    }
+    warnings
+}
+
+/// A wrong type, or a number that was meant in the other setting's unit: sixteen minutes in round
+/// thousands of seconds, or less than one second.
+fn misuse(setting: Setting, found: &ShutdownSetting) -> Option<ShutdownWarning> {
+    if found.data.kind() != setting.data_type() {
+        return Some(ShutdownWarning::Type {
+            setting,
+            found: found.data.kind(),
+        });
+    }
+    let Some(milliseconds) = found.milliseconds else {
+        return Some(ShutdownWarning::NoNumber {
+            setting,
+            found: found.data.clone(),
+        });
+    };
+    let seconds = milliseconds / 1000;
+    let number = match setting {
+        Setting::Process if seconds >= 1000 && seconds.is_multiple_of(1000) => seconds,
+        Setting::Service if (1..1000).contains(&milliseconds) => milliseconds,
+        _ => return None,
+    };
+    Some(ShutdownWarning::Unit { setting, number })
+}
+
+fn unit(setting: Setting) -> (&'static str, &'static str) {
+    match setting {
+        Setting::Process => ("seconds", "milliseconds"),
+        Setting::Service => ("milliseconds", "seconds"),
+    }
+}
+
+impl fmt::Display for ShutdownWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alone { set, missing } => write!(
+                f,
+                "{} is set and {} is not: set both, to the same time",
+                set.name(),
+                missing.name()
+            ),
+            Self::Disagree { process, service } => write!(
+                f,
+                "{} is {process} ms and {} is {service} ms: set both to the same time",
+                Setting::Process.name(),
+                Setting::Service.name()
+            ),
+            Self::Type { setting, found } => write!(
+                f,
+                "{} is a {found}: Windows reads a {} there",
+                setting.name(),
+                setting.data_type()
+            ),
+            Self::NoNumber { setting, found } => write!(
+                f,
+                "{} is {found}: expected a number of {}",
+                setting.name(),
+                unit(*setting).0
+            ),
+            Self::Unit { setting, number } => {
+                let (right, wrong) = unit(*setting);
+                write!(
+                    f,
+                    "{} is {number} and counts {right}: is that number meant in {wrong}?",
+                    setting.name()
+                )
+            }
+        }
+    }
+}
+
+impl Serialize for ShutdownWarning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What a layer does to a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing.
+    None,
+    /// It is gone, whatever the layers below had.
+    Gone,
+    /// It has this data.
+    Set(RegistryData),
+}
+
+/// What the delta hive with this root key does to one of the settings.
+pub(super) fn effect_on(setting: Setting, root: &Key<'_>) -> Effect {
+    let mut key = root;
+    let mut hidden = false;
+    let absent = |hidden| if hidden { Effect::Gone } else { Effect::None };
+    for name in setting.key().components() {
+        match key.subkey(name) {
+            Some(subkey) => key = subkey,
+            None => return absent(hidden),
+        }
+        match key.layer.semantics {
+            Semantics::Tombstone => return Effect::Gone,
+            Semantics::SupersedeTree => hidden = true,
+            Semantics::Merge | Semantics::SupersedeLocal => {}
+        }
+    }
+    let hidden = hidden || key.layer.semantics == Semantics::SupersedeLocal;
+    let value = key
+        .values
+        .iter()
+        .find(|value| same(&value.name, setting.name()));
+    match value {
+        Some(value) => value.data().map_or(Effect::Gone, Effect::Set),
+        None => absent(hidden),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use proptest::prelude::*;
+    use wincimg_registry::hive::{DeltaHive, FileTime, Hive, merged, write_deltas};
+    use wincimg_registry::{KeyMode, KeyPath, RegistryEdit, Root};
+
+    use super::*;
+
+    /// Changes to the setting, to the keys above it, and beside it.
+    fn any_edit() -> impl Strategy<Value = RegistryEdit> {
+        let keys = [
+            r"HKLM\SYSTEM\ControlSet001\Services\cexecsvc",
+            r"HKLM\SYSTEM\ControlSet001\Services",
+            r"HKLM\SYSTEM\ControlSet001",
+            r"HKLM\SYSTEM\ControlSet001\Services\cexecsvc\below",
+        ];
+        let name = Setting::Process.name();
+        let key = prop::sample::select(keys.to_vec());
+        let name = prop::sample::select(vec![name.to_owned(), name.to_uppercase(), "x".into()]);
+        (0..6, key, name, 0_u32..100).prop_map(|(kind, key, name, number)| {
+            let key: KeyPath = key.parse().unwrap();
+            let create = |key, mode| RegistryEdit::CreateKey { key, mode };
+            match kind {
+                0 | 1 => RegistryEdit::SetValue {
+                    key,
+                    name,
+                    data: RegistryData::dword(number),
+                },
+                2 => RegistryEdit::DeleteValue { key, name },
+                3 => RegistryEdit::DeleteKey { key },
+                4 => create(key, KeyMode::Replace),
+                _ => create(key, KeyMode::ReplaceValues),
+            }
+        })
+    }
+
+    fn system(hives: &[DeltaHive]) -> Option<&DeltaHive> {
+        hives.iter().find(|hive| hive.root == Root::System)
+    }
+
+    proptest! {
+        #[test]
+        fn the_effects_of_layers_add_up_to_what_a_container_sees(
+            layers in prop::collection::vec(prop::collection::vec(any_edit(), 0..5), 0..5),
+        ) {
+            let setting = Setting::Process;
+            let layers: Vec<_> = layers
+                .iter()
+                .map(|edits| write_deltas(edits, FileTime::default()).unwrap())
+                .collect();
+            let roots: Vec<Key<'_>> = layers
+                .iter()
+                .filter_map(|hives| system(hives))
+                .map(|hive| Hive::read(&hive.bytes).unwrap().root)
+                .collect();
+            let found = roots.iter().fold(None, |below, root| match effect_on(setting, root) {
+                Effect::None => below,
+                Effect::Gone => None,
+                Effect::Set(data) => Some(data),
+            });
+            let seen = merged(None, roots).and_then(|root| {
+                root.at(r"ControlSet001\Services\cexecsvc")?.value(setting.name())
+            });
+            prop_assert_eq!(found, seen);
+        }
+    }
+}

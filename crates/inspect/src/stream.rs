@@ -1,0 +1,299 @@
+//! A blob that arrives asynchronously, read by code that blocks.
+//!
+//! The bytes cross over a channel. When the work is given up, the channel closes and the reading
+//! thread comes to an end by itself; one that waited on the runtime would still do so while the
+//! runtime is taken down.
+
+use std::io::{self, Read};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+use wincimg_common::progress::Task;
+use wincimg_layer::Limits;
+use wincimg_oci::remote::BlobReader;
+
+use super::error::LayerProblem;
+
+/// The largest layer of Windows has about 20 GiB when it is unpacked.
+const LONGEST_LAYER: u64 = 64 << 30;
+
+/// How much a layer of Windows may make its reader work.
+pub(super) fn layer_limits() -> Limits {
+    Limits {
+        stream: LONGEST_LAYER,
+        ..Limits::default()
+    }
+}
+
+/// The bytes that are asked for at once, and how many such pieces may wait.
+const CHUNK: usize = 128 << 10;
+const WAITING: usize = 4;
+
+/// How far a blob is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// To its end, so that its digest is known to be right.
+    ToTheEnd,
+    /// Until the work is done.
+    UntilFound,
+    /// Until the work is done, but no further than so many bytes.
+    Beginning(u64),
+}
+
+/// What came of it.
+pub(super) enum Outcome<T> {
+    /// The blob was read to its end.
+    Whole(T),
+    /// The work was done before the end.
+    Part(T),
+    /// The work would have needed more than was to be read.
+    OutOfReach,
+}
+
+/// Has `work` read a blob in a thread of its own. At its end the reader has to fail unless the
+/// bytes were the right ones.
+pub(super) async fn read<T: Send + 'static>(
+    reader: BlobReader,
+    depth: Depth,
+    task: &dyn Task,
+    work: impl FnOnce(&mut Input) -> Result<T, LayerProblem> + Send + 'static,
+) -> Result<Outcome<T>, LayerProblem> {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let mut input = Input {
+        receiver,
+        chunk: Bytes::new(),
+        received: 0,
+        depth,
+        out_of_reach: false,
+    };
+    let thread = tokio::task::spawn_blocking(move || {
+        let result = work(&mut input);
+        input.conclude(result)
+    });
+    pump(reader, sender, task).await;
+    match thread.await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(LayerProblem::Read(io::Error::other(error))),
+    }
+}
+
+/// The same for whoever reads all of a layer.
+pub async fn read_blob<T: Send + 'static>(
+    reader: BlobReader,
+    task: &dyn Task,
+    work: impl FnOnce(&mut (dyn Read + Send)) -> Result<T, LayerProblem> + Send + 'static,
+) -> Result<T, LayerProblem> {
+    let whole = |input: &mut Input| work(input);
+    match read(reader, Depth::ToTheEnd, task, whole).await? {
+        Outcome::Whole(found) | Outcome::Part(found) => Ok(found),
+        Outcome::OutOfReach => Err(LayerProblem::ForeignBase),
+    }
+}
+
+/// Moves bytes until their end, or until the reader is gone.
+async fn pump(mut reader: BlobReader, sender: mpsc::Sender<io::Result<Bytes>>, task: &dyn Task) {
+    loop {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        let read = tokio::select! {
+            read = reader.read_buf(&mut chunk) => read,
+            () = sender.closed() => return,
+        };
+        let piece = match read {
+            Ok(0) => return,
+            Ok(count) => {
+                task.advance(count as u64);
+                Ok(chunk.freeze())
+            }
+            Err(error) => Err(error),
+        };
+        let broken = piece.is_err();
+        if sender.send(piece).await.is_err() || broken {
+            return;
+        }
+    }
+}
+
+/// The blocking end of a blob.
+pub(super) struct Input {
+    receiver: mpsc::Receiver<io::Result<Bytes>>,
+    chunk: Bytes,
+    received: u64,
+    depth: Depth,
+    out_of_reach: bool,
+}
+
+impl Input {
+    /// Takes the next piece; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        if let Depth::Beginning(limit) = self.depth
+            && self.received >= limit
+        {
+            self.out_of_reach = true;
+            return Err(io::Error::other("the limit of this read is reached"));
+        }
+        let Some(piece) = self.receiver.blocking_recv() else {
+            return Ok(false);
+        };
+        self.chunk = piece?;
+        self.received += self.chunk.len() as u64;
+        Ok(true)
+    }
+
+    /// What the result is worth. Wrong bytes, which show at the end, are the cause of whatever else
+    /// went wrong with them.
+    fn conclude<T>(mut self, result: Result<T, LayerProblem>) -> Result<Outcome<T>, LayerProblem> {
+        if self.out_of_reach {
+            return Ok(Outcome::OutOfReach);
+        }
+        if self.depth != Depth::ToTheEnd {
+            return result.map(Outcome::Part);
+        }
+        while self.advance().map_err(LayerProblem::Read)? {}
+        result.map(Outcome::Whole)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            if !self.advance()? {
+                return Ok(0);
+            }
+        }
+        let count = self.chunk.len().min(buffer.len());
+        self.chunk.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+
+    use tokio::io::{AsyncRead, ReadBuf};
+    use wincimg_common::progress::Silent;
+
+    use super::*;
+    use crate::in_one_line;
+
+    /// A source of zeros that counts how many it gave, and stops giving after some.
+    #[derive(Clone)]
+    struct Zeros {
+        given: Arc<AtomicU64>,
+        until: u64,
+        then: Then,
+    }
+
+    #[derive(Clone, Copy)]
+    enum Then {
+        Fail,
+        Stall,
+    }
+
+    impl Zeros {
+        fn new(until: u64, then: Then) -> Self {
+            Self {
+                given: Arc::default(),
+                until,
+                then,
+            }
+        }
+
+        fn open(&self) -> BlobReader {
+            Box::pin(self.clone())
+        }
+    }
+
+    impl AsyncRead for Zeros {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.given.load(Ordering::SeqCst) >= self.until {
+                return match self.then {
+                    Then::Fail => Poll::Ready(Err(io::Error::other("the line went dead"))),
+                    Then::Stall => Poll::Pending,
+                };
+            }
+            let count = buffer.remaining().min(64 << 10);
+            buffer.put_slice(&vec![0; count]);
+            self.given.fetch_add(count as u64, Ordering::SeqCst);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn count_all(input: &mut Input) -> Result<u64, LayerProblem> {
+        io::copy(input, &mut io::sink()).map_err(LayerProblem::Read)
+    }
+
+    const UNDER_WAY: u64 = ((WAITING + 2) * CHUNK) as u64;
+
+    #[tokio::test]
+    async fn no_more_than_the_beginning_is_asked_for() {
+        let zeros = Zeros::new(u64::MAX, Then::Stall);
+        let depth = Depth::Beginning(1 << 20);
+        let outcome = read(zeros.open(), depth, &Silent, count_all).await;
+        assert!(matches!(outcome, Ok(Outcome::OutOfReach)));
+        assert!(zeros.given.load(Ordering::SeqCst) <= (1 << 20) + UNDER_WAY);
+    }
+
+    #[tokio::test]
+    async fn work_that_is_done_asks_for_nothing_more_even_of_a_silent_source() {
+        let zeros = Zeros::new(CHUNK as u64, Then::Stall);
+        let work = |input: &mut Input| {
+            let mut some = [0; 10];
+            input.read_exact(&mut some).map_err(LayerProblem::Read)
+        };
+        let reading = read(zeros.open(), Depth::UntilFound, &Silent, work);
+        let outcome = tokio::time::timeout(Duration::from_secs(20), reading).await;
+        assert!(matches!(outcome, Ok(Ok(Outcome::Part(())))));
+    }
+
+    #[tokio::test]
+    async fn the_reason_why_the_bytes_ended_is_told_rather_than_their_number() {
+        for depth in [Depth::ToTheEnd, Depth::UntilFound] {
+            let zeros = Zeros::new(300_000, Then::Fail);
+            let outcome = read(zeros.open(), depth, &Silent, count_all).await;
+            let error = outcome.err().unwrap();
+            assert_eq!(
+                in_one_line(&error),
+                "cannot read its bytes: the line went dead"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_thread_ends_when_the_work_is_given_up() {
+        let zeros = Zeros::new(300_000, Then::Stall);
+        let (sender, ended) = tokio::sync::oneshot::channel();
+        let work = |input: &mut Input| {
+            let count = count_all(input);
+            sender.send(count.is_ok()).unwrap();
+            Ok(())
+        };
+        let reading = read(zeros.open(), Depth::ToTheEnd, &Silent, work);
+        let given_up = tokio::time::timeout(Duration::from_millis(50), reading).await;
+        assert!(given_up.is_err());
+        let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
+        assert_eq!(ended.unwrap(), Ok(true));
+    }
+
+    #[tokio::test]
+    async fn wrong_bytes_are_the_cause_of_what_is_made_of_them() {
+        let zeros = Zeros::new(3 * CHUNK as u64, Then::Fail);
+        let work = |_: &mut Input| -> Result<(), _> { Err(LayerProblem::TooMuch { limit: 0 }) };
+        let outcome = read(zeros.open(), Depth::ToTheEnd, &Silent, work).await;
+        let error = outcome.err().unwrap();
+        assert!(matches!(error, LayerProblem::Read(_)), "{error}");
+        let outcome = read(zeros.open(), Depth::UntilFound, &Silent, work).await;
+        assert!(matches!(outcome, Err(LayerProblem::TooMuch { .. })));
+    }
+}

@@ -1,0 +1,273 @@
+//! Files taken out of an image: what its layers, laid over each other, have at some paths and below
+//! them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::files::{Part, Parts};
+use wincimg_common::progress::Progress;
+use wincimg_layer::{EntryKind, LayerReader, Limits, ReadError};
+use wincimg_oci::document::{Descriptor, Digest, Image};
+use wincimg_oci::store::Source;
+use wincimg_registry::Root;
+
+use super::error::LayerProblem;
+use super::layers::{Budget, LayerHives, below_hives};
+use super::stream::{self, Depth, Input, Outcome, layer_limits};
+
+/// The most that the layers may have which are searched for everything, unpacked.
+const MOST: u64 = 16 << 30;
+
+/// What an image has at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// A file.
+    File(Part),
+    /// A folder.
+    Folder,
+    /// A symbolic link or mount point.
+    Link,
+}
+
+/// Files that could not be taken out of an image.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read layer {layer} for files of the image")]
+pub struct TakeError {
+    layer: Digest,
+    source: Box<LayerProblem>,
+}
+
+impl TakeError {
+    pub(super) fn new(layer: &Digest, problem: LayerProblem) -> Self {
+        Self {
+            layer: layer.clone(),
+            source: Box::new(problem),
+        }
+    }
+}
+
+impl Diagnose for TakeError {}
+
+/// What a layer has at a path.
+#[derive(Debug, Clone)]
+pub(super) enum Seen {
+    Taken(Taken),
+    /// Another name of the file at this path.
+    Again(String),
+}
+
+/// Takes what is at some paths and below them, by paths from the drive's root with slashes. Layers
+/// are read from the top, and no more of them than it takes; one is read to its end, so that its
+/// digest is known to be right.
+pub async fn take(
+    source: &Source,
+    image: &Image,
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<BTreeMap<String, Taken>, TakeError> {
+    let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
+    let seen = search(source, &layers, paths, progress).await?.entries;
+    // Windows' own layers have many files of System32 as second names of others.
+    let targets = seen.values().filter_map(|seen| match seen {
+        Seen::Again(target) => Some(target.clone()),
+        Seen::Taken(_) => None,
+    });
+    let targets: BTreeSet<String> = targets.collect();
+    let behind = if targets.is_empty() {
+        BTreeMap::new()
+    } else {
+        search(source, &layers, &targets, progress).await?.entries
+    };
+    let find = |target: &str| {
+        let mut behind = behind.iter();
+        let found = behind.find(|(path, _)| path.eq_ignore_ascii_case(target));
+        match found.map(|(_, seen)| seen) {
+            Some(Seen::Taken(taken)) => taken.clone(),
+            _ => Taken::Link,
+        }
+    };
+    let resolved = seen.into_iter().map(|(path, seen)| match seen {
+        Seen::Taken(taken) => (path, taken),
+        Seen::Again(target) => (path, find(&target)),
+    });
+    Ok(resolved.collect())
+}
+
+/// What layers have, before second names are followed.
+#[derive(Default)]
+pub(super) struct Searched {
+    /// What is there, by its path.
+    pub(super) entries: BTreeMap<String, Seen>,
+    /// Paths, in small letters, that a layer deletes.
+    pub(super) gone: Vec<String>,
+    /// The hives, from the lowest layer up, where everything is searched for.
+    pub(super) hives: Vec<LayerHives>,
+}
+
+/// Searches layers, counted from 0 at the bottom of their image, for paths; an empty path is
+/// everything that they have, hives too.
+pub(super) async fn search(
+    source: &Source,
+    layers: &[(usize, &Descriptor)],
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<Searched, TakeError> {
+    let mut found = Searched::default();
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut hidden: BTreeSet<String> = BTreeSet::new();
+    let budget = Budget::default();
+    let mut left = layer_limits().stream;
+    if paths.contains("") {
+        left = left.min(MOST);
+    }
+    let mut wanted: BTreeSet<String> = paths.iter().map(|path| path.to_lowercase()).collect();
+    for &(number, blob) in layers.iter().rev() {
+        if wanted.is_empty() {
+            break;
+        }
+        let failed = |problem| TakeError::new(&blob.digest, problem);
+        let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
+        let reader = source.open_blob(blob).await;
+        let reader = reader.map_err(|error| failed(error.into()))?;
+        let (here, budget) = (wanted.clone(), budget.clone());
+        let limits = Limits {
+            stream: left,
+            ..layer_limits()
+        };
+        let work = move |input: &mut Input| look(input, &here, limits, &budget);
+        let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
+        let (Outcome::Whole(layer) | Outcome::Part(layer)) = outcome.map_err(failed)? else {
+            continue;
+        };
+        for (path, seen) in layer.entries {
+            let key = path.to_lowercase();
+            if !is_below_any(&key, &hidden) && known.insert(key.clone()) {
+                // What is not a folder hides all that lower layers have at its path and below.
+                if !matches!(seen, Seen::Taken(Taken::Folder)) {
+                    hidden.insert(key);
+                }
+                found.entries.insert(path, seen);
+            }
+        }
+        if !layer.hives.is_empty() {
+            found.hives.push(LayerHives {
+                layer: number,
+                digest: blob.digest.clone(),
+                hives: layer.hives,
+                others: Vec::new(),
+            });
+        }
+        found.gone.extend(layer.gone.iter().cloned());
+        hidden.extend(layer.gone);
+        wanted.retain(|path| !is_below_any(path, &hidden));
+        if paths.contains("") {
+            left = left.saturating_sub(layer.size);
+        }
+    }
+    found.hives.reverse();
+    Ok(found)
+}
+
+/// What one layer has.
+#[derive(Default)]
+struct LayerFiles {
+    size: u64,
+    entries: Vec<(String, Seen)>,
+    gone: Vec<String>,
+    hives: BTreeMap<Root, Vec<u8>>,
+}
+
+fn look(
+    input: &mut Input,
+    wanted: &BTreeSet<String>,
+    limits: Limits,
+    budget: &Budget,
+) -> Result<LayerFiles, LayerProblem> {
+    let mut reader = LayerReader::new(input, limits)?;
+    let mut parts = Parts::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
+    let mut found = LayerFiles::default();
+    let is_everything = wanted.contains("");
+    while let Some(entry) = reader.next_entry()? {
+        if is_everything
+            && entry.kind == EntryKind::File
+            && let Some(root) = below_hives(&entry.path).and_then(Root::from_delta_name)
+        {
+            budget.take(entry.size)?;
+            found.hives.insert(root, reader.content()?);
+        }
+        let Some(path) = entry.path.strip_prefix("Files/") else {
+            continue;
+        };
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if let Some(gone) = name.strip_prefix(".wh.") {
+            let gone = if folder.is_empty() {
+                gone.to_lowercase()
+            } else {
+                format!("{folder}/{gone}").to_lowercase()
+            };
+            found.gone.push(gone);
+            continue;
+        }
+        let key = path.to_lowercase();
+        if !is_everything && !is_below_any(&key, wanted) {
+            continue;
+        }
+        found.size += entry.size;
+        let seen = match entry.kind {
+            EntryKind::File => Seen::Taken(Taken::File(parts.add(|out| {
+                let mut written = Ok(());
+                reader.each_piece(|piece| {
+                    if written.is_ok() {
+                        written = out.write_all(piece);
+                    }
+                })?;
+                Ok::<(), Failed>(written?)
+            })?)),
+            EntryKind::Directory => Seen::Taken(Taken::Folder),
+            EntryKind::HardLink => {
+                let target = entry.target.as_deref().unwrap_or_default();
+                Seen::Again(target.strip_prefix("Files/").unwrap_or(target).to_owned())
+            }
+            EntryKind::Symlink | EntryKind::Other => Seen::Taken(Taken::Link),
+        };
+        found.entries.push((path.to_owned(), seen));
+    }
+    Ok(found)
+}
+
+/// Whether a path is one of these or lies below one; all in small letters.
+fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    !folders.is_empty()
+        && ends
+            .chain([path.len()])
+            .any(|end| folders.contains(&path[..end]))
+}
+
+enum Failed {
+    Disk(io::Error),
+    Read(ReadError),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<ReadError> for Failed {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<Failed> for LayerProblem {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Disk(error) => Self::Read(error),
+            Failed::Read(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! A Windows of wine in a temporary folder, for one image.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use wincimg_registry::regfile::to_utf16;
+use wincimg_windows::path::ImagePath;
+
+use super::error::WineError;
+use super::find::Wine;
+use super::lay::Drive;
+use super::start::Start;
+use crate::Own;
+
+/// How folders of this kind begin, so that a later run finds what a killed one left.
+const NAME: &str = "wincimg-try-";
+/// A file in them that is locked as long as they are in use.
+const LOCK: &str = "lock";
+/// What starts the image's program; its source is `images/shim/src/bin/wincimg-start.rs`.
+use wincimg_shim::STARTER;
+/// As much as it takes.
+const LARGEST_START: usize = (512 << 10) - 2;
+/// How long wine's server waits for somebody to serve, in seconds.
+const PATIENCE: &str = "-p60";
+/// How often it is looked whether a program has ended.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// Variables that wine takes from here and a program is not to see.
+const OF_THIS_MACHINE: [&str; 6] = ["LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER", "WINESERVER"];
+/// Windows may be opened, and are shown nowhere.
+const NO_SCREEN: &str =
+    "\r\n[HKEY_CURRENT_USER\\Software\\Wine\\Drivers]\r\n\"Graphics\"=\"null\"\r\n";
+const HEADER: &str = "Windows Registry Editor Version 5.00\r\n";
+
+/// A Windows of wine. With it go everything that runs in it and its folder.
+#[derive(Debug)]
+pub struct Prefix {
+    wine: Wine,
+    folder: PathBuf,
+    user: String,
+    _lock: File,
+}
+
+/// What was laid into a drive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Laid {
+    /// How many files and folders.
+    pub entries: usize,
+    /// What was left out: links, and names that no file of Windows has.
+    pub left_out: Vec<String>,
+}
+
+/// A program that runs; it is ended when it is forgotten.
+#[derive(Debug)]
+pub struct Running {
+    child: Ending,
+    report: PathBuf,
+    start: Start,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code, all of it.
+    pub code: u32,
+}
+
+/// A process that is ended when it is forgotten.
+#[derive(Debug)]
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Ending {
+    async fn end(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status);
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}
+
+impl Prefix {
+    /// Sets up a Windows for a user's name.
+    pub async fn boot(wine: Wine, user: &str) -> Result<Self, WineError> {
+        let folder = std::env::temp_dir();
+        let folder = written(&folder, folder.canonicalize())?;
+        let prefix = Self::in_folder(wine, user, &folder)?;
+        let mut server = prefix.surroundings(Command::new(&prefix.wine.server));
+        prefix
+            .succeed(server.arg(PATIENCE), "start its server")
+            .await?;
+        let mut boot = prefix.command("wineboot");
+        prefix
+            .succeed(boot.arg("--init"), "set up a Windows")
+            .await?;
+        prefix.cut_off()?;
+        Ok(prefix)
+    }
+
+    fn in_folder(wine: Wine, user: &str, parent: &Path) -> Result<Self, WineError> {
+        let failed = |source| WineError::Write {
+            path: parent.to_owned(),
+            source,
+        };
+        let folder = tempfile::Builder::new().prefix(NAME).tempdir_in(parent);
+        let folder = folder.map_err(failed)?;
+        sweep(&wine, parent, folder.path());
+        // Locked before it has its name: whoever sees it sees it locked.
+        let unnamed = folder.path().join("lock-to-be");
+        let lock = File::create(&unnamed).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        fs::rename(&unnamed, folder.path().join(LOCK)).map_err(failed)?;
+        fs::create_dir(folder.path().join("home")).map_err(failed)?;
+        fs::create_dir(folder.path().join("prefix")).map_err(failed)?;
+        Ok(Self {
+            wine,
+            folder: folder.keep(),
+            user: user.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Takes drives other than C: and links to the user's own folders away. That is not a sandbox: it
+    /// keeps programs from meeting by chance what is not the image's.
+    fn cut_off(&self) -> Result<(), WineError> {
+        let drives = self.folder.join("prefix/dosdevices");
+        for entry in list(&drives)? {
+            if entry.file_name().is_some_and(|name| name != "c:") {
+                written(&entry, fs::remove_file(&entry))?;
+            }
+        }
+        for user in list(&self.drive().join("users"))? {
+            for entry in list(&user)? {
+                if entry.is_symlink() {
+                    written(&entry, fs::remove_file(&entry))?;
+                    written(&entry, fs::create_dir(&entry))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays an image's files into drive C, and makes the folders that Windows makes at its start.
+    pub fn lay(&self, own: &Own, start: &Start) -> Result<Laid, WineError> {
+        let mut drive = Drive::new(self.drive());
+        let mut laid = Laid::default();
+        for path in &own.gone {
+            drive.delete(path)?;
+        }
+        for (path, what) in &own.files {
+            if drive.lay(path, what)? {
+                laid.entries += 1;
+            } else {
+                laid.left_out.push(path.clone());
+            }
+        }
+        let account = format!("users/{}/AppData", start.user);
+        drive.folder(&format!("{account}/Local/Temp"))?;
+        drive.folder(&format!("{account}/Roaming"))?;
+        // Docker makes it too. Where it is not a folder of the drive, wine says so.
+        if let Ok(path) = start.working_dir.parse::<ImagePath>() {
+            drive.folder(&path.components().join("/"))?;
+        }
+        Ok(laid)
+    }
+
+    /// Makes changes to the registry, given as a registration file of an image.
+    pub async fn import(&self, changes: Option<&str>) -> Result<(), WineError> {
+        let changes = changes.and_then(|text| text.strip_prefix(HEADER));
+        let changes = current_control_set(changes.unwrap_or_default());
+        let text = format!("{HEADER}{NO_SCREEN}{changes}");
+        let file = self.folder.join("changes.reg");
+        written(&file, fs::write(&file, to_utf16(&text)))?;
+        let mut import = self.command("reg");
+        import.arg("import").arg(windows_path(&file)?);
+        self.succeed(&mut import, "change its registry").await
+    }
+
+    /// Starts what the image starts. Without `input`, there is nothing to read for it.
+    pub fn start(&self, start: &Start, input: Stdio) -> Result<Running, WineError> {
+        let file = |name: &str| self.folder.join(name);
+        let (starter, order, report) = (file("start.exe"), file("start"), file("report"));
+        written(&starter, fs::write(&starter, STARTER))?;
+        let mut records = vec![
+            windows_path(&report)?,
+            start.working_dir.clone(),
+            start.command_line.clone(),
+        ];
+        records.extend(OF_THIS_MACHINE.map(str::to_owned));
+        records.push(String::new());
+        for (name, value) in start.environment() {
+            records.extend([name, value]);
+        }
+        let mut bytes = Vec::new();
+        for record in records.iter().map(String::as_str).chain(["", ""]) {
+            let units = record.encode_utf16().chain([0]);
+            bytes.extend(units.flat_map(u16::to_le_bytes));
+        }
+        if bytes.len() > LARGEST_START {
+            return Err(WineError::Program {
+                command_line: "a program with so much environment".to_owned(),
+                code: 87,
+            });
+        }
+        written(&order, fs::write(&order, bytes))?;
+        let mut command = self.surroundings(self.ending_with_this_process());
+        command
+            .arg(&starter)
+            .env("WINCIMG_START", windows_path(&order)?)
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Ok(Running {
+            child: self.spawn(&mut command)?,
+            report,
+            start: start.clone(),
+        })
+    }
+
+    /// The loader, by a program that has it killed together with this process, where there is one.
+    fn ending_with_this_process(&self) -> Command {
+        let setpriv = Path::new("/usr/bin/setpriv");
+        if cfg!(target_os = "linux") && setpriv.is_file() {
+            let mut command = Command::new(setpriv);
+            command
+                .args(["--pdeathsig", "KILL", "--"])
+                .arg(&self.wine.loader);
+            command
+        } else {
+            Command::new(&self.wine.loader)
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = self.surroundings(Command::new(&self.wine.loader));
+        command.arg(program);
+        command
+    }
+
+    /// What wine is to know of this machine: nothing of the user's.
+    fn surroundings(&self, mut command: Command) -> Command {
+        let drive = self.drive();
+        let kept = ["PATH", "TZ", "WINESERVER"];
+        let kept = kept.map(|name| (name, std::env::var_os(name)));
+        command.env_clear();
+        for (name, value) in kept {
+            command.envs(value.map(|value| (name, value)));
+        }
+        command
+            .current_dir(if drive.is_dir() { &drive } else { &self.folder })
+            .env("HOME", self.folder.join("home"))
+            .env("USER", &self.user)
+            .env("LOGNAME", &self.user)
+            .env("LC_ALL", "C.UTF-8")
+            .env("WINEPREFIX", self.folder.join("prefix"))
+            // Debian's server has its socket there, and leaves the folder behind.
+            .env("TMPDIR", &self.folder)
+            .env("WINEDEBUG", "-all")
+            // Neither .NET nor a browser is to be fetched, nor a menu of this machine changed.
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=d;winemenubuilder.exe=d")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    async fn succeed(&self, command: &mut Command, what: &'static str) -> Result<(), WineError> {
+        // Not a pipe: what wine starts here stays, and would hold on to it.
+        let said = self.folder.join("said");
+        let file = written(&said, File::create(&said))?;
+        let both = written(&said, file.try_clone())?;
+        let mut child = self.spawn(command.stdout(both).stderr(file))?;
+        let status = child.end().await.map_err(|_| WineError::Lost)?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = fs::read(&said).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        Err(WineError::Failed {
+            what,
+            said: if said.trim().is_empty() {
+                status.to_string()
+            } else {
+                said
+            },
+        })
+    }
+
+    fn spawn(&self, command: &mut Command) -> Result<Ending, WineError> {
+        let spawned = command.spawn().map(Ending);
+        spawned.map_err(|source| WineError::NotStarted {
+            program: self.wine.loader.clone(),
+            source,
+        })
+    }
+
+    fn drive(&self) -> PathBuf {
+        self.folder.join("prefix/drive_c")
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        end_server(&self.wine, &self.folder);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Running {
+    /// What it says; once.
+    pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        let child = &mut self.child.0;
+        (child.stdout.take(), child.stderr.take())
+    }
+
+    /// Waits for its end.
+    pub async fn end(mut self) -> Result<Ended, WineError> {
+        let ended = self.child.end().await;
+        ended.map_err(|_| WineError::Lost)?;
+        let report = fs::read(&self.report).unwrap_or_default();
+        let number = |at| {
+            let bytes = report.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_le_bytes(bytes))
+        };
+        let (Some(step), Some(code)) = (number(0), number(4)) else {
+            return Err(WineError::Lost);
+        };
+        match step {
+            0 => Ok(Ended { code }),
+            // As in its source.
+            3 => Err(WineError::Folder {
+                folder: self.start.working_dir.clone(),
+                code,
+            }),
+            _ => Err(WineError::Program {
+                command_line: self.start.command_line.clone(),
+                code,
+            }),
+        }
+    }
+}
+
+fn end_server(wine: &Wine, folder: &Path) {
+    for argument in ["-k", "-w"] {
+        // Where there is none, that is an error, and no matter.
+        let _ = Command::new(&wine.server)
+            .arg(argument)
+            .env("WINEPREFIX", folder.join("prefix"))
+            .env("TMPDIR", folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+/// Removes what runs left that were killed: folders like the one just made, of the same owner, that
+/// nobody has locked.
+fn sweep(wine: &Wine, parent: &Path, own: &Path) {
+    let Ok(entries) = list(parent) else { return };
+    for folder in entries {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let is_one = name.starts_with(NAME) && folder != own && have_same_owner(&folder, own);
+        if !is_one {
+            continue;
+        }
+        let lock = File::open(folder.join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            end_server(wine, &folder);
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn have_same_owner(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let owner = |path| fs::symlink_metadata(path).map(|found| (found.is_dir(), found.uid()));
+    matches!((owner(one), owner(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(not(unix))]
+fn have_same_owner(_: &Path, _: &Path) -> bool {
+    false
+}
+
+/// wine has the control set under one name, images under the other.
+fn current_control_set(changes: &str) -> String {
+    const SYSTEM: &str = r"HKEY_LOCAL_MACHINE\SYSTEM\";
+    const SET: &str = "ControlSet001";
+    let mut out = String::with_capacity(changes.len());
+    for line in changes.split_inclusive('\n') {
+        let (mark, rest) = match line.strip_prefix("[-") {
+            Some(rest) => ("[-", rest),
+            None => line
+                .strip_prefix('[')
+                .map_or(("", line), |rest| ("[", rest)),
+        };
+        let inside = rest
+            .strip_prefix(SYSTEM)
+            .filter(|inside| !mark.is_empty() && starts_with_ignoring_case(inside, SET));
+        match inside {
+            Some(inside) => {
+                out.extend([mark, SYSTEM, "CurrentControlSet", &inside[SET.len()..]]);
+            }
+            None => out.push_str(line),
+        }
+    }
+    out
+}
+
+fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
+    let head = text.get(..start.len());
+    let next = text[head.map_or(0, str::len)..].chars().next();
+    head.is_some_and(|head| head.eq_ignore_ascii_case(start)) && matches!(next, Some('\\' | ']'))
+}
+
+/// A file of this machine as Windows programs see it.
+fn windows_path(path: &Path) -> Result<String, WineError> {
+    let text = path.to_str().ok_or_else(|| WineError::NotText {
+        path: path.to_owned(),
+    })?;
+    Ok(format!(r"\\?\unix{}", text.replace('/', r"\")))
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, WineError> {
+    let entries = written(folder, fs::read_dir(folder))?;
+    entries
+        .map(|entry| written(folder, entry).map(|entry| entry.path()))
+        .collect()
+}
+
+fn written<T>(path: &Path, result: io::Result<T>) -> Result<T, WineError> {
+    result.map_err(|source| WineError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_set_has_the_name_that_wine_knows() {
+        let changes = "\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\ControlSet001\\Control]\r\n\
+            \"a\"=\"[HKEY_LOCAL_MACHINE\\\\SYSTEM\\\\ControlSet001]\"\r\n\
+            [-HKEY_LOCAL_MACHINE\\SYSTEM\\controlset001]\r\n\
+            [HKEY_LOCAL_MACHINE\\SYSTEM\\ControlSet0012]\r\n\
+            [HKEY_LOCAL_MACHINE\\SOFTWARE\\ControlSet001]\r\n";
+        let expected = "\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control]\r\n\
+            \"a\"=\"[HKEY_LOCAL_MACHINE\\\\SYSTEM\\\\ControlSet001]\"\r\n\
+            [-HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet]\r\n\
+            [HKEY_LOCAL_MACHINE\\SYSTEM\\ControlSet0012]\r\n\
+            [HKEY_LOCAL_MACHINE\\SOFTWARE\\ControlSet001]\r\n";
+        assert_eq!(current_control_set(changes), expected);
+    }
+}

@@ -1,0 +1,325 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::Write;
+
+use proptest::prelude::*;
+use wincimg_windows::path::fold;
+
+use super::*;
+use crate::{Compression, Layer, LinkTo, WriteOptions};
+
+const LIMITS: Limits = Limits {
+    file: 1 << 20,
+    stream: 1 << 30,
+};
+
+/// Every hive of a layer, by its name below `Hives/`, `System_Delta` for example. Reads no further
+/// than that directory.
+fn read_hives(
+    source: impl Read + Send,
+    limits: Limits,
+) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
+    let mut reader = TarReader::new(source, limits)?;
+    let mut hives = Vec::new();
+    while let Some(entry) = reader.next_entry()? {
+        match entry.path.strip_prefix("Hives/") {
+            Some(name) if entry.kind == EntryKind::File => {
+                hives.push((name.to_owned(), reader.content()?));
+            }
+            None if !hives.is_empty() => break,
+            _ => {}
+        }
+    }
+    Ok(hives)
+}
+
+/// The files at `paths`, in that order, as far as the layer has them. A path is a full one,
+/// `Files/shim.exe`, in any case; reads no further than to the last of them.
+fn find_files(
+    source: impl Read + Send,
+    paths: &[&str],
+    limits: Limits,
+) -> Result<Vec<Option<Vec<u8>>>, ReadError> {
+    let wanted: Vec<String> = paths.iter().map(|path| fold(path)).collect();
+    let mut found: Vec<Option<Vec<u8>>> = vec![None; paths.len()];
+    let mut reader = TarReader::new(source, limits)?;
+    while found.contains(&None)
+        && let Some(entry) = reader.next_entry()?
+    {
+        let path = fold(&entry.path);
+        if entry.kind == EntryKind::File && wanted.contains(&path) {
+            let content = reader.content()?;
+            let places = found.iter_mut().zip(&wanted);
+            for (place, _) in places.filter(|(_, wanted)| **wanted == path) {
+                *place = Some(content.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn sample() -> Layer {
+    let mut layer = Layer::new(1_580_000_000);
+    layer.hive(
+        "System_Delta".parse().unwrap(),
+        b"regf of system".as_slice(),
+    );
+    layer.hive(
+        "Software_Delta".parse().unwrap(),
+        b"regf of software".as_slice(),
+    );
+    let long = format!("{}/ünï {}.txt", "d".repeat(200), "x".repeat(200));
+    layer.file(long.parse().unwrap(), b"deep".as_slice());
+    layer.file("app/Shim.exe".parse().unwrap(), vec![b'M'; 3000]);
+    layer
+        .symlink("app/link".parse().unwrap(), "é".repeat(90), LinkTo::File)
+        .unwrap();
+    layer.delete("Windows/old".parse().unwrap());
+    layer
+}
+
+fn blob(layer: &Layer, compression: Compression) -> Vec<u8> {
+    let mut blob = Vec::new();
+    let options = WriteOptions {
+        compression,
+        ..WriteOptions::default()
+    };
+    layer.write(&mut blob, &options).unwrap();
+    blob
+}
+
+fn plain() -> Vec<u8> {
+    let mut out = Vec::new();
+    let gzip = blob(&sample(), Compression::Gzip);
+    MultiGzDecoder::new(gzip.as_slice())
+        .read_to_end(&mut out)
+        .unwrap();
+    out
+}
+
+fn entries(blob: &[u8]) -> Result<Vec<TarEntry>, ReadError> {
+    let mut reader = TarReader::new(blob, LIMITS)?;
+    let mut entries = Vec::new();
+    while let Some(entry) = reader.next_entry()? {
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// A source that fails the test when it is read further than its bytes.
+struct NoFurther<'a>(&'a [u8]);
+
+impl Read for NoFurther<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(io::Error::other("read too far")),
+            read => Ok(read),
+        }
+    }
+}
+
+#[test]
+fn the_same_entries_come_out_of_every_compression() {
+    let plain = entries(&plain()).unwrap();
+    let paths: Vec<&str> = plain.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(
+        paths[..4],
+        [
+            "Hives",
+            "Hives/Software_Delta",
+            "Hives/System_Delta",
+            "Files"
+        ]
+    );
+    assert_eq!(paths[4..6], ["Files/app", "Files/app/link"]);
+    assert_eq!(
+        paths[7..10],
+        [
+            "Files/Windows",
+            "Files/Windows/.wh.old",
+            "Files/app/Shim.exe"
+        ]
+    );
+    assert!(paths[10].ends_with(&format!("/ünï {}.txt", "x".repeat(200))));
+    assert_eq!(plain[5].kind, EntryKind::Symlink);
+    assert_eq!(plain[5].target.as_deref(), Some("é".repeat(90).as_str()));
+    assert_eq!((plain[9].kind, plain[9].size), (EntryKind::File, 3000));
+    assert_eq!(entries(&blob(&sample(), Compression::Gzip)).unwrap(), plain);
+    assert_eq!(entries(&blob(&sample(), Compression::Zstd)).unwrap(), plain);
+}
+
+#[test]
+fn a_gzip_of_several_members_is_read_to_its_end() {
+    let members: Vec<u8> = plain()
+        .chunks(700)
+        .flat_map(|part| {
+            let level = flate2::Compression::fast();
+            let mut member = flate2::write::GzEncoder::new(Vec::new(), level);
+            member.write_all(part).unwrap();
+            member.finish().unwrap()
+        })
+        .collect();
+    assert_eq!(entries(&members).unwrap(), entries(&plain()).unwrap());
+}
+
+#[test]
+fn names_in_the_way_of_gnu_tar_are_understood() {
+    let long = format!("./Files/{}", "n".repeat(300));
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = Header::new_gnu();
+    header.set_size(4);
+    builder
+        .append_data(&mut header, &long, b"data".as_slice())
+        .unwrap();
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Link);
+    header.set_size(0);
+    builder
+        .append_link(&mut header, "Files/link", &long)
+        .unwrap();
+    let entries = entries(&builder.into_inner().unwrap()).unwrap();
+    assert_eq!(entries[0].path, &long[2..]);
+    assert_eq!(entries[1].kind, EntryKind::HardLink);
+    assert_eq!(entries[1].target.as_deref(), Some(long.as_str()));
+}
+
+#[test]
+fn hives_are_read_and_nothing_behind_them() {
+    let plain = plain();
+    let files = plain
+        .windows(6)
+        .position(|bytes| bytes == b"Files\0")
+        .unwrap();
+    let hives = read_hives(NoFurther(&plain[..files + BLOCK]), LIMITS).unwrap();
+    assert_eq!(
+        hives,
+        [
+            ("Software_Delta".to_owned(), b"regf of software".to_vec()),
+            ("System_Delta".to_owned(), b"regf of system".to_vec())
+        ]
+    );
+}
+
+#[test]
+fn files_are_found_in_any_case_and_nothing_is_read_behind_the_last() {
+    let plain = plain();
+    let shim = plain
+        .windows(3000)
+        .position(|bytes| bytes == [b'M'; 3000])
+        .unwrap();
+    let found = find_files(
+        NoFurther(&plain[..shim + 3000]),
+        &["files/APP/shim.exe", "Hives/System_Delta"],
+        LIMITS,
+    );
+    assert_eq!(
+        found.unwrap(),
+        [Some(vec![b'M'; 3000]), Some(b"regf of system".to_vec())]
+    );
+    let none = find_files(plain.as_slice(), &["Files/gone", "Files/app"], LIMITS).unwrap();
+    assert_eq!(none, [None, None]);
+}
+
+#[test]
+fn a_part_of_an_entry_can_be_read_and_the_next_one_is_still_found() {
+    let plain = plain();
+    let mut reader = TarReader::new(plain.as_slice(), LIMITS).unwrap();
+    while reader.next_entry().unwrap().unwrap().path != "Files/app/Shim.exe" {}
+    let mut start = [0; 10];
+    reader.read_exact(&mut start).unwrap();
+    assert_eq!(start, [b'M'; 10]);
+    assert_eq!(reader.content().unwrap().len(), 2990);
+    assert_eq!(reader.read(&mut start).unwrap(), 0);
+    assert!(
+        reader
+            .next_entry()
+            .unwrap()
+            .unwrap()
+            .path
+            .starts_with("Files/ddd")
+    );
+}
+
+#[test]
+fn a_cut_layer_is_an_error_wherever_it_is_cut_inside_an_entry() {
+    let plain = plain();
+    for length in (1..plain.len() - 2 * BLOCK)
+        .filter(|at| at % BLOCK != 0)
+        .step_by(97)
+    {
+        assert!(
+            matches!(entries(&plain[..length]), Err(ReadError::Truncated)),
+            "cut at {length}"
+        );
+    }
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        let blob = blob(&sample(), compression);
+        assert!(entries(&blob[..blob.len() / 2]).is_err());
+    }
+}
+
+#[test]
+fn what_is_no_tar_is_refused() {
+    let error = entries(&[b'x'; 2000]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "it is not a tar stream: a header's checksum is wrong"
+    );
+}
+
+#[test]
+fn limits_hold_for_files_extensions_and_the_whole_stream() {
+    let plain = plain();
+    let small = Limits {
+        file: 10,
+        stream: 1 << 20,
+    };
+    let error = read_hives(plain.as_slice(), small).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#""Hives/Software_Delta" in the tar stream has 16 bytes, more than the limit of 10"#
+    );
+    let short = Limits {
+        file: 100,
+        stream: 2000,
+    };
+    let error = find_files(plain.as_slice(), &["x"], short).unwrap_err();
+    assert!(matches!(error, ReadError::TooLong(2000)), "{error}");
+
+    let mut header = Header::new_ustar();
+    header.set_entry_type(EntryType::XHeader);
+    header.set_size(u64::MAX);
+    header.set_cksum();
+    let error = entries(header.as_bytes()).unwrap_err();
+    assert!(matches!(error, ReadError::TooLong(_)), "{error}");
+    header.set_size(LARGEST_EXTENSION + 1);
+    header.set_cksum();
+    let error = entries(header.as_bytes()).unwrap_err();
+    assert!(matches!(error, ReadError::TooLarge { .. }), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn broken_bytes_never_do_more_than_fail(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..20),
+        mend_checksums in any::<bool>(),
+        compression in prop_oneof![Just(None), Just(Some(Compression::Gzip)), Just(Some(Compression::Zstd))],
+    ) {
+        let mut bytes = match compression {
+            None => plain(),
+            Some(compression) => blob(&sample(), compression),
+        };
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if mend_checksums && compression.is_none() {
+            for block in bytes.chunks_exact_mut(BLOCK) {
+                let sum = checksum((&*block).try_into().unwrap());
+                block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+            }
+        }
+        let _ = entries(&bytes);
+        let _ = read_hives(bytes.as_slice(), LIMITS);
+    }
+}

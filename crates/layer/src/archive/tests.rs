@@ -1,0 +1,428 @@
+//! Archives as tools make them are held against those in `tests/it`; these are the ones that no tool
+//! makes.
+
+use std::io::{Cursor, Read as _, Write as _};
+use std::sync::Arc;
+
+use ::zip::write::SimpleFileOptions;
+use ::zip::{CompressionMethod, ZipWriter};
+use proptest::prelude::*;
+use wincimg_common::files::Parts;
+
+use super::*;
+
+fn placed(bytes: &[u8]) -> Place {
+    let mut parts = Parts::in_folder(&std::env::temp_dir()).unwrap();
+    // What is around it is not its own.
+    parts.add(|out| out.write_all(b"before")).unwrap();
+    let part = parts.add(|out| out.write_all(bytes)).unwrap();
+    parts.add(|out| out.write_all(b"PK behind")).unwrap();
+    Place::Part(part)
+}
+
+fn open(bytes: &[u8]) -> Result<Option<Arc<Archive>>, ArchiveError> {
+    Archives::default().open(placed(bytes), "a")
+}
+
+fn unpacked(bytes: &[u8], selection: &Selection<'_>) -> Result<Vec<Unpacked>, ArchiveError> {
+    open(bytes)?.unwrap().unpacked(selection)
+}
+
+/// What is unpacked, in the words of a list.
+fn listed(bytes: &[u8], selection: &Selection<'_>) -> Vec<String> {
+    let all = unpacked(bytes, selection).unwrap();
+    let line = |entry: &Unpacked| {
+        let path = entry.names.join("/");
+        match &entry.content {
+            UnpackedContent::Folder => format!("{path}/"),
+            UnpackedContent::File(member) => {
+                let bytes = member.bytes(1 << 20).unwrap();
+                format!("{path}={}", String::from_utf8(bytes).unwrap())
+            }
+            UnpackedContent::Link { target, to_folder } => format!("{path}->{target} {to_folder}"),
+        }
+    };
+    all.iter().map(line).collect()
+}
+
+fn said(bytes: &[u8]) -> String {
+    let result = unpacked(bytes, &Selection::default());
+    result.unwrap_err().to_string()
+}
+
+/// A zip with members of these names, whose content is their place.
+fn zip(names: &[&str]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (place, name) in names.iter().enumerate() {
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+        write!(zip, "{place}").unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// A member of a tar.
+enum Tarred<'a> {
+    File(&'a str, &'a str),
+    Folder(&'a str),
+    Link(&'a str, &'a str),
+    Same(&'a str, &'a str),
+    Device(&'a str),
+}
+
+fn tar(members: &[Tarred<'_>]) -> Vec<u8> {
+    let mut builder = ::tar::Builder::new(Vec::new());
+    for member in members {
+        let mut header = ::tar::Header::new_ustar();
+        header.set_mode(0o644);
+        let (kind, name, target, content) = match member {
+            Tarred::File(name, content) => (::tar::EntryType::Regular, name, "", *content),
+            Tarred::Folder(name) => (::tar::EntryType::Directory, name, "", ""),
+            Tarred::Link(name, target) => (::tar::EntryType::Symlink, name, *target, ""),
+            Tarred::Same(name, target) => (::tar::EntryType::Link, name, *target, ""),
+            Tarred::Device(name) => (::tar::EntryType::Char, name, "", ""),
+        };
+        header.set_entry_type(kind);
+        let fields = header.as_old_mut();
+        fields.name[..name.len()].copy_from_slice(name.as_bytes());
+        fields.linkname[..target.len()].copy_from_slice(target.as_bytes());
+        header.set_size(content.len() as u64);
+        header.set_cksum();
+        builder.append(&header, content.as_bytes()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn what_is_wanted_is_there_with_its_folders() {
+    let archive = zip(&["app/bin/a.exe", r"app\doc\read.me", "app/b", "other"]);
+    let all = listed(&archive, &Selection::default());
+    let expected = [
+        "app/",
+        "app/bin/",
+        "app/bin/a.exe=0",
+        "app/doc/",
+        "app/doc/read.me=1",
+        "app/b=2",
+        "other=3",
+    ];
+    assert_eq!(all, expected);
+    let inside = Selection {
+        strip: 1,
+        only: &["app/bin".to_owned(), "other".to_owned()],
+        by: Unpacker::Own,
+    };
+    assert_eq!(listed(&archive, &inside), ["bin/", "bin/a.exe=0"]);
+    let missing = Selection {
+        only: &["app/bi".to_owned()],
+        ..inside
+    };
+    let error = unpacked(&archive, &missing).unwrap_err().to_string();
+    assert_eq!(error, r#"cannot unpack a: it has no "app/bi""#);
+}
+
+#[test]
+fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
+    use Tarred::{File, Folder, Link, Same};
+    let archive = tar(&[
+        Folder("./d/"),
+        File("./d/one", "1"),
+        Same("two", "./d/one"),
+        Link("d/l", "../d"),
+        Link("m", "d/one"),
+        File("/d/one", "later"),
+    ]);
+    assert_eq!(
+        listed(&archive, &Selection::default()),
+        [
+            "d/",
+            "d/one=later",
+            "two=1",
+            "d/l->../d true",
+            "m->d/one false"
+        ]
+    );
+}
+
+#[test]
+fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
+    use Tarred::{Device, File, Folder, Link, Same};
+    for (name, why) in [
+        ("../x", "leads out"),
+        (r"..\x", "leads out"),
+        (r"a\..\..\x", "leads out"),
+        ("a/../x", "leads out"),
+        ("/x", "begins at a drive"),
+        (r"\x", "begins at a drive"),
+        (r"\\server\share\x", "begins at a drive"),
+        ("C:/x", r#"does not take the name "C:""#),
+        (r"c:\x", r#"does not take the name "c:""#),
+        ("a/x:stream", "does not take the name"),
+        ("CON", "reserved for a device"),
+        ("a/nul.txt", "reserved for a device"),
+        ("a/com1", "reserved for a device"),
+        ("a./x", "ends with a dot or a space"),
+        ("a/x ", "ends with a dot or a space"),
+        ("a/x\u{1}", "control character"),
+        ("a?", "does not take the name"),
+    ] {
+        let plain = ["first", name];
+        let error = said(&zip(&plain));
+        let shown = format!("cannot unpack {name:?} of a: ");
+        assert!(error.starts_with(&shown) && error.contains(why), "{error}");
+        // A tar drops what is before the first name.
+        if !name.starts_with('/') {
+            let tarred = tar(&[File("first", ""), File(name, "")]);
+            assert_eq!(said(&tarred), error);
+        }
+    }
+    for (names, why) in [
+        (&["a/X", "a/x"][..], r#"Windows takes it for "a/X""#),
+        (&["ä", "Ä"], r#"Windows takes it for "ä""#),
+        (&["a", "A/x"], r#""A" is not a folder"#),
+        (&["a/x", "A"], r#""A" is a folder too"#),
+        (&["a/x", r"a\x"], "it is in the archive twice"),
+    ] {
+        let error = said(&zip(names));
+        assert!(error.contains(why), "{names:?}: {error}");
+    }
+    for (members, why) in [
+        (&[Link("l", "../x")][..], "out of the folder"),
+        (&[Link("d/l", "../../x")], "out of the folder"),
+        (&[Link("l", "/etc")], "out of the folder"),
+        (&[Link("l", r"\\server\x")], "out of the folder"),
+        (&[Link("l", "C:/x")], "out of the folder"),
+        (&[Link("l", "d"), File("l/x", "")], "is not a folder"),
+        (&[Same("s", "x")], "which is not before it"),
+        (&[Same("s", "../x")], "which is not before it"),
+        (&[Device("c")], "a device or a pipe"),
+        (&[File("x", ""), Folder("x")], "is not a folder"),
+    ] {
+        let error = said(&tar(members));
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_zip_that_says_two_things_is_refused() {
+    let sound = zip(&["one", "two"]);
+    let place = |bytes: &[u8], what: &[u8], from: usize| {
+        let mut windows = bytes[from..].windows(what.len());
+        from + windows.position(|window| window == what).unwrap()
+    };
+    let directory = place(&sound, b"PK\x01\x02", 0);
+    // Both entries of the list are about the first member.
+    let second = place(&sound, b"PK\x01\x02", directory + 4);
+    let mut overlap = sound.clone();
+    overlap[second + 42..second + 46].copy_from_slice(&[0; 4]);
+    assert!(said(&overlap).contains("its bytes are another member's too"));
+    let mut twice = sound.clone();
+    let name = place(&sound, b"two", second);
+    twice[name..name + 3].copy_from_slice(b"one");
+    let error = said(&twice);
+    assert_eq!(
+        error,
+        r#"cannot unpack "one" of a: it is in the archive twice"#
+    );
+    let mut locked = sound.clone();
+    locked[directory + 8] |= 1;
+    assert!(said(&locked).contains(r#""one" of a: it needs a password"#));
+    let mut odd = sound.clone();
+    odd[directory + 10] = 14;
+    assert!(said(&odd).contains("in a way that Windows does not read"));
+    let mut oem = sound.clone();
+    let name = place(&sound, b"one", directory);
+    oem[name] = 0x81;
+    assert!(said(&oem).contains("its name is not in UTF-8"));
+    let mut unsaid = sound.clone();
+    unsaid[name..name + 3].copy_from_slice("\u{e9}e".as_bytes());
+    assert_eq!(listed(&unsaid, &Selection::default())[0], "\u{e9}e=0");
+    let there = Selection {
+        by: Unpacker::Dotnet,
+        ..Selection::default()
+    };
+    let error = unpacked(&unsaid, &there).unwrap_err().to_string();
+    assert!(error.contains("depends on the code page"), "{error}");
+    // Its content is not what the list says.
+    let mut broken = sound.clone();
+    let crc = directory + 16;
+    broken[crc] ^= 1;
+    let archive = unpacked(&broken, &Selection::default()).unwrap();
+    let UnpackedContent::File(member) = &archive[0].content else {
+        panic!("no file");
+    };
+    let error = member.bytes(99).unwrap_err().to_string();
+    assert!(
+        error.starts_with(r#"cannot unpack "one" of a: "#),
+        "{error}"
+    );
+    let mut longer = sound;
+    longer[directory + 24] = 9;
+    let archive = unpacked(&longer, &Selection::default()).unwrap();
+    let UnpackedContent::File(member) = &archive[0].content else {
+        panic!("no file");
+    };
+    let error = member.bytes(99).unwrap_err().to_string();
+    assert!(error.contains("ends in the middle of it"), "{error}");
+}
+
+#[test]
+fn what_would_fill_disks_is_refused_before_anything_is_unpacked() {
+    let mut bomb = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    let zeros = vec![0; 32 << 20];
+    for name in 0..40 {
+        bomb.start_file(name.to_string(), options).unwrap();
+        bomb.write_all(&zeros).unwrap();
+    }
+    let bomb = bomb.finish().unwrap().into_inner();
+    let error = said(&bomb);
+    assert!(error.contains("200 times its own"), "{error}");
+    // A tar says how long its members are before they come.
+    let mut header = ::tar::Header::new_ustar();
+    header.set_path("large").unwrap();
+    header.set_size(2 << 30);
+    header.set_cksum();
+    let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    stream.write_all(header.as_bytes()).unwrap();
+    let error = said(&stream.finish().unwrap());
+    assert!(error.contains("200 times its own"), "{error}");
+}
+
+#[test]
+fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zip");
+    fs::write(&path, zip(&["one"])).unwrap();
+    let archive = Archive::open(Place::Path(path.clone()), "a.zip".to_owned()).unwrap();
+    let all = Arc::new(archive.unwrap()).unpacked(&Selection::default());
+    fs::write(&path, zip(&["another", "one"])).unwrap();
+    let UnpackedContent::File(member) = &all.unwrap()[0].content else {
+        panic!("no file");
+    };
+    let error = member.bytes(99).unwrap_err().to_string();
+    assert_eq!(error, "a.zip changed while it was read");
+}
+
+#[test]
+fn members_are_read_in_one_pass_and_again_where_they_are_wanted_twice() {
+    let archive = open(&tar(&[
+        Tarred::File("one", "1"),
+        Tarred::File("two", "22"),
+        Tarred::File("three", "333"),
+    ]));
+    let archive = archive.unwrap().unwrap();
+    let member = |index| Member {
+        archive: Arc::clone(&archive),
+        index,
+    };
+    let (one, three) = (member(0), member(2));
+    let mut order = Vec::new();
+    read(&[&three, &one, &three], |place, content| {
+        let mut text = String::new();
+        content.read_to_string(&mut text).unwrap();
+        order.push((place, text));
+        Ok::<(), ArchiveError>(())
+    })
+    .unwrap();
+    let text = |text: &str| text.to_owned();
+    assert_eq!(order, [(1, text("1")), (0, text("333")), (2, text("333"))]);
+}
+
+/// All that can be done with a file that may be an archive. It may fail, and not otherwise.
+fn use_up(bytes: &[u8]) {
+    let Ok(Some(archive)) = open(bytes) else {
+        return;
+    };
+    let Ok(all) = archive.unpacked(&Selection::default()) else {
+        return;
+    };
+    for entry in &all {
+        let names = entry.names.join("/");
+        assert!(!names.is_empty() && !entry.names.iter().any(|name| name == ".."));
+        if let UnpackedContent::File(member) = &entry.content {
+            drop(member.bytes(1 << 20));
+        }
+    }
+}
+
+fn seven_zip() -> Vec<u8> {
+    include_bytes!("tests/small.7z").to_vec()
+}
+
+#[test]
+fn a_7z_is_read_and_a_locked_one_is_not() {
+    assert_eq!(
+        listed(&seven_zip(), &Selection::default()),
+        ["d/", "d/empty=", "d/a.txt=one", "d/b.txt=two"]
+    );
+    let locked = include_bytes!("tests/locked.7z");
+    assert!(said(locked).contains("it needs a password"));
+    let hidden = include_bytes!("tests/hidden.7z");
+    let error = open(hidden).unwrap_err().to_string();
+    assert_eq!(error, "cannot unpack a: it needs a password");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn broken_archives_are_refused_and_do_no_harm(
+        which in 0..5_usize,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let tar = tar(&[Tarred::Folder("d"), Tarred::File("d/x", "content"), Tarred::Link("l", "d")]);
+        let gzip = || {
+            let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            out.write_all(&tar).unwrap();
+            out.finish().unwrap()
+        };
+        let bzip2 = || {
+            let mut out = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            out.write_all(&tar).unwrap();
+            out.finish().unwrap()
+        };
+        let mut bytes = match which {
+            0 => zip(&["d/x", "y"]),
+            1 => tar.clone(),
+            2 => gzip(),
+            3 => bzip2(),
+            _ => seven_zip(),
+        };
+        for (place, value) in flips {
+            let place = place.index(bytes.len());
+            bytes[place] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        use_up(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_behind_a_beginning_do_no_harm(
+        which in 0..6_usize,
+        rest in prop::collection::vec(any::<u8>(), 0..2000),
+    ) {
+        let starts: [&[u8]; 6] = [
+            b"PK\x03\x04", b"7z\xBC\xAF\x27\x1C\0\x04", &[0x1F, 0x8B, 8], b"\xFD7zXZ\0", b"BZh9", b"",
+        ];
+        use_up(&[starts[which], &rest].concat());
+    }
+
+    #[test]
+    fn any_names_lead_to_names_that_windows_takes_below_the_folder(
+        names in prop::collection::vec("([a-cA-C.: ]{1,3}[/\\\\]){0,3}[a-cA-C.]{1,3}", 1..6),
+        strip in 0..3_usize,
+    ) {
+        let members: Vec<Tarred<'_>> = names.iter().map(|name| Tarred::File(name, "")).collect();
+        let selection = Selection { strip, ..Selection::default() };
+        let mut keys = BTreeSet::new();
+        for entry in unpacked(&tar(&members), &selection).unwrap_or_default() {
+            for name in &entry.names {
+                prop_assert_eq!(wincimg_windows::path::name_problem(name), None);
+            }
+            prop_assert!(keys.insert(wincimg_windows::path::fold(&entry.names.join("/"))));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Zip files. The list at the end is what counts, as for Windows' programs; what it says of each
+//! member is held against what is there.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use ::zip::result::ZipError;
+use ::zip::{CompressionMethod, ZipArchive};
+use wincimg_common::files::Window;
+
+use super::error::ArchiveError;
+use super::member::Content;
+use super::{Archive, Entry, Kind, Sum};
+
+/// The longest target of a symbolic link.
+const LONGEST_TARGET: u64 = 4096;
+
+/// Bit 11: the name is in UTF-8.
+const IS_UTF8: u16 = 1 << 11;
+
+fn open(archive: &str, window: Window) -> Result<ZipArchive<BufReader<Window>>, ArchiveError> {
+    ZipArchive::new(BufReader::new(window)).map_err(|error| failed(archive, error))
+}
+
+fn failed(archive: &str, error: ZipError) -> ArchiveError {
+    match error {
+        ZipError::Io(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
+            ArchiveError::read(archive, source)
+        }
+        ZipError::Io(_) => ArchiveError::whole(archive, "it ends in the middle"),
+        error => ArchiveError::whole(archive, format!("it is not whole: {error}")),
+    }
+}
+
+pub(super) fn list(archive: &str, window: Window) -> Result<Vec<Entry>, ArchiveError> {
+    let mut sum = Sum::of(archive, window.length());
+    let mut zip = open(archive, window)?;
+    let directory = zip.central_directory_start();
+    let mut entries = Vec::with_capacity(zip.len().min(super::MOST));
+    let mut stretches = Vec::with_capacity(zip.len().min(super::MOST));
+    for index in 0..zip.len() {
+        let member = zip
+            .by_index_raw(index)
+            .map_err(|error| failed(archive, error))?;
+        let name = member.name_raw();
+        let path = String::from_utf8_lossy(name).into_owned();
+        let is_by_code_page = !name.is_ascii() && member.flags().as_u16() & IS_UTF8 == 0;
+        let size = member.size();
+        let is_folder = path.ends_with(['/', '\\']);
+        let mut problem = if path.contains(char::REPLACEMENT_CHARACTER) {
+            Some("its name is not in UTF-8".to_owned())
+        } else if member.encrypted() {
+            Some("it needs a password".to_owned())
+        } else {
+            unsupported(member.compression())
+        };
+        let start = member.header_start();
+        let end = member
+            .data_start()
+            .and_then(|data| data.checked_add(member.compressed_size()));
+        stretches.push((start, end.unwrap_or(u64::MAX), index));
+        let is_link = member.is_symlink() && !is_folder;
+        drop(member);
+        sum.add(size)?;
+        let kind = if is_folder {
+            Kind::Folder
+        } else if is_link && problem.is_none() {
+            match target(&mut zip, index) {
+                Some(target) => Kind::Link(target),
+                None => {
+                    problem = Some("it is a link that leads nowhere".to_owned());
+                    Kind::File
+                }
+            }
+        } else {
+            Kind::File
+        };
+        let size = if is_folder { 0 } else { size };
+        entries.push(Entry {
+            path,
+            kind,
+            size,
+            is_by_code_page,
+            problem,
+        });
+    }
+    stretches.sort_unstable();
+    for (at, (_, end, index)) in stretches.iter().enumerate() {
+        let next = stretches.get(at + 1).map_or(directory, |next| next.0);
+        if *end > next {
+            let problem = "its bytes are another member's too, or not there";
+            return Err(ArchiveError::member(
+                archive,
+                &entries[*index].path,
+                problem,
+            ));
+        }
+    }
+    if zip.has_duplicate_names() {
+        let twice = twice(zip.into_inner(), directory).unwrap_or_default();
+        let problem = "it is in the archive twice";
+        return Err(ArchiveError::member(archive, &twice, problem));
+    }
+    Ok(entries)
+}
+
+/// What to say of a compression that .NET, which unpacks these on Windows, does not read either.
+fn unsupported(method: CompressionMethod) -> Option<String> {
+    match method {
+        CompressionMethod::Stored | CompressionMethod::Deflated | CompressionMethod::Deflate64 => {
+            None
+        }
+        other => Some(format!(
+            "it is compressed in a way that Windows does not read: {other}"
+        )),
+    }
+}
+
+fn target(zip: &mut ZipArchive<BufReader<Window>>, index: usize) -> Option<String> {
+    let mut target = String::new();
+    let member = zip.by_index(index).ok()?;
+    let read = member.take(LONGEST_TARGET).read_to_string(&mut target);
+    read.ok().filter(|length| *length > 0)?;
+    Some(target)
+}
+
+/// The name that the list has twice: the library keeps one of them.
+fn twice(mut file: BufReader<Window>, directory: u64) -> Option<String> {
+    const FIXED: usize = 46;
+    file.seek(SeekFrom::Start(directory)).ok()?;
+    let mut known: HashSet<Vec<u8>> = HashSet::new();
+    let mut header = [0; FIXED];
+    loop {
+        file.read_exact(&mut header).ok()?;
+        if header[..4] != *b"PK\x01\x02" {
+            return None;
+        }
+        let length = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
+        let mut name = vec![0; length(28)];
+        file.read_exact(&mut name).ok()?;
+        let rest = i64::try_from(length(30) + length(32)).ok()?;
+        file.seek_relative(rest).ok()?;
+        if let Some(twice) = known.replace(name) {
+            return Some(String::from_utf8_lossy(&twice).into_owned());
+        }
+    }
+}
+
+pub(super) fn each<E: From<ArchiveError>>(
+    archive: &Archive,
+    window: Window,
+    wanted: &BTreeSet<usize>,
+    take: &mut dyn FnMut(usize, &mut Content<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut zip = open(&archive.name, window)?;
+    for index in wanted {
+        let path = archive.entries.get(*index).map(|entry| entry.path.as_str());
+        let mut member = zip.by_index(*index).map_err(|error| {
+            ArchiveError::member(&archive.name, path.unwrap_or_default(), error.to_string())
+        })?;
+        let mut content = Content::new(archive, *index, &mut member);
+        take(*index, &mut content)?;
+        content.finish()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,487 @@
+//! What a layer holds, and the order in which it is written.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wincimg_common::files;
+use wincimg_common::files::Part;
+
+use super::descriptor::Security;
+use super::error::LayerError;
+use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
+use crate::Download;
+use crate::archive::Member;
+
+/// The content of a layer. The order in which entries are added does not matter: the written layer
+/// has an order of its own, but for files in archives, which come last in the order of their archives;
+/// parent directories that nobody added appear in it by themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layer {
+    pub(super) timestamp: u64,
+    pub(super) files: Vec<Entry>,
+    pub(super) hives: Vec<Entry>,
+    pub(super) secured: Vec<Secured>,
+}
+
+/// Where the bytes of a file come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file on disk, opened when its turn comes.
+    Path(Arc<Path>),
+    /// Bytes in memory.
+    Bytes(Bytes),
+    /// A part of a file without a name.
+    Part(Part),
+    /// A file in an archive.
+    Member(Member),
+    /// A server's file that is not downloaded.
+    Lacking {
+        /// Where it is.
+        url: String,
+        /// Its length, where that is known.
+        size: Option<u64>,
+    },
+}
+
+/// What a symbolic link points to; Windows wants to know when the link is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkTo {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) path: LayerPath,
+    pub(super) content: Content,
+    /// The descriptor and the attributes, where they are not the usual ones.
+    pub(super) security: Option<Security>,
+    pub(super) attributes: Option<u32>,
+}
+
+/// A security descriptor for what is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Secured {
+    path: LayerPath,
+    security: Security,
+}
+
+/// What an entry of a layer is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A directory.
+    Directory,
+    /// A file.
+    File(Source),
+    /// A symbolic link.
+    Symlink {
+        /// Where it leads.
+        target: String,
+        /// What is there.
+        to: LinkTo,
+    },
+    /// Nothing, in place of what the layers below have.
+    Deletion,
+}
+
+/// One entry of the tar stream, under its full name.
+#[derive(Debug)]
+pub(super) struct Item<'a> {
+    pub(super) name: String,
+    pub(super) content: &'a Content,
+    /// Whether the entry carries a security descriptor.
+    pub(super) secured: bool,
+    /// Which one, where that is not the usual one.
+    pub(super) security: Option<&'a Security>,
+    /// The attributes, where they are not the usual ones.
+    pub(super) attributes: Option<u32>,
+}
+
+impl Item<'_> {
+    /// How many bytes it has; none of what is no file.
+    pub(super) fn length(&self) -> u64 {
+        match self.content {
+            Content::File(source) => source.length(),
+            _ => 0,
+        }
+    }
+}
+
+impl Layer {
+    /// An empty layer whose entries will all carry `timestamp`, in seconds since 1970.
+    pub fn new(timestamp: u64) -> Self {
+        Self {
+            timestamp,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a directory, empty unless other entries lie below it.
+    pub fn directory(&mut self, path: LayerPath) {
+        self.add(path, Content::Directory);
+    }
+
+    /// Adds a file.
+    pub fn file(&mut self, path: LayerPath, source: impl Into<Source>) {
+        self.add(path, Content::File(source.into()));
+    }
+
+    /// Adds a symbolic link. A relative `target` uses `/` and counts from the link's directory; an
+    /// absolute one starts with a drive, `C:/`.
+    pub fn symlink(
+        &mut self,
+        path: LayerPath,
+        target: impl Into<String>,
+        to: LinkTo,
+    ) -> Result<(), PathError> {
+        let target = target.into();
+        check_target(&target)?;
+        self.add(path, Content::Symlink { target, to });
+        Ok(())
+    }
+
+    /// Hides a file or directory of the layers below.
+    pub fn delete(&mut self, path: LayerPath) {
+        self.add(path, Content::Deletion);
+    }
+
+    /// Gives what the layer has at a path a security descriptor of its own, once it has all its entries; the last one counts.
+    /// A path at which the layer has nothing becomes a directory entry, which changes the descriptor
+    /// of the directory below.
+    pub fn secure(&mut self, path: LayerPath, security: impl Into<Security>) {
+        let security = security.into();
+        self.secured.push(Secured { path, security });
+    }
+
+    /// The descriptors that entries have of their own and that [`Self::secure`] gave, by the folded
+    /// path.
+    pub(super) fn securities(&self) -> HashMap<String, Security> {
+        let entries = self.files.iter();
+        let own = entries.filter_map(|it| Some((&it.path, it.security.as_ref()?)));
+        let secured = self.secured.iter().map(|it| (&it.path, &it.security));
+        own.chain(secured)
+            .map(|(path, security)| (fold(path.as_str()), security.clone()))
+            .collect()
+    }
+
+    /// Adds a registry hive, `System_Delta` for example.
+    pub fn hive(&mut self, name: LayerPath, data: impl Into<Bytes>) {
+        let content = Content::File(Source::Bytes(data.into()));
+        self.hives.push(Entry::new(name, content));
+    }
+
+    /// Where the bytes of a file come from, which was added under a path that Windows takes for this
+    /// one.
+    pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut Source> {
+        let key = fold(path.as_str());
+        self.files
+            .iter_mut()
+            .find_map(|entry| match &mut entry.content {
+                Content::File(source) if fold(entry.path.as_str()) == key => Some(source),
+                _ => None,
+            })
+    }
+
+    /// The files and folders by their paths from the drive's root, parents first, after the same
+    /// checks that writing the layer makes.
+    pub fn drive(&self) -> Result<Vec<(String, &Content)>, LayerError> {
+        let mut items = Vec::with_capacity(self.files.len());
+        arrange("Files", &self.files, Some(&self.secured), &mut items)?;
+        let inside = items.into_iter().filter_map(|item| {
+            let path = item.name.strip_prefix("Files/")?;
+            Some((path.to_owned(), item.content))
+        });
+        Ok(inside.collect())
+    }
+
+    /// What was said about the drive, in the order in which it was.
+    pub fn entries(&self) -> impl Iterator<Item = (&LayerPath, &Content)> {
+        self.files.iter().map(|entry| (&entry.path, &entry.content))
+    }
+
+    /// Whether the layer would change nothing; an image should then go without it.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.hives.is_empty() && self.secured.is_empty()
+    }
+
+    fn add(&mut self, path: LayerPath, content: Content) {
+        self.files.push(Entry::new(path, content));
+    }
+
+    /// The entries, parents before children. Hives come first, so that a reader who wants only those
+    /// need not wait for the files.
+    pub(super) fn items(&self) -> Result<Vec<Item<'_>>, LayerError> {
+        // Each file brings at most a few parents that are not shared.
+        let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);
+        arrange("Hives", &self.hives, None, &mut items)?;
+        arrange("Files", &self.files, Some(&self.secured), &mut items)?;
+        Ok(items)
+    }
+}
+
+impl Entry {
+    fn new(path: LayerPath, content: Content) -> Self {
+        Self {
+            path,
+            content,
+            security: None,
+            attributes: None,
+        }
+    }
+}
+
+impl Source {
+    /// The bytes, unless they are more than that many.
+    pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Path(path) => files::read(path, most),
+            Self::Bytes(bytes) => Ok(bytes.to_vec()),
+            Self::Lacking { url, .. } => Err(io::Error::other(format!("{url} is not downloaded"))),
+            Self::Part(part) => {
+                let mut bytes = Vec::new();
+                part.open()?.take(most + 1).read_to_end(&mut bytes)?;
+                if bytes.len() as u64 > most {
+                    return Err(io::ErrorKind::FileTooLarge.into());
+                }
+                Ok(bytes)
+            }
+            Self::Member(member) => member.bytes(most).map_err(io::Error::other),
+        }
+    }
+}
+
+impl From<PathBuf> for Source {
+    fn from(path: PathBuf) -> Self {
+        Self::Path(path.into())
+    }
+}
+
+impl From<Arc<Path>> for Source {
+    fn from(path: Arc<Path>) -> Self {
+        Self::Path(path)
+    }
+}
+
+impl From<Part> for Source {
+    fn from(part: Part) -> Self {
+        Self::Part(part)
+    }
+}
+
+impl From<&Download> for Source {
+    fn from(download: &Download) -> Self {
+        match &download.content {
+            Some(part) => Self::Part(part.clone()),
+            None => Self::Lacking {
+                url: download.url.clone(),
+                size: download.size,
+            },
+        }
+    }
+}
+
+impl From<Member> for Source {
+    fn from(member: Member) -> Self {
+        Self::Member(member)
+    }
+}
+
+impl From<Bytes> for Source {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Source {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<&'static [u8]> for Source {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::Bytes(Bytes::from_static(bytes))
+    }
+}
+
+/// A directory of the stream that later entries may lie in: its folded path and its full name.
+struct Open {
+    key: String,
+    name: String,
+}
+
+/// An entry on its way into the stream.
+struct Sorted<'a> {
+    key: String,
+    path: &'a LayerPath,
+    content: &'a Content,
+    security: Option<&'a Security>,
+    attributes: Option<u32>,
+    /// Whether it is only there for its descriptor.
+    is_mark: bool,
+}
+
+/// The entries as the stream has them. One that is only there for its descriptor comes after the
+/// one that it is about.
+fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
+    let entries = entries.iter().map(|entry| Sorted {
+        key: fold(entry.path.as_str()),
+        path: &entry.path,
+        content: &entry.content,
+        security: entry.security.as_ref(),
+        attributes: entry.attributes,
+        is_mark: false,
+    });
+    let secured = secured.iter().map(|secured| Sorted {
+        key: fold(secured.path.as_str()),
+        path: &secured.path,
+        content: &Content::Directory,
+        security: Some(&secured.security),
+        attributes: None,
+        is_mark: true,
+    });
+    let mut sorted: Vec<Sorted> = entries.chain(secured).collect();
+    // Of several descriptors for one path the last one counts, so their order stays.
+    let order = |entry: &Sorted<'a>| (entry.is_mark, (!entry.is_mark).then_some(entry.path));
+    sorted.sort_by(|a, b| (&a.key, order(a)).cmp(&(&b.key, order(b))));
+    sorted
+}
+
+/// Appends the directory `top` and below it the entries, sorted, with the parents they need. Without
+/// `secured` none of them carries a descriptor.
+///
+/// Windows' import creates each entry anew and knows no difference between cases, so whatever it
+/// takes for the same path must come once, and children must spell their parents as those were.
+pub(super) fn arrange<'a>(
+    top: &str,
+    entries: &'a [Entry],
+    secured: Option<&'a [Secured]>,
+    items: &mut Vec<Item<'a>>,
+) -> Result<(), LayerError> {
+    let entries = sorted(entries, secured.unwrap_or_default());
+    let secured = secured.is_some();
+    // A daemon reads and writes the top directories and the hives without descriptors (hcsshim's
+    // `legacyLayerReader`), BuildKit too: the drive's root stays as it is.
+    items.push(Item {
+        name: top.to_owned(),
+        content: &Content::Directory,
+        secured: false,
+        security: None,
+        attributes: None,
+    });
+    let mut open: Vec<Open> = Vec::new();
+    let mut previous: Option<&Sorted> = None;
+    for entry in &entries {
+        if let Some(previous) = previous
+            && repeats(previous, entry)?
+        {
+            if let Some(item) = items.last_mut() {
+                item.security = entry.security.or(item.security);
+            }
+            continue;
+        }
+        previous = Some(entry);
+        open.truncate(
+            open.iter()
+                .take_while(|dir| is_below(&entry.key, &dir.key))
+                .count(),
+        );
+        open_parents(top, entry, secured, &mut open, items);
+
+        let folder = open.last().map_or(top, |dir| &dir.name);
+        let (_, base) = split_last(entry.path.as_str(), '/');
+        let name = match entry.content {
+            Content::Deletion => format!("{folder}/{WHITEOUT_PREFIX}{base}"),
+            _ => format!("{folder}/{base}"),
+        };
+        if matches!(entry.content, Content::Directory) {
+            open.push(Open {
+                key: entry.key.clone(),
+                name: name.clone(),
+            });
+        }
+        items.push(Item {
+            name,
+            content: entry.content,
+            secured,
+            security: entry.security,
+            attributes: entry.attributes,
+        });
+    }
+    Ok(())
+}
+
+/// Whether `entry` is the directory `previous` once more, or the descriptor of what that is; an
+/// error where the two exclude each other.
+fn repeats(previous: &Sorted, entry: &Sorted) -> Result<bool, LayerError> {
+    let is_directory = |entry: &Sorted| matches!(entry.content, Content::Directory);
+    if entry.key == previous.key {
+        let is_there = !matches!(previous.content, Content::Deletion);
+        if is_directory(previous) && is_directory(entry) || is_there && entry.is_mark {
+            return Ok(true);
+        }
+        return Err(LayerError::Conflict {
+            first: previous.path.to_string(),
+            second: entry.path.to_string(),
+        });
+    }
+    // A file sorts right before what lies below it, so the neighbour is the only one to ask.
+    if !is_directory(previous) && is_below(&entry.key, &previous.key) {
+        return Err(LayerError::NotADirectory {
+            parent: previous.path.to_string(),
+            child: entry.path.to_string(),
+        });
+    }
+    Ok(false)
+}
+
+/// Appends the parents of an entry that are not open yet.
+fn open_parents(
+    top: &str,
+    entry: &Sorted,
+    secured: bool,
+    open: &mut Vec<Open>,
+    items: &mut Vec<Item<'_>>,
+) {
+    let (parent, _) = split_last(entry.path.as_str(), '/');
+    let (parent_key, _) = split_last(&entry.key, '\0');
+    let names = parent.split('/').filter(|name| !name.is_empty());
+    let keys = parent_key.split('\0').filter(|key| !key.is_empty());
+    for (name, key) in names.zip(keys).skip(open.len()) {
+        let dir = match open.last() {
+            Some(above) => Open {
+                key: format!("{}\0{key}", above.key),
+                name: format!("{}/{name}", above.name),
+            },
+            None => Open {
+                key: key.to_owned(),
+                name: format!("{top}/{name}"),
+            },
+        };
+        items.push(Item {
+            name: dir.name.clone(),
+            content: &Content::Directory,
+            secured,
+            security: None,
+            attributes: None,
+        });
+        open.push(dir);
+    }
+}
+
+pub(super) fn is_below(key: &str, directory: &str) -> bool {
+    key.strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('\0'))
+}
+
+fn split_last(path: &str, separator: char) -> (&str, &str) {
+    path.rsplit_once(separator).unwrap_or(("", path))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! `.dockerignore`: which files of a folder are left out.
+//!
+//! The patterns are Docker's, which are neither those of git nor those of a shell: every pattern
+//! counts from the folder's top, `**` stands for any number of folders, `!` brings back what an
+//! earlier line left out, the last line that matches decides, and a folder stands for all in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wincimg_common::files;
+use wincimg_common::files::LARGEST_TEXT;
+
+/// The name of the file.
+pub const FILE_NAME: &str = ".dockerignore";
+
+/// The rules of one folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ignore(Vec<Rule>);
+
+/// A pattern for the path of a file, as Go's `filepath.Match` reads it: `*` and `?` stand for no slash,
+/// and the whole path has to match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(Vec<Piece>);
+
+impl Glob {
+    /// Reads a pattern.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        parse(text, false).map(Self)
+    }
+
+    /// Whether it stands for a path.
+    pub fn matches(&self, path: &str) -> bool {
+        matches(&self.0, path, true)
+    }
+}
+
+/// A file with rules that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IgnoreError {
+    /// It could not be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line is not a pattern.
+    #[error("{}:{line}: invalid pattern {pattern:?}: {problem}", path.display())]
+    Pattern {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What the line says.
+        pattern: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    /// Whether it brings back what was left out.
+    includes: bool,
+    pattern: Vec<Piece>,
+}
+
+/// One piece of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// This character.
+    Just(char),
+    /// `?`: any character but a slash.
+    One,
+    /// `*`: any number of characters but slashes.
+    Some,
+    /// Before `Folders`: the way goes through them or past them.
+    Maybe,
+    /// `**` and `**/`: anything that ends with a slash.
+    Folders,
+    /// `**` at the end: anything.
+    Rest,
+    /// `[a-z]`: one of these.
+    OneOf {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+impl Ignore {
+    /// The rules that a folder brings along; none where it has no such file.
+    pub fn of_folder(folder: &Path) -> Result<Self, IgnoreError> {
+        Ok(Self::of_file(&folder.join(FILE_NAME))?.unwrap_or_default())
+    }
+
+    /// The rules in a file, where there is one.
+    pub fn of_file(path: &Path) -> Result<Option<Self>, IgnoreError> {
+        match files::read(path, LARGEST_TEXT) {
+            Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(IgnoreError::Read {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// Reads rules; `path` is for messages.
+    pub fn read(text: &str, path: &Path) -> Result<Self, IgnoreError> {
+        let mut rules = Vec::new();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        for (index, line) in text.lines().enumerate() {
+            let failed = |problem| IgnoreError::Pattern {
+                path: path.to_owned(),
+                line: index + 1,
+                pattern: line.trim().to_owned(),
+                problem,
+            };
+            // Only a # in the first column begins a comment.
+            if line.starts_with('#') || line.trim().is_empty() {
+                continue;
+            }
+            let line = line.trim();
+            let (includes, pattern) = match line.strip_prefix('!') {
+                Some(rest) => (true, rest.trim()),
+                None => (false, line),
+            };
+            if pattern.is_empty() {
+                return Err(failed("there is nothing after the !"));
+            }
+            let pattern = parse(&clean(pattern), true).map_err(failed)?;
+            rules.push(Rule { includes, pattern });
+        }
+        Ok(Self(rules))
+    }
+
+    /// Whether a path, relative to the folder and with slashes, is left out.
+    pub fn leaves_out(&self, path: &str) -> bool {
+        let mut left_out = false;
+        for rule in &self.0 {
+            // A rule that would change nothing need not be asked.
+            if rule.includes == left_out && matches(&rule.pattern, path, false) {
+                left_out = !rule.includes;
+            }
+        }
+        left_out
+    }
+
+    /// Whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a folder that is left out may still hold something that is not.
+    pub fn may_bring_back(&self) -> bool {
+        self.0.iter().any(|rule| rule.includes)
+    }
+}
+
+/// Takes a path's detours out, as Docker does before it looks at the pattern: `/a/./b/../c/`
+/// becomes `a/c`.
+fn clean(pattern: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in pattern.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => {
+                names.pop();
+            }
+            ".." if pattern.starts_with('/') => {}
+            name => names.push(name),
+        }
+    }
+    if names.is_empty() {
+        return ".".to_owned();
+    }
+    names.join("/")
+}
+
+/// `**` stands for folders only where the pattern may have any.
+fn parse(pattern: &str, has_folders: bool) -> Result<Vec<Piece>, &'static str> {
+    let mut pieces = Vec::new();
+    let mut rest = pattern.chars().peekable();
+    while let Some(character) = rest.next() {
+        let piece = match character {
+            '*' if has_folders && rest.next_if_eq(&'*').is_some() => {
+                rest.next_if_eq(&'/');
+                if rest.peek().is_none() {
+                    Piece::Rest
+                } else {
+                    pieces.push(Piece::Maybe);
+                    Piece::Folders
+                }
+            }
+            '*' => Piece::Some,
+            '?' => Piece::One,
+            '\\' => Piece::Just(rest.next().ok_or("nothing follows the last \\")?),
+            '[' => class(&mut rest)?,
+            other => Piece::Just(other),
+        };
+        pieces.push(piece);
+    }
+    Ok(pieces)
+}
+
+/// What stands between brackets.
+fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Piece, &'static str> {
+    const OPEN: &str = "a [ is not closed";
+    let negated = rest.next_if_eq(&'^').is_some();
+    let mut ranges = Vec::new();
+    let mut next = || match rest.next() {
+        Some('\\') => Ok((rest.next().ok_or(OPEN)?, true)),
+        Some(character) => Ok((character, false)),
+        None => Err(OPEN),
+    };
+    let mut item = next()?;
+    while item != (']', false) || ranges.is_empty() {
+        let low = bound(item)?;
+        item = next()?;
+        let high = if item == ('-', false) {
+            let high = bound(next()?)?;
+            item = next()?;
+            high
+        } else {
+            low
+        };
+        ranges.push((low, high));
+    }
+    Ok(Piece::OneOf { negated, ranges })
+}
+
+/// One end of a range; Docker wants a `\` before what would mean something else in its place.
+fn bound(item: (char, bool)) -> Result<char, &'static str> {
+    match item {
+        (']', false) => Err("a ] stands where a character is expected"),
+        ('-', false) => Err("a - stands where a character is expected"),
+        (character, _) => Ok(character),
+    }
+}
+
+/// Whether a pattern stands for a path or, unless for the whole of it, for a folder that it is in. All ways through the pattern
+/// are followed at once, so that no pattern takes long.
+fn matches(pattern: &[Piece], path: &str, whole: bool) -> bool {
+    let mut reached = vec![false; pattern.len() + 1];
+    reached[0] = true;
+    skip_optional(pattern, &mut reached);
+    for character in path.chars() {
+        if !whole && character == '/' && reached[pattern.len()] {
+            return true;
+        }
+        let mut next = vec![false; pattern.len() + 1];
+        let here = pattern.iter().enumerate();
+        for (index, piece) in here.filter(|(index, _)| reached[*index]) {
+            match piece {
+                Piece::Just(wanted) => next[index + 1] |= *wanted == character,
+                Piece::One => next[index + 1] |= character != '/',
+                Piece::Some => next[index] |= character != '/',
+                Piece::Rest => next[index] = true,
+                Piece::Maybe => {}
+                Piece::Folders => {
+                    next[index] = true;
+                    next[index + 1] |= character == '/';
+                }
+                Piece::OneOf { negated, ranges } => {
+                    let mut ranges = ranges.iter();
+                    let within = ranges.any(|(low, high)| (*low..=*high).contains(&character));
+                    next[index + 1] |= within != *negated;
+                }
+            }
+        }
+        reached = next;
+        skip_optional(pattern, &mut reached);
+    }
+    reached[pattern.len()]
+}
+
+/// Goes past the pieces that may stand for nothing.
+fn skip_optional(pattern: &[Piece], reached: &mut [bool]) {
+    for (index, piece) in pattern.iter().enumerate() {
+        if !reached[index] {
+            continue;
+        }
+        match piece {
+            Piece::Some | Piece::Rest => reached[index + 1] = true,
+            Piece::Maybe => {
+                reached[index + 1] = true;
+                reached[index + 2] = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

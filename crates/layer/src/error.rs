@@ -1,0 +1,118 @@
+//! What can go wrong when a layer is made.
+
+use std::io;
+use std::path::PathBuf;
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_registry::InsideError;
+
+use super::path::PathError;
+use crate::archive::ArchiveError;
+use crate::dockerignore::IgnoreError;
+
+/// Why a layer could not be described or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LayerError {
+    /// A name that cannot be in a layer.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Two entries that Windows takes for the same path.
+    #[error("layer entries {first:?} and {second:?} are the same path on Windows")]
+    Conflict {
+        /// The entry that sorts first.
+        first: String,
+        /// The one that collides with it.
+        second: String,
+    },
+    /// Something lies below an entry that is not a directory.
+    #[error("layer entry {child:?} lies under {parent:?}, which is not a directory")]
+    NotADirectory {
+        /// The file, link or deletion.
+        parent: String,
+        /// What lies below it.
+        child: String,
+    },
+    /// The base has something else where an entry is to be.
+    #[error("{path} is {found} in the base, where the image is to have {wanted}")]
+    InTheWay {
+        /// The path in the image.
+        path: String,
+        /// What the base has.
+        found: &'static str,
+        /// What the layer has.
+        wanted: &'static str,
+    },
+    /// What is known of the base cannot be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
+    /// A file or folder that could not be opened or read, or is gone.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Where it is on disk.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file whose bytes are not here.
+    #[error("{0} is not downloaded")]
+    Lacking(String),
+    /// A file that was written to, cut or extended while the layer was made.
+    #[error("{} changed while it was read", path.display())]
+    Changed {
+        /// Where it is on disk.
+        path: PathBuf,
+    },
+    /// A device, socket or pipe where a file is expected.
+    #[error("{} is neither a file, a folder nor a symbolic link", path.display())]
+    NotAFile {
+        /// Where it is on disk.
+        path: PathBuf,
+    },
+    /// A name on disk that is not Unicode and so cannot be a name on Windows.
+    #[error("the name of {} is not Unicode", path.display())]
+    NotUnicode {
+        /// Where it is on disk.
+        path: PathBuf,
+    },
+    /// A symbolic link that would mean something else in the image, or nothing.
+    #[error("symbolic link {} points to {target:?}: {problem}", path.display())]
+    Link {
+        /// Where it is on disk.
+        path: PathBuf,
+        /// What it says.
+        target: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A folder's `.dockerignore` cannot be used.
+    #[error(transparent)]
+    Ignore(#[from] IgnoreError),
+    /// An archive with files of the layer is not what it should be.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The place where the layer goes did not take it.
+    #[error("cannot write the layer")]
+    Write(#[source] io::Error),
+    /// The compressor gave up.
+    #[error("cannot compress the layer")]
+    Compress(#[source] io::Error),
+    /// The caller asked to stop.
+    #[error("writing the layer was cancelled")]
+    Cancelled,
+}
+
+impl Diagnose for LayerError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Path(_)
+            | Self::Conflict { .. }
+            | Self::NotADirectory { .. }
+            | Self::InTheWay { .. }
+            | Self::NotAFile { .. }
+            | Self::NotUnicode { .. }
+            | Self::Link { .. } => Blame::Request,
+            Self::Archive(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! A folder on disk as part of a layer.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use super::content::{Layer, LinkTo};
+use super::error::LayerError;
+use super::path::LayerPath;
+use crate::{LeftOut, OnDisk};
+
+impl Layer {
+    /// Adds what is in `folder`: below `under`, or at the top of the drive where that is `None`.
+    ///
+    /// Symbolic links stay links; they must point to something inside the folder. What a
+    /// `.dockerignore` at the folder's top leaves out is not added.
+    pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
+        let folder: Arc<Path> = folder.into();
+        let (top, path) = (Arc::clone(&folder), folder);
+        self.folder_of(&OnDisk { top, path }, under)
+    }
+
+    /// The same for a folder that comes from another one, whose `.dockerignore` counts too.
+    pub fn folder_of(
+        &mut self,
+        folder: &OnDisk,
+        under: Option<&LayerPath>,
+    ) -> Result<(), LayerError> {
+        if let Some(under) = under {
+            self.directory(under.clone());
+        }
+        let mut walk = Walk {
+            root: &folder.path,
+            under,
+            left_out: folder.left_out()?,
+            layer: self,
+        };
+        let mut pending = vec![String::new()];
+        while let Some(inside) = pending.pop() {
+            walk.add_content(&inside, &mut pending)?;
+        }
+        Ok(())
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    under: Option<&'a LayerPath>,
+    left_out: LeftOut,
+    layer: &'a mut Layer,
+}
+
+impl Walk<'_> {
+    /// Adds what lies directly in the folder `inside`, and leaves its folders in `pending`.
+    fn add_content(&mut self, inside: &str, pending: &mut Vec<String>) -> Result<(), LayerError> {
+        let folder = self.on_disk(inside);
+        let failed = |source| unreadable(&folder, source);
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let path = entry.path();
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                return Err(LayerError::NotUnicode { path });
+            };
+            let name = join(inside, name);
+            let kind = entry.file_type().map_err(failed)?;
+            if self.left_out.leaves_out(&name) {
+                if kind.is_dir() && self.left_out.may_bring_back(&name) {
+                    pending.push(name);
+                }
+                continue;
+            }
+            let in_layer = self.in_layer(&name)?;
+            if kind.is_dir() {
+                self.layer.directory(in_layer);
+                pending.push(name);
+            } else if kind.is_file() {
+                self.layer.file(in_layer, path);
+            } else if kind.is_symlink() {
+                let (target, to) = link(self.root, &path, inside)?;
+                self.layer.symlink(in_layer, target, to)?;
+            } else {
+                return Err(LayerError::NotAFile { path });
+            }
+        }
+        Ok(())
+    }
+
+    fn on_disk(&self, inside: &str) -> PathBuf {
+        if inside.is_empty() {
+            return self.root.to_owned();
+        }
+        self.root.join(inside)
+    }
+
+    fn in_layer(&self, inside: &str) -> Result<LayerPath, LayerError> {
+        Ok(match self.under {
+            Some(under) => under.join(inside)?,
+            None => inside.parse()?,
+        })
+    }
+}
+
+/// The target of a link in the folder `inside` of a folder, with what it points to.
+pub fn link(root: &Path, path: &Path, inside: &str) -> Result<(String, LinkTo), LayerError> {
+    let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
+    let refused = |problem| LayerError::Link {
+        path: path.to_owned(),
+        target: target.display().to_string(),
+        problem,
+    };
+    let mut names = Vec::new();
+    for component in target.components() {
+        names.push(match component {
+            Component::CurDir => continue,
+            Component::ParentDir => "..",
+            Component::Normal(name) => name.to_str().ok_or_else(|| LayerError::NotUnicode {
+                path: path.to_owned(),
+            })?,
+            Component::RootDir | Component::Prefix(_) => {
+                return Err(refused("only a relative target is the same in the image"));
+            }
+        });
+    }
+    let meant = resolve(inside, &names).ok_or_else(|| refused("that is outside the folder"))?;
+    let pointed_to = fs::metadata(root.join(&meant))
+        .map_err(|_| refused("there is nothing that could be read"))?;
+    let to = if pointed_to.is_dir() {
+        LinkTo::Directory
+    } else {
+        LinkTo::File
+    };
+    let target = if names.is_empty() {
+        ".".to_owned()
+    } else {
+        names.join("/")
+    };
+    Ok((target, to))
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        return name.to_owned();
+    }
+    format!("{folder}/{name}")
+}
+
+/// What a relative target means for a link in `folder`, as Windows sees it: name by name, without
+/// looking at what is there. Nothing where it leads out.
+fn resolve(folder: &str, target: &[&str]) -> Option<String> {
+    let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
+    for name in target {
+        if *name == ".." {
+            names.pop()?;
+        } else {
+            names.push(name);
+        }
+    }
+    Some(names.join("/"))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> LayerError {
+    LayerError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        folder
+    }
+
+    fn names(folder: &Path) -> Result<Vec<String>, LayerError> {
+        let mut layer = Layer::new(0);
+        layer.folder(folder, Some(&"app".parse().unwrap()))?;
+        let items = layer.items()?;
+        Ok(items.into_iter().skip(2).map(|item| item.name).collect())
+    }
+
+    #[test]
+    fn a_folder_goes_below_its_place_with_its_empty_folders() {
+        let folder = folder(&["b", "a/x"]);
+        fs::create_dir(folder.path().join("empty")).unwrap();
+        assert_eq!(
+            names(folder.path()).unwrap(),
+            [
+                "Files/app",
+                "Files/app/a",
+                "Files/app/a/x",
+                "Files/app/b",
+                "Files/app/empty"
+            ]
+        );
+        let mut layer = Layer::new(0);
+        layer.folder(folder.path(), None).unwrap();
+        assert_eq!(layer.items().unwrap()[2].name, "Files/a");
+    }
+
+    #[test]
+    fn what_the_folders_dockerignore_leaves_out_is_neither_added_nor_checked() {
+        let folder = folder(&["obj/a", "obj/keep/b", "bin/a.log", "bin/a.exe", "a:b"]);
+        fs::write(
+            folder.path().join(".dockerignore"),
+            "obj\n!obj/keep\n**/*.log\na:b\n",
+        )
+        .unwrap();
+        assert_eq!(
+            names(folder.path()).unwrap(),
+            [
+                "Files/app",
+                "Files/app/.dockerignore",
+                "Files/app/bin",
+                "Files/app/bin/a.exe",
+                "Files/app/obj",
+                "Files/app/obj/keep",
+                "Files/app/obj/keep/b"
+            ]
+        );
+        fs::write(folder.path().join(".dockerignore"), "!").unwrap();
+        let error = names(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(".dockerignore:1"), "{error}");
+    }
+
+    #[test]
+    fn links_inside_the_folder_stay_links_and_know_what_they_point_to() {
+        let folder = folder(&["lib/x.dll", "bin/tool"]);
+        symlink("../lib/./x.dll", folder.path().join("bin/x.dll")).unwrap();
+        symlink("../lib", folder.path().join("bin/lib")).unwrap();
+        symlink("..", folder.path().join("bin/up")).unwrap();
+        let mut layer = Layer::new(0);
+        layer.folder(folder.path(), None).unwrap();
+        let items = layer.items().unwrap();
+        let links: Vec<String> = items
+            .iter()
+            .filter_map(|item| match item.content {
+                super::super::content::Content::Symlink { target, to } => {
+                    Some(format!("{} {target} {to:?}", item.name))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            links,
+            [
+                "Files/bin/lib ../lib Directory",
+                "Files/bin/up .. Directory",
+                "Files/bin/x.dll ../lib/x.dll File"
+            ]
+        );
+    }
+
+    #[test]
+    fn links_that_lead_out_or_nowhere_are_refused() {
+        for target in ["/etc/passwd", "../..", "../../x", "gone"] {
+            let folder = folder(&["a/b"]);
+            symlink(target, folder.path().join("a/link")).unwrap();
+            let error = names(folder.path()).unwrap_err().to_string();
+            assert!(
+                error.contains("a/link") && error.contains(&format!("{target:?}")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_windows_could_not_hold_is_refused_by_name() {
+        let with_colon = folder(&["a:b"]);
+        let error = names(with_colon.path()).unwrap_err().to_string();
+        assert!(error.contains(r#""app/a:b""#), "{error}");
+
+        let with_pipe = folder(&[]);
+        let socket = with_pipe.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(
+            matches!(names(with_pipe.path()), Err(LayerError::NotAFile { path }) if path == socket)
+        );
+
+        let latin = folder(&[]);
+        fs::write(latin.path().join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
+        assert!(matches!(
+            names(latin.path()),
+            Err(LayerError::NotUnicode { .. })
+        ));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let error = names(Path::new("/does/not/exist")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read /does/not/exist");
+    }
+}

@@ -1,0 +1,422 @@
+//! A base with layers over it that are not written anywhere yet: the next layer is fitted to both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use wincimg_registry::hive::{Hive, Key, Semantics};
+use wincimg_registry::upcase::{Folded, same};
+use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Known, Root};
+use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::path::ImagePath;
+
+use super::content::{Content, Entry, Layer, Source, arrange, is_below};
+use super::descriptor::{self, Security};
+use super::error::LayerError;
+use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
+
+/// The longest file that somebody may look into.
+const LONGEST: u64 = 4 << 20;
+
+/// What is inside a base, with the files and keys of layers laid over it.
+#[derive(Debug)]
+pub struct Laid<'a> {
+    base: &'a dyn Inside,
+    layers: Vec<Arc<Layer>>,
+    /// The files of all the layers, once somebody asks for one: many builds do not.
+    drive: OnceLock<Result<Drive, InsideError>>,
+    keys: BTreeMap<KeyPlace, BaseKey>,
+    /// Keys of the base that are gone, with all that is below them.
+    deleted_keys: BTreeSet<KeyPlace>,
+    knows_files: Result<bool, InsideError>,
+}
+
+/// What layers come to, one laid over the other.
+#[derive(Debug, Default)]
+struct Drive {
+    files: BTreeMap<String, LaidFile>,
+    /// What of the base is gone, with all that is in it.
+    deleted: BTreeSet<String>,
+}
+
+/// A file or folder of a layer, of which there may be many.
+#[derive(Debug, PartialEq, Eq)]
+struct LaidFile {
+    /// As it is spelled.
+    name: Box<str>,
+    what: What,
+    attributes: u32,
+    security: Security,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    Folder,
+    File(Source),
+    Link,
+}
+
+impl Drive {
+    fn of(layers: &[Arc<Layer>]) -> Result<Self, LayerError> {
+        let mut drive = Self::default();
+        layers.iter().try_for_each(|layer| drive.lay(layer))?;
+        Ok(drive)
+    }
+
+    fn lay(&mut self, layer: &Layer) -> Result<(), LayerError> {
+        let mut items = Vec::with_capacity(layer.files.len());
+        arrange("Files", &layer.files, Some(&layer.secured), &mut items)?;
+        for item in &items[1..] {
+            let path = item.name.strip_prefix("Files/").unwrap_or_default();
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (what, attributes, usual) = match item.content {
+                Content::Directory => (What::Folder, 0x10, &descriptor::DIRECTORY),
+                Content::Symlink { .. } => (What::Link, 0x400, &descriptor::FILE),
+                Content::File(source) => (What::File(source.clone()), 0x20, &descriptor::FILE),
+                Content::Deletion => {
+                    let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
+                    let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
+                    self.files
+                        .retain(|own, _| *own != key && !is_below(own, &key));
+                    self.deleted.insert(key);
+                    continue;
+                }
+            };
+            let laid = LaidFile {
+                name: name.into(),
+                what,
+                attributes: item.attributes.unwrap_or(attributes),
+                security: Security::clone(item.security.unwrap_or(usual)),
+            };
+            self.files.insert(fold(path), laid);
+        }
+        Ok(())
+    }
+
+    fn at(&self, key: &str) -> Known<&LaidFile> {
+        if let Some(file) = self.files.get(key) {
+            return Known::Present(file);
+        }
+        let mut above = Some(key);
+        while let Some(folder) = above {
+            if self.deleted.contains(folder) {
+                return Known::Absent;
+            }
+            above = folder.rsplit_once('\0').map(|(above, _)| above);
+        }
+        Known::Unknown
+    }
+
+    /// What is in a folder or anywhere below it, in the order of the paths.
+    fn below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &LaidFile)> {
+        let above = LayerPath::try_from(folder);
+        let above = above.map_or_else(
+            |_| String::new(),
+            |above| format!("{}\0", fold(above.as_str())),
+        );
+        let files = self.files.range(above.clone()..);
+        files.map_while(move |(own, file)| Some((own.strip_prefix(&above)?, file)))
+    }
+}
+
+impl LaidFile {
+    /// As whoever looks into a base finds it.
+    fn found(&self) -> BaseFile {
+        BaseFile {
+            name: self.name.to_string(),
+            kind: match self.what {
+                What::Folder => BaseFileKind::Folder,
+                What::Link => BaseFileKind::Link,
+                // A layer is fitted to what is there, whatever is in it.
+                What::File(_) => BaseFileKind::File {
+                    size: 0,
+                    sha256: [0; 32],
+                },
+            },
+            attributes: self.attributes,
+            security: Some(self.security.bytes()),
+        }
+    }
+}
+
+/// A hive, and the names on the way to a key in it.
+type KeyPlace = (Root, Vec<Folded>);
+
+impl<'a> Laid<'a> {
+    /// A base without any layer over it.
+    pub fn over(base: &'a dyn Inside) -> Self {
+        Self {
+            base,
+            layers: Vec::new(),
+            drive: OnceLock::new(),
+            keys: BTreeMap::new(),
+            deleted_keys: BTreeSet::new(),
+            knows_files: base
+                .file(&ImagePath::drive())
+                .map(|drive| drive != Known::Unknown),
+        }
+    }
+
+    /// Lays a layer over, once it is settled.
+    pub fn lay(&mut self, layer: &Arc<Layer>) -> Result<(), LayerError> {
+        self.layers.push(Arc::clone(layer));
+        if let Some(Ok(drive)) = self.drive.get_mut() {
+            drive.lay(layer)?;
+        }
+        for hive in &layer.hives {
+            self.lay_hive(hive)?;
+        }
+        Ok(())
+    }
+
+    fn lay_hive(&mut self, hive: &Entry) -> Result<(), LayerError> {
+        let (Some(root), Content::File(Source::Bytes(bytes))) =
+            (Root::from_delta_name(hive.path.as_str()), &hive.content)
+        else {
+            return Ok(());
+        };
+        let hive = Hive::read(bytes).map_err(|error| InsideError(Arc::new(error)))?;
+        let mut path = KeyPath::root_of(root);
+        for key in &hive.root.subkeys {
+            self.lay_key(&mut path, key)?;
+        }
+        Ok(())
+    }
+
+    fn lay_key(&mut self, above: &mut KeyPath, key: &Key<'_>) -> Result<(), InsideError> {
+        // Names that were written are names that keys may have.
+        if above.push(&key.name).is_err() {
+            return Ok(());
+        }
+        let semantics = key.layer.semantics;
+        let mut below = self.key(above)?;
+        let at = place(above);
+        if matches!(semantics, Semantics::Tombstone | Semantics::SupersedeTree) {
+            self.keys.retain(|own, _| !is_within(own, &at));
+            self.deleted_keys.insert(at.clone());
+            below = Known::Absent;
+        }
+        // What a key has beside the layer's values is as unknown as its base.
+        if semantics != Semantics::Tombstone && below != Known::Unknown {
+            let mut laid = below.present().unwrap_or_else(|| BaseKey {
+                security: Vec::new(),
+                class: None,
+                link: None,
+                values: Vec::new(),
+            });
+            laid.security = key.security.to_vec();
+            if !key.layer.inherit_class {
+                laid.class.clone_from(&key.class);
+            }
+            if semantics == Semantics::SupersedeLocal {
+                laid.values.clear();
+            }
+            for value in &key.values {
+                laid.values.retain(|(name, _)| !same(name, &value.name));
+                let data = value.data();
+                laid.values
+                    .extend(data.map(|data| (value.name.clone(), data)));
+            }
+            self.keys.insert(at, laid);
+        }
+        if semantics != Semantics::Tombstone {
+            for subkey in &key.subkeys {
+                self.lay_key(above, subkey)?;
+            }
+        }
+        above.pop();
+        Ok(())
+    }
+
+    fn drive(&self) -> Result<&Drive, InsideError> {
+        let drive = self.drive.get_or_init(|| {
+            let drive = Drive::of(&self.layers);
+            drive.map_err(|error| InsideError(Arc::new(error)))
+        });
+        drive.as_ref().map_err(Clone::clone)
+    }
+
+    /// What layers have at a path.
+    fn own(&self, path: &ImagePath) -> Result<Known<&LaidFile>, InsideError> {
+        let Ok(own) = LayerPath::try_from(path) else {
+            return Ok(Known::Unknown);
+        };
+        Ok(self.drive()?.at(&fold(own.as_str())))
+    }
+
+    /// Whether nothing but the base has something to say about a path.
+    fn is_of_base(&self, path: &ImagePath) -> Result<bool, InsideError> {
+        Ok(self.own(path)? == Known::Unknown)
+    }
+}
+
+fn place(path: &KeyPath) -> KeyPlace {
+    let names = path.components().iter();
+    (path.root(), names.map(|name| Folded::new(name)).collect())
+}
+
+fn is_within((root, names): &KeyPlace, (of, above): &KeyPlace) -> bool {
+    root == of && names.starts_with(above)
+}
+
+impl BaseKeys for Laid<'_> {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        let mut at = place(path);
+        if let Some(key) = self.keys.get(&at) {
+            return Ok(Known::Present(key.clone()));
+        }
+        while !at.1.is_empty() {
+            if self.deleted_keys.contains(&at) {
+                return Ok(Known::Absent);
+            }
+            at.1.pop();
+        }
+        self.base.key(path)
+    }
+}
+
+impl Inside for Laid<'_> {
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        if !self.knows_files.clone()? {
+            return Ok(Known::Unknown);
+        }
+        match self.own(path)? {
+            Known::Present(laid) => Ok(Known::Present(laid.found())),
+            Known::Absent => Ok(Known::Absent),
+            Known::Unknown => self.base.file(path),
+        }
+    }
+
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        let is_folder = match self.file(folder)? {
+            Known::Unknown => return Ok(Known::Unknown),
+            Known::Present(found) => found.kind == BaseFileKind::Folder,
+            Known::Absent => false,
+        };
+        if !is_folder {
+            return Ok(Known::Absent);
+        }
+        let of_base = self.base.lies_in(folder)?.present().unwrap_or_default();
+        let mut found = Vec::with_capacity(of_base.len());
+        for file in of_base {
+            let path = folder.join(&file.name);
+            if path.map_or(Ok(true), |path| self.is_of_base(&path))? {
+                found.push(file);
+            }
+        }
+        let own = self.drive()?.below(folder);
+        let own = own.filter(|(inside, _)| !inside.contains('\0'));
+        found.extend(own.map(|(_, laid)| laid.found()));
+        Ok(Known::Present(found))
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        let of_base = match self.base.folders_below(path)? {
+            Known::Unknown => return Ok(Known::Unknown),
+            Known::Absent => Vec::new(),
+            Known::Present(found) => found,
+        };
+        let mut found = Vec::with_capacity(of_base.len());
+        for (path, file) in of_base {
+            if self.is_of_base(&path)? {
+                found.push((path, file));
+            }
+        }
+        let mut names = Vec::new();
+        // A folder comes right before what is in it.
+        for (inside, laid) in self.drive()?.below(path) {
+            names.truncate(inside.matches('\0').count());
+            names.push(&laid.name);
+            if laid.what == What::Folder
+                && let Ok(folder) = path.join_all(&names)
+            {
+                found.push((folder, laid.found()));
+            }
+        }
+        found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));
+        Ok(Known::Present(found))
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        let source = match self.own(path)? {
+            Known::Present(LaidFile {
+                what: What::File(source),
+                ..
+            }) => source,
+            Known::Present(_) | Known::Absent => return Ok(Known::Absent),
+            Known::Unknown => return self.base.content(path),
+        };
+        match source.read(LONGEST) {
+            Ok(bytes) => Ok(Known::Present(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(Known::Unknown),
+            Err(error) => Err(InsideError(Arc::new(error))),
+        }
+    }
+}
+
+/// A base without some folders and what is in them.
+#[derive(Debug)]
+pub struct Without<'a> {
+    /// The base.
+    pub inside: &'a dyn Inside,
+    /// The folders.
+    pub gone: &'a [ImagePath],
+}
+
+impl Without<'_> {
+    fn lacks(&self, path: &ImagePath) -> bool {
+        self.gone.iter().any(|gone| path.below(gone).is_some())
+    }
+}
+
+impl BaseKeys for Without<'_> {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        self.inside.key(path)
+    }
+}
+
+impl Inside for Without<'_> {
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        if self.lacks(path) {
+            return Ok(Known::Absent);
+        }
+        self.inside.file(path)
+    }
+
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        if self.lacks(folder) {
+            return Ok(Known::Absent);
+        }
+        let is_there = |file: &BaseFile| {
+            let path = folder.join(&file.name);
+            path.map_or(true, |path| !self.lacks(&path))
+        };
+        Ok(match self.inside.lies_in(folder)? {
+            Known::Present(found) => Known::Present(found.into_iter().filter(is_there).collect()),
+            other => other,
+        })
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        Ok(match self.inside.folders_below(path)? {
+            Known::Present(mut found) => {
+                found.retain(|(path, _)| !self.lacks(path));
+                Known::Present(found)
+            }
+            other => other,
+        })
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        if self.lacks(path) {
+            return Ok(Known::Absent);
+        }
+        self.inside.content(path)
+    }
+}

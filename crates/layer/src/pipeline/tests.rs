@@ -1,0 +1,314 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+use crate::{Layer, numbers};
+
+/// Text that compresses like text, the same on every run.
+fn words(bytes: usize) -> Vec<u8> {
+    let mut words = String::with_capacity(bytes + 8);
+    for number in numbers(7) {
+        if words.len() >= bytes {
+            break;
+        }
+        write!(words, "{:x} ", (number >> 40) % 5000).unwrap();
+    }
+    words.truncate(bytes);
+    words.into_bytes()
+}
+
+fn layer(size: usize) -> Layer {
+    let mut layer = Layer::new(1_580_000_000);
+    layer.file("words.txt".parse().unwrap(), words(size));
+    layer
+}
+
+fn options(compression: Compression, threads: usize) -> WriteOptions<'static> {
+    WriteOptions {
+        compression,
+        threads: NonZeroUsize::new(threads),
+        ..WriteOptions::default()
+    }
+}
+
+fn sha256(bytes: &[u8]) -> Digest {
+    digest_of(Sha256::new_with_prefix(bytes))
+}
+
+#[test]
+fn digests_and_sizes_are_those_of_the_bytes() {
+    for size in [0, 1, 100_000, (1 << 20) - 5000, 5 << 20, 9 << 20] {
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            let mut blob = Vec::new();
+            let written = layer(size)
+                .write(&mut blob, &options(compression, 2))
+                .unwrap();
+            let mut tar = Vec::new();
+            match compression {
+                Compression::Gzip => {
+                    flate2::read::GzDecoder::new(blob.as_slice())
+                        .read_to_end(&mut tar)
+                        .unwrap();
+                }
+                Compression::Zstd => tar = zstd::decode_all(blob.as_slice()).unwrap(),
+            }
+            let expected = Written {
+                diff_id: sha256(&tar),
+                digest: sha256(&blob),
+                size: blob.len() as u64,
+                uncompressed_size: tar.len() as u64,
+                compression,
+            };
+            assert_eq!(written, expected, "{size} bytes");
+            let start = tar.len() - 1024 - size.next_multiple_of(512);
+            assert_eq!(tar[start..start + size], words(size));
+        }
+    }
+}
+
+/// Notes which thread writes to it.
+struct Witness(Option<thread::ThreadId>);
+
+impl Write for Witness {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0 = Some(thread::current().id());
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn only_a_layer_of_several_blocks_starts_threads() {
+    let writer_of = |size| {
+        let mut sink = Witness(None);
+        let options = options(Compression::Gzip, 2);
+        layer(size).write(&mut sink, &options).unwrap();
+        sink.0.unwrap()
+    };
+    assert_eq!(writer_of(500_000), thread::current().id());
+    assert_ne!(writer_of(2 << 20), thread::current().id());
+}
+
+#[test]
+fn a_stream_of_exactly_one_block_and_one_of_a_little_more_are_whole() {
+    // 512 bytes of headers for each directory's two and the file's two, and the end mark.
+    let overhead = 2 * 1536 + 1536 + 1024;
+    for (size, total) in [
+        ((1 << 20) - overhead, 1 << 20),
+        ((1 << 20) - overhead + 1, (1 << 20) + 512),
+    ] {
+        let mut blob = Vec::new();
+        let written = layer(size)
+            .write(&mut blob, &options(Compression::Gzip, 2))
+            .unwrap();
+        assert_eq!(written.uncompressed_size, total);
+        assert_eq!(written.digest, sha256(&blob));
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_byte() {
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        let layer = layer(10_000_000);
+        let mut one = Vec::new();
+        let written = layer.write(&mut one, &options(compression, 1)).unwrap();
+        for threads in [2, 8, 64] {
+            let mut more = Vec::new();
+            let again = layer
+                .write(&mut more, &options(compression, threads))
+                .unwrap();
+            assert!(one == more, "{threads} threads make other bytes");
+            assert_eq!(written, again);
+        }
+    }
+}
+
+/// A disk with room for so many bytes.
+struct Disk(usize);
+
+impl Write for Disk {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let fits = buffer.len().min(self.0);
+        if fits == 0 && !buffer.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0 -= fits;
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_wherever_it_fills_up() {
+    for size in [1000, 8 << 20] {
+        let layer = layer(size);
+        let mut blob = Vec::new();
+        layer
+            .write(&mut blob, &options(Compression::Gzip, 2))
+            .unwrap();
+        for room in [0, 9, 100, blob.len() / 2, blob.len() - 9, blob.len() - 1] {
+            let error = layer
+                .write(Disk(room), &options(Compression::Gzip, 2))
+                .unwrap_err();
+            let LayerError::Write(error) = error else {
+                panic!("expected a write error, got {error}");
+            };
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+        layer
+            .write(Disk(blob.len()), &options(Compression::Gzip, 2))
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_cancelled_layer_is_given_up() {
+    let cancelled = AtomicBool::new(true);
+    for size in [10, 8 << 20] {
+        let options = WriteOptions {
+            cancelled: &cancelled,
+            ..options(Compression::Gzip, 2)
+        };
+        let error = layer(size).write(io::sink(), &options).unwrap_err();
+        assert!(matches!(error, LayerError::Cancelled));
+    }
+}
+
+/// Counts what it is told and raises the flag after some bytes.
+struct StopAfter<'a> {
+    bytes: u64,
+    seen: AtomicU64,
+    cancelled: &'a AtomicBool,
+}
+
+impl Task for StopAfter<'_> {
+    fn advance(&self, bytes: u64) {
+        if self.seen.fetch_add(bytes, Ordering::Relaxed) + bytes >= self.bytes {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn set_position(&self, _bytes: u64) {}
+
+    fn done(&self, _outcome: &str) {}
+}
+
+#[test]
+fn cancelling_in_the_middle_stops_within_a_block() {
+    let cancelled = AtomicBool::new(false);
+    let stop = StopAfter {
+        bytes: 2 << 20,
+        seen: AtomicU64::new(0),
+        cancelled: &cancelled,
+    };
+    let options = WriteOptions {
+        cancelled: &cancelled,
+        progress: &stop,
+        ..options(Compression::Gzip, 2)
+    };
+    let error = layer(64 << 20).write(io::sink(), &options).unwrap_err();
+    assert!(matches!(error, LayerError::Cancelled));
+    assert_eq!(stop.seen.into_inner(), 2 << 20);
+}
+
+#[test]
+fn progress_adds_up_to_the_stream() {
+    let never = AtomicBool::new(false);
+    for size in [10, 3 << 20] {
+        let count = StopAfter {
+            bytes: u64::MAX,
+            seen: AtomicU64::new(0),
+            cancelled: &never,
+        };
+        let options = WriteOptions {
+            progress: &count,
+            ..options(Compression::Gzip, 2)
+        };
+        let written = layer(size).write(io::sink(), &options).unwrap();
+        assert_eq!(count.seen.into_inner(), written.uncompressed_size);
+    }
+}
+
+fn error_for(path: &Path) -> LayerError {
+    let mut layer = layer(3 << 20);
+    layer.file("a".parse().unwrap(), path.to_owned());
+    layer
+        .write(io::sink(), &options(Compression::Gzip, 2))
+        .unwrap_err()
+}
+
+#[test]
+fn a_file_that_is_gone_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gone.txt");
+    let error = error_for(&path);
+    assert!(error.to_string().contains("gone.txt"), "{error}");
+    assert!(matches!(error, LayerError::Read { source, .. }
+        if source.kind() == io::ErrorKind::NotFound));
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(
+        error_for(folder.path()),
+        LayerError::NotAFile { .. }
+    ));
+}
+
+/// Changes a file when the stream has come to its middle.
+struct Meddle<'a>(&'a Path, fn(&Path));
+
+impl Task for Meddle<'_> {
+    fn advance(&self, _bytes: u64) {
+        self.1(self.0);
+    }
+
+    fn set_position(&self, _bytes: u64) {}
+
+    fn done(&self, _outcome: &str) {}
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_an_error_that_names_it() {
+    fn resize(path: &Path, size: u64) {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(size).unwrap();
+    }
+    fn touch(path: &Path) {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let meddling: [fn(&Path); 3] = [
+        |path| resize(path, 100),
+        |path| resize(path, 10 << 20),
+        touch,
+    ];
+    for meddle in meddling {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.txt");
+        std::fs::write(&path, words(3 << 20)).unwrap();
+        let mut layer = Layer::new(0);
+        layer.file("log.txt".parse().unwrap(), path.clone());
+        let meddle = Meddle(&path, meddle);
+        let options = WriteOptions {
+            progress: &meddle,
+            ..options(Compression::Gzip, 2)
+        };
+        let error = layer.write(io::sink(), &options).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{} changed while it was read", path.display())
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! A layer in parts, so that what is large in it need not be written and sent again when something else
+//! in it changes.
+
+use std::cmp::Reverse;
+
+use wincimg_windows::path::ImagePath;
+
+use super::content::{Content, Entry, Layer, is_below};
+use super::error::LayerError;
+use super::path::{LayerPath, fold};
+
+/// How many parts there are at most beside the rest. More would be taken, and gain little: what changes
+/// seldom is seldom in so many places.
+const MOST_PARTS: usize = 8;
+
+/// A part of a layer: what is at a place and below it, or the rest.
+pub type LayerPart<'p> = (Option<&'p ImagePath>, Layer);
+
+impl Layer {
+    /// The layer as several that come to the same when one is laid over the other. What is at one of
+    /// the places and below it is a part where its files come to `least` bytes; the rest is the last.
+    pub fn split<'p>(
+        mut self,
+        places: impl IntoIterator<Item = &'p ImagePath>,
+        least: u64,
+    ) -> Result<Vec<LayerPart<'p>>, LayerError> {
+        if !self.secured.is_empty() || !self.is_larger_than(least) {
+            return Ok(vec![(None, self)]);
+        }
+        // What excludes each other is found while it is together.
+        self.items()?;
+        let mut parts = Vec::new();
+        for place in places {
+            let part = Part::at(place)?;
+            if !parts.iter().any(|known: &Part| known.key == part.key) {
+                parts.push(part);
+            }
+        }
+        let mut entries = Vec::with_capacity(self.files.len());
+        for entry in std::mem::take(&mut self.files) {
+            let key = fold(entry.path.as_str());
+            let holders = parts
+                .iter()
+                .enumerate()
+                .filter(|(_, part)| part.holds(&key));
+            let part = holders.max_by_key(|(_, part)| part.key.len());
+            let part = part.map(|(number, _)| number);
+            if let (Some(part), Content::File(source)) = (part, &entry.content) {
+                parts[part].size += source.length();
+            }
+            entries.push((part, key, entry));
+        }
+        let mut large: Vec<usize> = (0..parts.len()).collect();
+        large.retain(|number| parts[*number].size >= least);
+        large.sort_by_key(|number| Reverse(parts[*number].size));
+        for number in large.into_iter().take(MOST_PARTS) {
+            parts[number].layer = Some(Self::new(self.timestamp));
+        }
+        let mut folders: Vec<(String, Entry)> = Vec::new();
+        for (part, key, entry) in entries {
+            let layer = part.and_then(|part| parts[part].layer.as_mut());
+            if let Some(layer) = layer {
+                layer.files.push(entry);
+            } else if entry.content == Content::Directory
+                && parts.iter().any(|part| part.is_below(&key))
+            {
+                folders.push((key, entry));
+            } else {
+                self.files.push(entry);
+            }
+        }
+        self.add_folders_above(&folders);
+        let mut layers = Vec::new();
+        for part in parts {
+            if let Some(mut layer) = part.layer {
+                layer.add_folders_above(&folders);
+                layers.push((Some(part.place), layer));
+            }
+        }
+        if !self.is_empty() {
+            layers.push((None, self));
+        }
+        if let [(place, _)] = layers.as_mut_slice() {
+            *place = None;
+        }
+        Ok(layers)
+    }
+
+    /// Adds those of the folders in which something of the layer lies.
+    fn add_folders_above(&mut self, folders: &[(String, Entry)]) {
+        let keys = self.files.iter().map(|entry| fold(entry.path.as_str()));
+        let keys: Vec<String> = keys.collect();
+        for (folder, entry) in folders {
+            if keys.iter().any(|key| is_below(key, folder)) {
+                self.files.push(entry.clone());
+            }
+        }
+    }
+}
+
+struct Part<'p> {
+    place: &'p ImagePath,
+    /// Its folded path; empty for the drive itself.
+    key: String,
+    size: u64,
+    /// Where it is one.
+    layer: Option<Layer>,
+}
+
+impl<'p> Part<'p> {
+    fn at(place: &'p ImagePath) -> Result<Self, LayerError> {
+        let key = match place.components() {
+            [] => String::new(),
+            _ => fold(LayerPath::try_from(place)?.as_str()),
+        };
+        Ok(Self {
+            place,
+            key,
+            size: 0,
+            layer: None,
+        })
+    }
+
+    fn holds(&self, key: &str) -> bool {
+        self.key.is_empty() || self.key == key || is_below(key, &self.key)
+    }
+
+    /// Whether it is a layer of its own and lies in this folder.
+    fn is_below(&self, folder: &str) -> bool {
+        self.layer.is_some() && is_below(&self.key, folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const LEAST: u64 = 1000;
+
+    fn path(text: &str) -> ImagePath {
+        text.parse().unwrap()
+    }
+
+    fn layer(files: &[(&str, usize)]) -> Layer {
+        let mut layer = Layer::new(7);
+        for (path, size) in files {
+            layer.file(path.parse().unwrap(), vec![b'x'; *size]);
+        }
+        layer
+    }
+
+    fn names(layer: &Layer) -> Vec<String> {
+        let items = layer.items().unwrap();
+        items.into_iter().map(|item| item.name).collect()
+    }
+
+    fn split(layer: &Layer, places: &[ImagePath]) -> Vec<(Option<String>, Vec<String>)> {
+        let parts = layer.clone().split(places, LEAST).unwrap();
+        let told = parts
+            .iter()
+            .map(|(place, part)| (place.map(ToString::to_string), names(part)));
+        told.collect()
+    }
+
+    #[test]
+    fn what_is_large_at_a_place_comes_apart_and_keeps_its_folders() {
+        let mut whole = layer(&[
+            ("opt/app/lib/a.dll", 900),
+            ("Opt/App/lib/b/c.dll", 900),
+            ("opt/app/web.config", 10),
+            ("tools/tool.exe", 2000),
+        ]);
+        whole.directory("opt".parse().unwrap());
+        whole.directory("opt/app".parse().unwrap());
+        whole.hive("System_Delta".parse().unwrap(), b"regf".as_slice());
+        let places = [r"C:\opt\app", r"C:\opt\app\LIB", r"C:\tools\tool.exe"].map(path);
+        let parts = split(&whole, &places);
+        let places: Vec<_> = parts.iter().map(|(place, _)| place.as_deref()).collect();
+        assert_eq!(
+            places,
+            [Some(r"C:\opt\app\LIB"), Some(r"C:\tools\tool.exe"), None]
+        );
+        assert_eq!(
+            parts[0].1,
+            [
+                "Hives",
+                "Files",
+                "Files/opt",
+                "Files/opt/app",
+                "Files/opt/app/lib",
+                "Files/opt/app/lib/a.dll",
+                "Files/opt/app/lib/b",
+                "Files/opt/app/lib/b/c.dll"
+            ]
+        );
+        assert_eq!(
+            parts[2].1,
+            [
+                "Hives",
+                "Hives/System_Delta",
+                "Files",
+                "Files/opt",
+                "Files/opt/app",
+                "Files/opt/app/web.config"
+            ]
+        );
+        let together = parts.into_iter().flat_map(|(_, names)| names);
+        let together: BTreeSet<String> = together.collect();
+        assert_eq!(together, names(&whole).into_iter().collect());
+    }
+
+    #[test]
+    fn what_is_small_or_alone_stays_as_it_is() {
+        let app = [path(r"C:\app")];
+        for (files, places) in [
+            (vec![("app/a", 400), ("b", 300)], &app[..]),
+            (vec![("app/a", 400), ("b", 3000)], &app),
+            (vec![("app/a", 4000), ("app/b/c", 300)], &app),
+            (vec![("app/a", 4000), ("b", 300)], &[]),
+        ] {
+            let whole = layer(&files);
+            let parts = whole.clone().split(places, LEAST).unwrap();
+            assert_eq!(parts.len(), 1, "{files:?}");
+            assert_eq!(parts[0].0, None);
+            assert_eq!(names(&parts[0].1), names(&whole));
+        }
+    }
+
+    #[test]
+    fn the_drive_is_a_place_too_and_the_largest_come_first() {
+        let names: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
+        let files: Vec<(&str, usize)> = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (name.as_str(), 1000 + number))
+            .collect();
+        let places: Vec<ImagePath> = names
+            .iter()
+            .map(|name| path(&format!(r"C:\{name}")))
+            .collect();
+        let parts = split(&layer(&files), &places);
+        assert_eq!(parts.len(), MOST_PARTS + 1);
+        assert_eq!(parts[0].0.as_deref(), Some(r"C:\f4"));
+        assert_eq!(parts[MOST_PARTS].1.len(), 2 + 4);
+        let parts = split(&layer(&files), &[path(r"C:\"), path(r"C:\f3")]);
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[1].1, ["Hives", "Files", "Files/f3"]);
+    }
+
+    #[test]
+    fn what_excludes_each_other_is_refused_as_before() {
+        let whole = layer(&[("app", 4000), ("app/lib", 4000)]);
+        let error = whole.split(&[path(r"C:\app\lib")], LEAST).unwrap_err();
+        assert!(matches!(error, LayerError::NotADirectory { .. }), "{error}");
+    }
+}

@@ -1,0 +1,110 @@
+//! The tar stream of a layer: headers, the files' content, the end mark.
+//!
+//! Files in archives come behind all else: each archive is read in its own order.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::thread;
+
+use super::arranged::Arranged;
+use super::content::{Content, Source};
+use super::error::LayerError;
+use super::header::{self, BLOCK};
+use super::pipeline::Stream;
+use super::reading::{ReadAhead, Ready};
+use crate::archive;
+use crate::archive::ArchiveError;
+
+const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+
+impl Arranged<'_> {
+    /// Writes the entries in the order of the stream.
+    pub(super) fn stream_to<S: Stream>(&self, blocks: &mut S) -> Result<(), LayerError> {
+        thread::scope(|scope| {
+            let files = self.in_stream().filter_map(|item| match item.content {
+                Content::File(Source::Path(path)) => Some(&**path),
+                _ => None,
+            });
+            self.stream_with(&mut ReadAhead::new(scope, files), blocks)
+        })
+    }
+
+    fn stream_with<'scope, 'a: 'scope, S: Stream>(
+        &'a self,
+        files: &mut ReadAhead<'scope, '_, 'a, impl Iterator<Item = &'a Path>>,
+        blocks: &mut S,
+    ) -> Result<(), LayerError> {
+        let timestamp = self.layer.timestamp;
+        let mut headers = Vec::new();
+        let mut members = Vec::new();
+        for item in self.in_stream() {
+            blocks.check_cancelled()?;
+            let mut begin = |size, blocks: &mut S| {
+                header::encode(item, size, timestamp, &mut headers);
+                blocks.write(&headers)
+            };
+            let size = match item.content {
+                Content::File(Source::Path(_)) => match files.next()? {
+                    Ready::Read(bytes) => {
+                        begin(bytes.len() as u64, blocks)?;
+                        blocks.write(bytes)?;
+                        bytes.len() as u64
+                    }
+                    Ready::Open(file) => {
+                        let size = file.size();
+                        begin(size, blocks)?;
+                        file.copy(blocks)?;
+                        size
+                    }
+                },
+                Content::File(Source::Part(part)) => {
+                    begin(part.length(), blocks)?;
+                    let mut source = part.open().map_err(LayerError::Write)?;
+                    blocks.fill(part.length(), |room| {
+                        source.read_exact(room).map_err(LayerError::Write)?;
+                        Ok(room.len())
+                    })?;
+                    part.length()
+                }
+                Content::File(Source::Lacking { url, .. }) => {
+                    return Err(LayerError::Lacking(url.clone()));
+                }
+                Content::File(Source::Member(member)) => {
+                    members.push((item, member));
+                    continue;
+                }
+                Content::File(Source::Bytes(bytes)) => {
+                    begin(bytes.len() as u64, blocks)?;
+                    blocks.write(bytes)?;
+                    bytes.len() as u64
+                }
+                Content::Directory | Content::Symlink { .. } | Content::Deletion => {
+                    begin(0, blocks)?;
+                    0
+                }
+            };
+            blocks.write(padding(size))?;
+        }
+        let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+        archive::read(&sources, |place, content| {
+            blocks.check_cancelled()?;
+            let (item, member) = &members[place];
+            let size = member.size();
+            header::encode(item, size, timestamp, &mut headers);
+            blocks.write(&headers)?;
+            blocks.fill(size, |room| match content.read(room) {
+                Ok(read) => Ok(read),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                Err(error) => Err(ArchiveError::of_content(error, "the archive").into()),
+            })?;
+            blocks.write(padding(size))
+        })?;
+        // Two empty blocks end an archive.
+        blocks.write(&ZEROS)
+    }
+}
+
+fn padding(size: u64) -> &'static [u8] {
+    let over = usize::try_from(size % BLOCK as u64).unwrap_or_default();
+    &ZEROS[..(BLOCK - over) % BLOCK]
+}

@@ -1,0 +1,118 @@
+//! Why a docker-archive could not be read or written.
+
+use std::io;
+use std::path::PathBuf;
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+
+use crate::document::DocumentError;
+use crate::stream::StreamError;
+
+/// A docker-archive that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The file is something else, or damaged.
+    #[error("{} is not a docker-archive: {reason}", path.display())]
+    NotAnArchive {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file ends in the middle of an entry.
+    #[error("{} is cut off: its entry {member} ends at byte {end}, the file at {len}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// The entry that is not whole.
+        member: String,
+        /// Where the entry should end.
+        end: u64,
+        /// Where the file ends.
+        len: u64,
+    },
+    /// The archive is compressed as a whole, so that nothing in it can be found without unpacking.
+    #[error("{} is compressed with {with}: unpack it first", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        with: &'static str,
+    },
+    /// Something is named in it but not there.
+    #[error("{} lacks {member}", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The entry or blob.
+        member: String,
+    },
+    /// No image has the tag or digest asked for.
+    #[error("{} has no image {wanted:?}: it has {known}", path.display())]
+    NotFound {
+        /// The archive.
+        path: PathBuf,
+        /// The tag or digest asked for.
+        wanted: String,
+        /// The tags that exist.
+        known: String,
+    },
+    /// There are several images and none was named.
+    #[error("{} holds several images: name one of {known}", path.display())]
+    SeveralImages {
+        /// The archive.
+        path: PathBuf,
+        /// The tags that exist.
+        known: String,
+    },
+    /// A document in it cannot be used.
+    #[error("could not use {member} in {}", path.display())]
+    Document {
+        /// The archive.
+        path: PathBuf,
+        /// The entry or blob.
+        member: String,
+        /// Why.
+        source: Box<DocumentError>,
+    },
+    /// A document is larger than any real one.
+    #[error("{member} in {} has {size} bytes, which no document has", path.display())]
+    TooLarge {
+        /// The archive.
+        path: PathBuf,
+        /// The entry.
+        member: String,
+        /// Its size.
+        size: u64,
+    },
+    /// A blob could not be moved.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The file could not be read.
+    #[error("could not read {}", path.display())]
+    Read {
+        /// The archive.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Diagnose for ArchiveError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::SeveralImages { path, .. } => Some(format!(
+                "put the name after the place: docker-archive:{}:NAME",
+                path.display()
+            )),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::SeveralImages { .. } => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Reading a docker-archive in place: the tar is scanned once for where everything is.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wincimg_common::files;
+
+use super::error::ArchiveError;
+use super::format::{SavedImage, blob_member};
+use crate::document::{
+    Descriptor, Digest, Document, DocumentError, Flavour, Hasher, ImageConfig, Index, MAX_DOCUMENT,
+    Manifest, Verbatim,
+};
+use crate::layout::{IMAGE_NAME, Selection, select};
+use crate::stream::FileRange;
+
+/// A docker-archive that is read.
+#[derive(Debug, Clone)]
+pub struct Archive(Arc<Contents>);
+
+#[derive(Debug)]
+struct Contents {
+    path: PathBuf,
+    members: Members,
+    index: Index,
+    /// Blobs that no member is named after: what an older archive holds under other names.
+    blobs: HashMap<Digest, Blob>,
+}
+
+#[derive(Debug)]
+enum Blob {
+    Member(String),
+    Made(Bytes),
+}
+
+impl Archive {
+    /// Opens an archive and finds out what is in it.
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
+        let path = path.into();
+        let opened = path.clone();
+        match tokio::task::spawn_blocking(move || Contents::read(opened)).await {
+            Ok(contents) => Ok(Self(Arc::new(contents?))),
+            Err(error) => Err(ArchiveError::Read {
+                path,
+                source: io::Error::other(error),
+            }),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The image or index with the name, tag or digest given; with none, the only one.
+    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, ArchiveError> {
+        let path = || self.0.path.clone();
+        match select(&self.0.index, which) {
+            Selection::Found(entry) => self.document(&entry.media_type, &entry.digest).await,
+            Selection::Several { known } => Err(ArchiveError::SeveralImages {
+                path: path(),
+                known,
+            }),
+            Selection::NotFound { known } => {
+                match which.and_then(|which| which.parse::<Digest>().ok()) {
+                    Some(digest) if self.has_blob(&digest) => self.document("", &digest).await,
+                    _ => Err(ArchiveError::NotFound {
+                        path: path(),
+                        wanted: which.unwrap_or_default().to_owned(),
+                        known,
+                    }),
+                }
+            }
+        }
+    }
+
+    /// The manifest or index with the digest given.
+    pub async fn document(
+        &self,
+        media_type: &str,
+        digest: &Digest,
+    ) -> Result<Document, ArchiveError> {
+        let bytes = self.read(digest).await?;
+        Document::verify(media_type, bytes, digest)
+            .map_err(|source| self.0.unusable(digest.as_ref(), source))
+    }
+
+    /// A small blob, read whole; whoever parses it checks the digest.
+    pub async fn read(&self, digest: &Digest) -> Result<Bytes, ArchiveError> {
+        let (contents, digest) = (self.0.clone(), digest.clone());
+        let read = tokio::task::spawn_blocking(move || contents.read_blob(&digest));
+        match read.await {
+            Ok(result) => result,
+            Err(error) => Err(self.0.unreadable(io::Error::other(error))),
+        }
+    }
+
+    /// Whether the archive has the blob.
+    pub fn has_blob(&self, digest: &Digest) -> bool {
+        self.0.blobs.contains_key(digest) || self.0.members.get(&blob_member(digest)).is_some()
+    }
+
+    /// The bytes of a blob, not yet checked.
+    pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, ArchiveError> {
+        let member = match self.0.blobs.get(&blob.digest) {
+            Some(Blob::Member(member)) => member.clone(),
+            Some(Blob::Made(_)) | None => blob_member(&blob.digest),
+        };
+        self.0.range(&member)
+    }
+}
+
+impl Contents {
+    fn read(path: PathBuf) -> Result<Self, ArchiveError> {
+        let members = Members::scan(&path)?;
+        let mut contents = Self {
+            path,
+            members,
+            index: Index::new(Flavour::Oci, Vec::new()),
+            blobs: HashMap::new(),
+        };
+        if contents.members.get("index.json").is_some() {
+            let bytes = contents.read_member("index.json")?;
+            contents.index = Verbatim::<Index>::parse(bytes)
+                .map_err(|source| contents.unusable("index.json", source))?
+                .into_value();
+        } else if contents.members.get("manifest.json").is_some() {
+            contents.make_manifests()?;
+        } else {
+            return Err(contents.broken("it has neither manifest.json nor index.json".to_owned()));
+        }
+        Ok(contents)
+    }
+
+    /// Makes the image manifests that an older archive does not have.
+    fn make_manifests(&mut self) -> Result<(), ArchiveError> {
+        let bytes = self.read_member("manifest.json")?;
+        let saved: Vec<SavedImage> = serde_json::from_slice(&bytes)
+            .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))?;
+        for image in saved {
+            let manifest = self.manifest_of(&image)?;
+            let entry = Descriptor::new(
+                manifest.media_type(),
+                manifest.digest().clone(),
+                manifest.size(),
+            );
+            self.blobs.insert(
+                manifest.digest().clone(),
+                Blob::Made(manifest.bytes().clone()),
+            );
+            let names = image.repo_tags.unwrap_or_default();
+            if names.is_empty() {
+                self.index.manifests.push(entry);
+                continue;
+            }
+            for name in names {
+                let mut entry = entry.clone();
+                entry.annotations.insert(IMAGE_NAME.to_owned(), name);
+                self.index.manifests.push(entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn manifest_of(&mut self, image: &SavedImage) -> Result<Verbatim<Manifest>, ArchiveError> {
+        let config = Verbatim::<ImageConfig>::parse(self.read_member(&image.config)?)
+            .map_err(|source| self.unusable(&image.config, source))?;
+        let members = image.layers.as_deref().unwrap_or_default();
+        let diff_ids = &config.rootfs.diff_ids;
+        if members.len() != diff_ids.len() {
+            return Err(self.broken(format!(
+                "{} has {} layers, manifest.json names {}",
+                image.config,
+                diff_ids.len(),
+                members.len()
+            )));
+        }
+        let mut layers = Vec::with_capacity(members.len());
+        for (member, diff_id) in members.iter().zip(diff_ids) {
+            let layer = self.layer(member, diff_id)?;
+            self.blobs
+                .insert(layer.digest.clone(), Blob::Member(member.clone()));
+            layers.push(layer);
+        }
+        let descriptor = Descriptor::new(
+            Flavour::Docker.config(),
+            config.digest().clone(),
+            config.size(),
+        );
+        self.blobs
+            .insert(config.digest().clone(), Blob::Member(image.config.clone()));
+        Verbatim::new(Manifest::new(Flavour::Docker, descriptor, layers))
+            .map_err(|source| self.unusable("manifest.json", source))
+    }
+
+    /// A layer's descriptor. A plain tar's digest is its `diff_id`, which whoever reads the layer
+    /// checks; that of a compressed one has to be found by reading.
+    fn layer(&self, member: &str, diff_id: &Digest) -> Result<Descriptor, ArchiveError> {
+        let range = self.range(member)?;
+        let failed = |source| self.unreadable(source);
+        let mut reader = range.reader().map_err(failed)?;
+        let mut magic = Vec::new();
+        reader
+            .by_ref()
+            .take(4)
+            .read_to_end(&mut magic)
+            .map_err(failed)?;
+        if magic == ZSTD {
+            return Err(self.broken(format!(
+                "its layer {member} is compressed with zstd, which docker-archives do not know"
+            )));
+        }
+        if !magic.starts_with(&GZIP) {
+            return Ok(Descriptor::new(
+                Flavour::Docker.layer(),
+                diff_id.clone(),
+                range.len(),
+            ));
+        }
+        let mut hasher = Hasher::default();
+        hasher.update(&magic);
+        io::copy(&mut reader, &mut HashInto(&mut hasher)).map_err(failed)?;
+        Ok(Descriptor::new(
+            Flavour::Docker.layer_gzip(),
+            hasher.finish(),
+            range.len(),
+        ))
+    }
+
+    fn read_blob(&self, digest: &Digest) -> Result<Bytes, ArchiveError> {
+        match self.blobs.get(digest) {
+            Some(Blob::Made(bytes)) => Ok(bytes.clone()),
+            Some(Blob::Member(member)) => self.read_member(member),
+            None => self.read_member(&blob_member(digest)),
+        }
+    }
+
+    fn read_member(&self, member: &str) -> Result<Bytes, ArchiveError> {
+        let range = self.range(member)?;
+        if range.len() > MAX_DOCUMENT {
+            return Err(ArchiveError::TooLarge {
+                path: self.path.clone(),
+                member: member.to_owned(),
+                size: range.len(),
+            });
+        }
+        let bytes = range.read().map_err(|source| self.unreadable(source))?;
+        Ok(bytes.into())
+    }
+
+    fn range(&self, member: &str) -> Result<FileRange, ArchiveError> {
+        match self.members.get(member) {
+            Some((start, len)) => Ok(FileRange::new(&self.path, start, len)),
+            None => Err(ArchiveError::Missing {
+                path: self.path.clone(),
+                member: member.to_owned(),
+            }),
+        }
+    }
+
+    fn broken(&self, reason: String) -> ArchiveError {
+        ArchiveError::NotAnArchive {
+            path: self.path.clone(),
+            reason,
+        }
+    }
+
+    fn unusable(&self, member: &str, source: DocumentError) -> ArchiveError {
+        ArchiveError::Document {
+            path: self.path.clone(),
+            member: member.to_owned(),
+            source: Box::new(source),
+        }
+    }
+
+    fn unreadable(&self, source: io::Error) -> ArchiveError {
+        ArchiveError::Read {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+const GZIP: [u8; 2] = [0x1F, 0x8B];
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// A writer that only hashes.
+struct HashInto<'a>(&'a mut Hasher);
+
+impl io::Write for HashInto<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where each file of the tar begins and how long it is, by path.
+#[derive(Debug, Default)]
+struct Members {
+    files: BTreeMap<String, (u64, u64)>,
+    /// Older archives keep a layer that two images share once, and link to it.
+    links: BTreeMap<String, String>,
+}
+
+impl Members {
+    fn scan(path: &Path) -> Result<Self, ArchiveError> {
+        let unreadable = |source| ArchiveError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = files::open(path).map_err(unreadable)?;
+        let len = file.metadata().map_err(unreadable)?.len();
+        refuse_compressed(path, &mut file)?;
+        file.rewind().map_err(unreadable)?;
+        // What the error goes on with is the entry's name, which may be anything in a file that is
+        // no tar.
+        let broken = |error: io::Error| {
+            let error = error.to_string();
+            let problem = error.split(" when getting ").next().unwrap_or_default();
+            ArchiveError::NotAnArchive {
+                path: path.to_owned(),
+                reason: format!("it cannot be read as a tar: {}", problem.escape_debug()),
+            }
+        };
+        let mut members = Self::default();
+        let mut archive = tar::Archive::new(Headers::of(file));
+        for entry in archive.entries_with_seek().map_err(broken)? {
+            let entry = entry.map_err(broken)?;
+            let kind = entry.header().entry_type();
+            let name = normalised(&String::from_utf8_lossy(&entry.path_bytes()));
+            if kind.is_file() || kind.is_contiguous() {
+                let (start, size) = (entry.raw_file_position(), entry.size());
+                let end = start.saturating_add(size);
+                if end > len {
+                    return Err(ArchiveError::Truncated {
+                        path: path.to_owned(),
+                        member: name,
+                        end,
+                        len,
+                    });
+                }
+                members.files.insert(name, (start, size));
+            } else if let Some(target) = entry.link_name_bytes()
+                && (kind.is_symlink() || kind.is_hard_link())
+            {
+                let target = String::from_utf8_lossy(&target).into_owned();
+                let target = match name.rsplit_once('/') {
+                    Some((dir, _)) if kind.is_symlink() && !target.starts_with('/') => {
+                        normalised(&format!("{dir}/{target}"))
+                    }
+                    _ => normalised(&target),
+                };
+                members.links.insert(name, target);
+            }
+        }
+        Ok(members)
+    }
+
+    /// Start and length of a file, through at most a few links.
+    fn get(&self, path: &str) -> Option<(u64, u64)> {
+        let mut path = normalised(path);
+        for _ in 0..8 {
+            if let Some(&range) = self.files.get(&path) {
+                return Some(range);
+            }
+            path.clone_from(self.links.get(&path)?);
+        }
+        None
+    }
+}
+
+/// A tar's headers: what lies between two seeks, and may not be more than any real one has. The
+/// library reads long names and PAX records whole, whatever their length.
+struct Headers {
+    file: File,
+    left: u64,
+}
+
+const LARGEST_HEADERS: u64 = 1024 * 1024;
+
+impl Headers {
+    fn of(file: File) -> Self {
+        Self {
+            file,
+            left: LARGEST_HEADERS,
+        }
+    }
+}
+
+impl Read for Headers {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| io::Error::other("a header is larger than 1 MiB"))?;
+        Ok(read)
+    }
+}
+
+impl Seek for Headers {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.left = LARGEST_HEADERS;
+        self.file.seek(to)
+    }
+}
+
+/// A path without empty, `.` and `..` parts.
+fn normalised(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), ArchiveError> {
+    let mut magic = Vec::new();
+    file.take(4)
+        .read_to_end(&mut magic)
+        .map_err(|source| ArchiveError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+    let with = if magic.starts_with(&GZIP) {
+        "gzip"
+    } else if magic == ZSTD {
+        "zstd"
+    } else {
+        return Ok(());
+    };
+    Err(ArchiveError::Compressed {
+        path: path.to_owned(),
+        with,
+    })
+}

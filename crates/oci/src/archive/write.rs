@@ -1,0 +1,311 @@
+//! Writing a docker-archive: its blobs are gathered in files without names on the same disk, then
+//! packed in sorted order, so that transfers run in parallel and the same images still give the same
+//! bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use wincimg_common::files;
+use wincimg_common::files::Spool;
+use wincimg_common::progress::Task;
+
+use super::error::ArchiveError;
+use super::format::{SavedImage, blob_member};
+use crate::document::{
+    Descriptor, Digest, Document, Flavour, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
+    media_type,
+};
+use crate::layout::{IMAGE_NAME, REF_NAME};
+use crate::reference::parse_reference;
+use crate::remote::BlobSource;
+use crate::stream;
+use crate::stream::{StreamError, Verifying};
+
+/// Larger blobs are not kept in memory.
+const IN_MEMORY: u64 = 256 * 1024;
+
+/// A docker-archive that is being written; the file appears when it is finished.
+#[derive(Debug, Clone)]
+pub struct ArchiveWriter(Arc<Gathered>);
+
+#[derive(Debug)]
+struct Gathered {
+    path: PathBuf,
+    /// By their names in the archive.
+    blobs: Mutex<BTreeMap<String, Arc<Held>>>,
+    images: Mutex<Vec<(Document, Option<String>)>>,
+}
+
+/// A blob that waits to be packed.
+#[derive(Debug)]
+enum Held {
+    Memory(Bytes),
+    Disk(Spool),
+}
+
+impl ArchiveWriter {
+    /// Begins an archive that will replace what is at `path`.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
+        let path = path.into();
+        let failed = |source| StreamError::write(&path, source);
+        fs::metadata(parent(&path)).map_err(failed)?;
+        Ok(Self(Arc::new(Gathered {
+            path,
+            blobs: Mutex::default(),
+            images: Mutex::default(),
+        })))
+    }
+
+    /// The file that will appear.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Whether a blob is there; what is there was verified when it came.
+    pub fn has_blob(&self, digest: &Digest) -> bool {
+        self.blobs().contains_key(&blob_member(digest))
+    }
+
+    /// Takes a blob in, verified by its digest.
+    pub async fn put_blob(
+        &self,
+        blob: &Descriptor,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), ArchiveError> {
+        let held = if blob.size <= IN_MEMORY {
+            let unreadable = |error| StreamError::unreadable(blob, 0, error);
+            let reader = source.open(0).await.map_err(unreadable)?;
+            let mut bytes = Vec::new();
+            let mut reader = Verifying::new(reader, blob)?.take(IN_MEMORY + 1);
+            reader.read_to_end(&mut bytes).await.map_err(unreadable)?;
+            task.advance(bytes.len() as u64);
+            Held::Memory(bytes.into())
+        } else {
+            let path = &self.0.path;
+            let spool = Spool::in_folder(parent(path));
+            let spool = spool.map_err(|source| StreamError::write(path, source))?;
+            let file = spool.file().try_clone();
+            let file = file.map_err(|source| StreamError::write(path, source))?;
+            let mut file = tokio::fs::File::from_std(file);
+            stream::pour(source, blob, &mut file, path, task).await?;
+            Held::Disk(spool)
+        };
+        self.hold(&blob.digest, held);
+        Ok(())
+    }
+
+    /// Takes a manifest or an index in.
+    pub fn put_document(&self, document: &Document) {
+        let bytes = document.bytes().clone();
+        self.hold(document.digest(), Held::Memory(bytes));
+    }
+
+    fn hold(&self, digest: &Digest, held: Held) {
+        self.blobs().insert(blob_member(digest), Arc::new(held));
+    }
+
+    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
+        self.0.blobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists an image or an index whose parts are all there, under a name such as `app:1.4`.
+    pub fn tag(&self, document: Document, name: Option<&str>) {
+        let mut images = self.images();
+        images.retain(|(old, old_name)| {
+            let same_name = old_name.as_deref() == name && name.is_some();
+            let same_content = old_name.is_none() && old.digest() == document.digest();
+            !same_name && !same_content
+        });
+        images.push((document, name.map(str::to_owned)));
+    }
+
+    /// Packs the archive and puts it in its place.
+    pub async fn finish(&self) -> Result<(), ArchiveError> {
+        let writer = self.clone();
+        match tokio::task::spawn_blocking(move || writer.pack()).await {
+            Ok(result) => result,
+            Err(error) => Err(StreamError::write(&self.0.path, io::Error::other(error)).into()),
+        }
+    }
+
+    fn images(&self) -> MutexGuard<'_, Vec<(Document, Option<String>)>> {
+        self.0.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pack(&self) -> Result<(), ArchiveError> {
+        let path = &self.0.path;
+        let mut images = self.images().clone();
+        images.sort_by(|a, b| (&a.1, a.0.digest().as_ref()).cmp(&(&b.1, b.0.digest().as_ref())));
+        let index = Verbatim::new(Index::new(Flavour::Oci, images.iter().map(entry).collect()))
+            .map_err(|source| self.unusable("index.json", source))?;
+        let saved = serde_json::to_vec(&self.saved_images(&images)?)
+            .map_err(|error| StreamError::write(path, error.into()))?;
+        let write_error = |source| StreamError::write(path, source);
+
+        let mut packed = stream::draft_in(parent(path))?;
+        let mut tar = tar::Builder::new(io::BufWriter::new(packed.file()));
+        let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
+        for (name, bytes) in [
+            ("oci-layout", header.as_bytes()),
+            ("index.json", index.bytes()),
+            ("manifest.json", &saved),
+        ] {
+            tar.append_data(&mut file_header(bytes.len() as u64), name, bytes)
+                .map_err(write_error)?;
+        }
+        // Each goes when it is packed, so that the disk holds little more than one copy of all.
+        let mut blobs = std::mem::take(&mut *self.blobs());
+        while let Some((name, held)) = blobs.pop_first() {
+            append(&mut tar, &name, &held).map_err(write_error)?;
+        }
+        tar.into_inner()
+            .and_then(|mut writer| writer.flush())
+            .map_err(write_error)?;
+        stream::persist(packed, path)?;
+        Ok(())
+    }
+
+    /// What `manifest.json` says: one entry for each image, those inside an index included. An
+    /// index's name goes to its image where it has only one; `docker load` knows no indexes.
+    fn saved_images(
+        &self,
+        images: &[(Document, Option<String>)],
+    ) -> Result<Vec<SavedImage>, ArchiveError> {
+        let mut names: BTreeMap<String, (Verbatim<Manifest>, Vec<String>)> = BTreeMap::new();
+        let mut add = |manifest: Verbatim<Manifest>, name: Option<&String>| {
+            let key = manifest.digest().to_string();
+            let (_, known) = names.entry(key).or_insert((manifest, Vec::new()));
+            known.extend(name.cloned());
+        };
+        for (document, name) in images {
+            match document {
+                Document::Manifest(manifest) => add((**manifest).clone(), name.as_ref()),
+                Document::Index(index) => {
+                    let children: Vec<_> = index
+                        .manifests
+                        .iter()
+                        .filter(|entry| media_type::is_manifest(&entry.media_type))
+                        .collect();
+                    let name = name.as_ref().filter(|_| children.len() == 1);
+                    for child in children {
+                        let manifest = self.read(&child.digest)?;
+                        add(manifest, name);
+                    }
+                }
+            }
+        }
+        names
+            .into_values()
+            .filter(|(manifest, _)| manifest.is_image())
+            .map(|(manifest, names)| self.saved_image(&manifest, names))
+            .collect()
+    }
+
+    fn saved_image(
+        &self,
+        manifest: &Verbatim<Manifest>,
+        names: Vec<String>,
+    ) -> Result<SavedImage, ArchiveError> {
+        let config: Verbatim<ImageConfig> = self.read(&manifest.config.digest)?;
+        let layer_sources = manifest
+            .layers
+            .iter()
+            .zip(&config.rootfs.diff_ids)
+            .filter(|(layer, _)| media_type::is_foreign(&layer.media_type))
+            .map(|(layer, diff_id)| {
+                let source = json!({
+                    "mediaType": layer.media_type, "size": layer.size,
+                    "digest": layer.digest, "urls": layer.urls,
+                });
+                (diff_id.to_string(), source)
+            })
+            .collect();
+        Ok(SavedImage {
+            config: blob_member(&manifest.config.digest),
+            repo_tags: Some(names),
+            layers: Some(
+                manifest
+                    .layers
+                    .iter()
+                    .map(|layer| blob_member(&layer.digest))
+                    .collect(),
+            ),
+            layer_sources,
+        })
+    }
+
+    fn read<T: crate::document::Content>(
+        &self,
+        digest: &Digest,
+    ) -> Result<Verbatim<T>, ArchiveError> {
+        let held = self.blobs().get(&blob_member(digest)).cloned();
+        let bytes = match held.as_deref() {
+            Some(Held::Memory(bytes)) => bytes.clone(),
+            Some(Held::Disk(spool)) => {
+                let read = files::read(spool.path(), MAX_DOCUMENT);
+                read.map_err(|source| StreamError::write(&self.0.path, source))?
+                    .into()
+            }
+            None => Bytes::new(),
+        };
+        Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
+    }
+
+    fn unusable(&self, member: &str, source: crate::document::DocumentError) -> ArchiveError {
+        ArchiveError::Document {
+            path: self.0.path.clone(),
+            member: member.to_owned(),
+            source: Box::new(source),
+        }
+    }
+}
+
+/// An image's entry in `index.json`, with the annotations that Docker and containerd look for.
+fn entry((document, name): &(Document, Option<String>)) -> Descriptor {
+    let mut entry = document.descriptor();
+    if let Some(name) = name {
+        let reference = parse_reference(name).ok();
+        let tag = reference.as_ref().and_then(|reference| reference.tag());
+        entry
+            .annotations
+            .insert(REF_NAME.to_owned(), tag.unwrap_or(name).to_owned());
+        let full = reference.as_ref().map_or(name.clone(), ToString::to_string);
+        entry.annotations.insert(IMAGE_NAME.to_owned(), full);
+    }
+    entry
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn file_header(size: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header
+}
+
+fn append<W: Write>(tar: &mut tar::Builder<W>, name: &str, held: &Held) -> io::Result<()> {
+    match held {
+        Held::Memory(bytes) => {
+            tar.append_data(&mut file_header(bytes.len() as u64), name, &bytes[..])
+        }
+        Held::Disk(spool) => {
+            let file = files::open(spool.path())?;
+            let size = file.metadata()?.len();
+            tar.append_data(&mut file_header(size), name, file)
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What has to be where before an image can be published: read from manifests, before any blob moves.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::error::CopyError;
+use super::options::{CopyOptions, Foreign};
+use super::platform::Platforms;
+use crate::document::{
+    Descriptor, Digest, Document, ImageConfig, Index, Manifest, Platform, Verbatim, media_type,
+};
+use crate::store::Source;
+
+/// How many manifests are read at once.
+const PARALLEL: usize = 4;
+/// Real indexes name images; one level more is allowed by the specification and used by some.
+const DEPTH: usize = 3;
+/// The annotation by which buildx' attestations name the image they are about.
+const ABOUT: &str = "vnd.docker.reference.digest";
+
+/// An image or an index as it will be published, and all that it names.
+#[derive(Debug, Clone)]
+pub struct CopyPlan {
+    /// What is published.
+    pub root: Document,
+    /// The digest that the source has for it; another one where it was rewritten.
+    pub source_digest: Digest,
+    /// The manifests that the root names, in the order in which they can be published.
+    pub children: Vec<Document>,
+    /// The digests that the source has for these, in the same order.
+    pub sources: Vec<Digest>,
+    /// The blobs that they name, each once.
+    pub blobs: Vec<PlannedBlob>,
+    /// What the images run on, as far as the index says.
+    pub platforms: Vec<Platform>,
+}
+
+/// A blob that an image needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedBlob {
+    /// The blob as the source describes it.
+    pub descriptor: Descriptor,
+    /// Whether the target may be without it, as Docker's registries are without foreign layers.
+    pub optional_in_registries: bool,
+}
+
+impl PlannedBlob {
+    /// A blob of an image whose foreign layers are treated as told.
+    pub fn new(descriptor: Descriptor, foreign: Foreign) -> Self {
+        Self {
+            optional_in_registries: foreign == Foreign::Keep
+                && media_type::is_foreign(&descriptor.media_type),
+            descriptor,
+        }
+    }
+}
+
+impl CopyPlan {
+    /// Reads the image's or index's manifests and decides what they become.
+    pub async fn new(
+        source: &Source,
+        wanted: Option<&str>,
+        options: &CopyOptions,
+    ) -> Result<Self, CopyError> {
+        let root = source.resolve(wanted).await?;
+        let source_digest = root.digest().clone();
+        let planner = Planner { source, options };
+        if let Document::Manifest(manifest) = &root {
+            planner.check_platform(manifest).await?;
+        }
+        let node = planner.visit(root, 0).await?;
+        let mut plan = Self {
+            root: node.document.clone(),
+            source_digest,
+            children: Vec::new(),
+            sources: Vec::new(),
+            blobs: Vec::new(),
+            platforms: Vec::new(),
+        };
+        plan.take(node, options.foreign, &mut HashSet::new());
+        plan.children.pop();
+        plan.sources.pop();
+        Ok(plan)
+    }
+
+    /// Adds a document and all below it, what is named before what names it, each once.
+    fn take(&mut self, node: Node, foreign: Foreign, taken: &mut HashSet<Digest>) {
+        for child in node.children {
+            self.take(child, foreign, taken);
+        }
+        for descriptor in node.blobs {
+            if taken.insert(descriptor.digest.clone()) {
+                self.blobs.push(PlannedBlob::new(descriptor, foreign));
+            }
+        }
+        self.platforms.extend(node.platform);
+        if taken.insert(node.document.digest().clone()) {
+            self.children.push(node.document);
+            self.sources.push(node.source);
+        }
+    }
+}
+
+/// A document with what it names.
+struct Node {
+    /// As it will be published.
+    document: Document,
+    /// The digest that the source has for it.
+    source: Digest,
+    children: Vec<Node>,
+    blobs: Vec<Descriptor>,
+    platform: Option<Platform>,
+}
+
+struct Planner<'a> {
+    source: &'a Source,
+    options: &'a CopyOptions,
+}
+
+impl Planner<'_> {
+    /// An image that stands alone is checked against its configuration, which alone knows.
+    async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), CopyError> {
+        if self.options.platforms == Platforms::All || !manifest.is_image() {
+            return Ok(());
+        }
+        let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
+        let platform = config.platform();
+        if self.options.platforms.include(&platform) {
+            return Ok(());
+        }
+        Err(CopyError::NoPlatform {
+            image: format!("{} ({})", self.source, manifest.digest()),
+            wanted: self.options.platforms.to_string(),
+            available: platform.to_string(),
+        })
+    }
+
+    async fn visit(&self, document: Document, depth: usize) -> Result<Node, CopyError> {
+        match document {
+            Document::Manifest(manifest) => self.visit_manifest(&manifest),
+            Document::Index(index) => self.visit_index(index, depth).await,
+        }
+    }
+
+    fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<Node, CopyError> {
+        let mut blobs = manifest.layers.clone();
+        blobs.push(manifest.config.clone());
+        let published = manifest.edit(|manifest| {
+            if self.options.foreign == Foreign::MakeOrdinary {
+                manifest.make_layers_ordinary();
+            }
+            if let Some(flavour) = self.options.flavour {
+                manifest.convert(flavour);
+            }
+        })?;
+        Ok(Node {
+            document: Document::Manifest(Box::new(published)),
+            source: manifest.digest().clone(),
+            children: Vec::new(),
+            blobs,
+            platform: None,
+        })
+    }
+
+    async fn visit_index(&self, index: Verbatim<Index>, depth: usize) -> Result<Node, CopyError> {
+        if depth == DEPTH {
+            return Err(CopyError::TooDeep {
+                digest: index.digest().clone(),
+            });
+        }
+        let source = index.digest().clone();
+        let chosen = self.chosen(&index)?;
+        let visits: Vec<_> = chosen
+            .iter()
+            .map(|entry| self.visit_entry(entry, depth))
+            .collect();
+        let children: Vec<Node> = stream::iter(visits)
+            .buffered(PARALLEL)
+            .try_collect()
+            .await?;
+        let renamed: HashMap<String, Descriptor> = chosen
+            .iter()
+            .zip(&children)
+            .map(|(entry, child)| (entry.digest.to_string(), child.document.descriptor()))
+            .collect();
+        let published = index.edit(|index| {
+            rename_entries(index, &renamed);
+            if let Some(flavour) = self.options.flavour {
+                index.convert(flavour);
+            }
+        })?;
+        Ok(Node {
+            document: Document::Index(published),
+            source,
+            children,
+            blobs: Vec::new(),
+            platform: None,
+        })
+    }
+
+    fn visit_entry<'a>(
+        &'a self,
+        entry: &'a Descriptor,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<Node, CopyError>> {
+        Box::pin(async move {
+            let document = self.source.document(entry).await?;
+            let mut node = self.visit(document, depth + 1).await?;
+            node.platform.clone_from(&entry.platform);
+            Ok(node)
+        })
+    }
+
+    /// The entries for the platforms asked for, and the attestations about them.
+    fn chosen(&self, index: &Verbatim<Index>) -> Result<Vec<Descriptor>, CopyError> {
+        let entries = &index.manifests;
+        if self.options.platforms == Platforms::All {
+            return Ok(entries.clone());
+        }
+        let included = |entry: &Descriptor| {
+            let platform = entry.platform.as_ref();
+            platform.is_some_and(|platform| self.options.platforms.include(platform))
+        };
+        let about_included = |entry: &Descriptor| {
+            let about = entry.annotations.get(ABOUT);
+            entries
+                .iter()
+                .any(|other| included(other) && about.is_some_and(|d| d == other.digest.as_ref()))
+        };
+        if !entries.iter().any(included) {
+            let available: Vec<String> = entries
+                .iter()
+                .filter_map(|entry| entry.platform.as_ref())
+                .map(ToString::to_string)
+                .collect();
+            return Err(CopyError::NoPlatform {
+                image: format!("{} ({})", self.source, index.digest()),
+                wanted: self.options.platforms.to_string(),
+                available: available.join(", "),
+            });
+        }
+        Ok(entries
+            .iter()
+            .filter(|entry| included(entry) || about_included(entry))
+            .cloned()
+            .collect())
+    }
+}
+
+/// Keeps the entries that have a new name and gives it to them; all else about them stays.
+fn rename_entries(index: &mut Index, renamed: &HashMap<String, Descriptor>) {
+    index.manifests.retain_mut(|entry| {
+        let Some(new) = renamed.get(entry.digest.as_ref()) else {
+            return false;
+        };
+        if entry.digest != new.digest {
+            entry.digest = new.digest.clone();
+            entry.size = new.size;
+            // An embedded copy of the old manifest would contradict the digest.
+            entry.other.remove("data");
+        }
+        if let Some(about) = entry.annotations.get_mut(ABOUT)
+            && let Some(new) = renamed.get(about.as_str())
+        {
+            *about = new.digest.to_string();
+        }
+        true
+    });
+}

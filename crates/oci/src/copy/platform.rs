@@ -1,0 +1,183 @@
+//! Which images of an index are meant: `windows/amd64`, `windows/amd64:17763.973`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::document::Platform;
+
+/// A platform as the command line writes it, `OS/ARCHITECTURE[/VARIANT][:OSVERSION]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlatformFilter {
+    os: String,
+    architecture: String,
+    variant: Option<String>,
+    os_version: Option<String>,
+}
+
+/// A text that names no platform.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid platform {text:?}: expected windows/amd64 or windows/amd64:10.0.17763.973")]
+pub struct PlatformError {
+    text: String,
+}
+
+impl FromStr for PlatformFilter {
+    type Err = PlatformError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = || PlatformError {
+            text: text.to_owned(),
+        };
+        let (names, os_version) = match text.split_once(':') {
+            Some((names, version)) => (names, Some(version)),
+            None => (text, None),
+        };
+        let mut parts = names.split('/').map(str::to_owned);
+        let filter = Self {
+            os: parts.next().unwrap_or_default(),
+            architecture: parts.next().unwrap_or_default(),
+            variant: parts.next(),
+            os_version: os_version.map(str::to_owned),
+        };
+        let word = |text: &String| {
+            !text.is_empty()
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+        };
+        let whole = parts.next().is_none()
+            && word(&filter.os)
+            && word(&filter.architecture)
+            && filter.variant.as_ref().is_none_or(word)
+            && filter.os_version.as_ref().is_none_or(word);
+        if whole { Ok(filter) } else { Err(refuse()) }
+    }
+}
+
+impl PlatformFilter {
+    /// Whether the platform is one of those meant. A version may leave out `10.0.` and, to mean
+    /// every revision, its last part.
+    pub fn matches(&self, platform: &Platform) -> bool {
+        self.os == platform.os
+            && self.architecture == platform.architecture
+            && (self.variant.is_none() || self.variant == platform.variant)
+            && self
+                .os_version
+                .as_deref()
+                .is_none_or(|wanted| version_matches(wanted, platform.os_version.as_deref()))
+    }
+}
+
+fn version_matches(wanted: &str, actual: Option<&str>) -> bool {
+    let short = |version| str::strip_prefix(version, "10.0.").unwrap_or(version);
+    actual
+        .and_then(|actual| short(actual).strip_prefix(short(wanted)))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+impl fmt::Display for PlatformFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)?;
+        if let Some(variant) = &self.variant {
+            write!(f, "/{variant}")?;
+        }
+        if let Some(version) = &self.os_version {
+            write!(f, ":{version}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Which images of an index are copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Platforms {
+    /// The index as it is.
+    #[default]
+    All,
+    /// Those that one of the filters matches.
+    Only(Vec<PlatformFilter>),
+}
+
+impl Platforms {
+    /// Whether an image of this platform is copied.
+    pub fn include(&self, platform: &Platform) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(filters) => filters.iter().any(|filter| filter.matches(platform)),
+        }
+    }
+}
+
+impl fmt::Display for Platforms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all platforms"),
+            Self::Only(filters) => {
+                let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
+                f.write_str(&names.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn matches(filter: &str, os_version: &str) -> bool {
+        filter
+            .parse::<PlatformFilter>()
+            .unwrap()
+            .matches(&Platform::windows(os_version))
+    }
+
+    #[test]
+    fn a_platform_without_version_means_every_version() {
+        assert!(matches("windows/amd64", "10.0.17763.973"));
+        assert!(!matches("windows/arm64", "10.0.17763.973"));
+        assert!(!matches("linux/amd64", "10.0.17763.973"));
+    }
+
+    #[test]
+    fn a_version_is_written_long_short_or_without_revision() {
+        for version in ["10.0.17763.973", "17763.973", "17763", "10.0.17763"] {
+            let filter = format!("windows/amd64:{version}");
+            assert!(matches(&filter, "10.0.17763.973"), "{version}");
+            assert_eq!(
+                filter.parse::<PlatformFilter>().unwrap().to_string(),
+                filter
+            );
+        }
+        assert!(!matches("windows/amd64:17763.97", "10.0.17763.973"));
+        assert!(!matches("windows/amd64:1776", "10.0.17763.973"));
+        assert!(!matches("windows/amd64:20348", "10.0.17763.973"));
+    }
+
+    #[test]
+    fn an_image_without_version_matches_no_version() {
+        let platform = Platform {
+            os_version: None,
+            ..Platform::windows("")
+        };
+        let filter: PlatformFilter = "windows/amd64:17763".parse().unwrap();
+        assert!(!filter.matches(&platform));
+    }
+
+    #[test]
+    fn what_is_no_platform_is_refused() {
+        for text in [
+            "",
+            "windows",
+            "windows/",
+            "/amd64",
+            "a/b/c/d",
+            "windows/amd64:",
+            "a b/c",
+        ] {
+            let error = text.parse::<PlatformFilter>().unwrap_err();
+            assert!(error.to_string().contains("windows/amd64"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! An image's configuration: what it runs on, how it starts and what its layers unpack to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::descriptor::{Platform, null_is_default};
+use super::digest::Digest;
+use super::verbatim::Content;
+
+/// An image's configuration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImageConfig {
+    /// When the image was made, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    /// `amd64`, `arm64`, …
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub architecture: String,
+    /// `windows`, `linux`, …
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub os: String,
+    /// The version of Windows inside the image, `10.0.17763.973`.
+    #[serde(
+        default,
+        rename = "os.version",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub os_version: Option<String>,
+    /// What the host has to offer, such as `win32k`.
+    #[serde(
+        default,
+        rename = "os.features",
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub os_features: Vec<String>,
+    /// The processor's variant, `v8`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// How a container of the image starts.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub config: ContainerConfig,
+    /// What the layers unpack to.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub rootfs: RootFs,
+    /// How the image came to be, one entry for each build step.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub history: Vec<History>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Content for ImageConfig {
+    const WHAT: &'static str = "image configuration";
+}
+
+impl ImageConfig {
+    /// What the image runs on.
+    pub fn platform(&self) -> Platform {
+        Platform {
+            architecture: self.architecture.clone(),
+            os: self.os.clone(),
+            os_version: self.os_version.clone(),
+            os_features: self.os_features.clone(),
+            variant: self.variant.clone(),
+            other: Map::new(),
+        }
+    }
+}
+
+/// How a container of an image starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ContainerConfig {
+    /// The account that the entry point runs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Ports such as `80/tcp`; the values are empty objects.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub exposed_ports: BTreeMap<String, Value>,
+    /// Environment variables, `NAME=VALUE`.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub env: Vec<String>,
+    /// The program and its fixed arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entrypoint: Option<Vec<String>>,
+    /// Arguments that the one who runs the image may replace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cmd: Option<Vec<String>>,
+    /// Whether entry point and command are a ready command line, which Windows does not quote again.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub args_escaped: bool,
+    /// The directory that the entry point starts in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<String>,
+    /// Labels.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub labels: BTreeMap<String, String>,
+    /// Instructions of a Dockerfile for whatever is built on the image.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub on_build: Vec<String>,
+    /// The shell that a child image's `RUN` lines go through; `cmd /S /C` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<Vec<String>>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What an image's layers unpack to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RootFs {
+    /// Always `layers`.
+    #[serde(rename = "type", default = "layers")]
+    pub kind: String,
+    /// Digests of the uncompressed layers, the base first.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub diff_ids: Vec<Digest>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Default for RootFs {
+    fn default() -> Self {
+        Self {
+            kind: layers(),
+            diff_ids: Vec::new(),
+            other: Map::new(),
+        }
+    }
+}
+
+fn layers() -> String {
+    "layers".to_owned()
+}
+
+/// One build step of an image.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// When, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    /// By which instruction or tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// A remark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Whether the step changed the configuration only and made no layer.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub empty_layer: bool,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}

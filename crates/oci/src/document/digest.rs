@@ -1,0 +1,32 @@
+//! Which digests an image's content may have.
+
+use oci_spec::image::DigestAlgorithm;
+pub use wincimg_common::digest::{Digest, Hasher, sha256};
+
+use super::error::DocumentError;
+
+/// A hasher of the algorithm that `digest` was made with, if images may use it: SHA-2.
+pub fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
+    match digest.algorithm() {
+        DigestAlgorithm::Sha256 | DigestAlgorithm::Sha384 | DigestAlgorithm::Sha512 => {
+            Hasher::like(digest)
+        }
+        _ => None,
+    }
+    .ok_or_else(|| DocumentError::UnsupportedDigest {
+        digest: digest.clone(),
+    })
+}
+
+/// Ends a hash and compares it with the digest that the content should have.
+pub fn check(hasher: Hasher, expected: &Digest) -> Result<(), DocumentError> {
+    let found = hasher.finish();
+    if found == *expected {
+        Ok(())
+    } else {
+        Err(DocumentError::DigestMismatch {
+            expected: expected.to_string(),
+            found: found.to_string(),
+        })
+    }
+}

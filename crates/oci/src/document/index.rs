@@ -1,0 +1,58 @@
+//! An index, which Docker calls a manifest list: one image for each platform.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::descriptor::{Descriptor, null_is_default};
+use super::media_type;
+use super::media_type::Flavour;
+use super::verbatim::Content;
+
+/// Several images under one name, told apart by platform.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Index {
+    /// Always 2.
+    pub schema_version: u32,
+    /// The document's own type; OCI writers may leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The entries, each with its platform.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub manifests: Vec<Descriptor>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Content for Index {
+    const WHAT: &'static str = "image index";
+}
+
+impl Index {
+    /// An index of the flavour given; every entry should carry its platform, `os.version` included.
+    pub fn new(flavour: Flavour, manifests: Vec<Descriptor>) -> Self {
+        Self {
+            schema_version: 2,
+            media_type: Some(flavour.index().to_owned()),
+            manifests,
+            other: Map::new(),
+        }
+    }
+
+    /// The type under which the index is published.
+    pub fn media_type(&self) -> &str {
+        match self.media_type.as_deref() {
+            None | Some("") => media_type::OCI_INDEX,
+            Some(stated) => stated,
+        }
+    }
+
+    /// Says the same in the words of a flavour; the manifests it names have to follow.
+    pub fn convert(&mut self, flavour: Flavour) {
+        self.media_type = Some(flavour.index().to_owned());
+        for entry in &mut self.manifests {
+            entry.media_type = media_type::in_flavour(&entry.media_type, flavour);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The manifest of one image: its configuration and its layers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::descriptor::{Descriptor, null_is_default};
+use super::media_type;
+use super::media_type::Flavour;
+use super::verbatim::Content;
+
+/// An image's configuration and layers, by digest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// Always 2.
+    pub schema_version: u32,
+    /// The document's own type; OCI writers may leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The image's configuration.
+    pub config: Descriptor,
+    /// The layers, the base first.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub layers: Vec<Descriptor>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Content for Manifest {
+    const WHAT: &'static str = "image manifest";
+}
+
+impl Manifest {
+    /// A manifest of the flavour given.
+    pub fn new(flavour: Flavour, config: Descriptor, layers: Vec<Descriptor>) -> Self {
+        Self {
+            schema_version: 2,
+            media_type: Some(flavour.manifest().to_owned()),
+            config,
+            layers,
+            other: Map::new(),
+        }
+    }
+
+    /// The type under which the manifest is published.
+    pub fn media_type(&self) -> &str {
+        match self.media_type.as_deref() {
+            None | Some("") => media_type::OCI_MANIFEST,
+            Some(stated) => stated,
+        }
+    }
+
+    /// Whose words the manifest is written in.
+    pub fn flavour(&self) -> Flavour {
+        Flavour::of(self.media_type())
+    }
+
+    /// Whether the manifest is an image's, rather than a chart's, a signature's or another artifact's.
+    pub fn is_image(&self) -> bool {
+        media_type::is_config(&self.config.media_type)
+    }
+
+    /// Gives foreign layers their ordinary types and forgets where on the internet they came from,
+    /// so that whoever pulls the image takes them from the registry.
+    pub fn make_layers_ordinary(&mut self) {
+        for layer in &mut self.layers {
+            if media_type::is_foreign(&layer.media_type) {
+                layer.media_type = media_type::ordinary(&layer.media_type);
+                layer.urls.clear();
+            }
+        }
+    }
+
+    /// Says the same in the words of a flavour; the configuration's bytes stay what they are.
+    pub fn convert(&mut self, flavour: Flavour) {
+        self.media_type = Some(flavour.manifest().to_owned());
+        for blob in self.layers.iter_mut().chain([&mut self.config]) {
+            blob.media_type = media_type::in_flavour(&blob.media_type, flavour);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! An image as an immutable value: manifests, indexes and configurations with the exact bytes that
+//! carry them, and pure functions that make new values out of them.
+//!
+//! The types are this crate's own rather than oci-spec's, which write a platform's `os.version` as
+//! `os_version`, order annotations at random, and drop `Shell` and every field they do not know.
+
+mod artifact;
+mod config;
+mod descriptor;
+mod digest;
+mod error;
+mod image;
+mod index;
+mod manifest;
+pub mod media_type;
+mod referenced;
+#[cfg(test)]
+mod tests;
+mod verbatim;
+
+pub use artifact::{Artifact, EMPTY};
+pub use config::{ContainerConfig, History, ImageConfig, RootFs};
+pub use descriptor::{Descriptor, Platform};
+pub use digest::{Digest, Hasher, check, hasher_of, sha256};
+pub use error::DocumentError;
+pub use image::{Image, Layer};
+pub use index::Index;
+pub use manifest::Manifest;
+pub use media_type::Flavour;
+pub use referenced::Document;
+pub use verbatim::{Content, Verbatim};
+
+/// Where an image, or an index of one, says which base it is on.
+pub const BASE_NAME: &str = "org.opencontainers.image.base.name";
+/// Where it says the digest of that base's manifest.
+pub const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
+
+/// The largest manifest, index or configuration that is read: far above real ones, which stay below
+/// a megabyte, and small enough that a hostile one costs nothing.
+pub const MAX_DOCUMENT: u64 = 8 * 1024 * 1024;

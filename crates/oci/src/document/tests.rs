@@ -1,0 +1,406 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::media_type::{Compression, compression, is_foreign, ordinary};
+use super::*;
+
+fn digest(seed: &str) -> Digest {
+    sha256(seed.as_bytes())
+}
+
+fn bytes(value: &Value) -> Bytes {
+    serde_json::to_vec_pretty(value).unwrap().into()
+}
+
+fn manifest_json() -> Value {
+    json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::DOCKER_MANIFEST,
+        "config": {"mediaType": media_type::DOCKER_CONFIG, "size": 2, "digest": digest("config")},
+        "layers": [{
+            "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+            "size": 100,
+            "digest": digest("base"),
+            "urls": ["https://go.microsoft.com/fwlink/?linkid=1"]
+        }, {
+            "mediaType": media_type::DOCKER_LAYER_GZIP, "size": 10, "digest": digest("top")
+        }]
+    })
+}
+
+fn index_json() -> Value {
+    json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::DOCKER_INDEX,
+        "manifests": [{
+            "mediaType": media_type::DOCKER_MANIFEST,
+            "size": 1,
+            "digest": digest("one"),
+            "platform": {
+                "architecture": "amd64", "os": "windows", "os.version": "10.0.17763.973",
+                "os.features": ["win32k"], "variant": "v1"
+            }
+        }]
+    })
+}
+
+fn read(announced: &str, bytes: Bytes) -> Result<Document, DocumentError> {
+    let digest = sha256(&bytes);
+    Document::verify(announced, bytes, &digest)
+}
+
+#[test]
+fn a_document_keeps_its_bytes_and_digest() {
+    let raw = bytes(&manifest_json());
+    let document = read(media_type::DOCKER_MANIFEST, raw.clone()).unwrap();
+    assert_eq!(document.bytes(), &raw);
+    assert_eq!(document.digest(), &sha256(&raw));
+    assert_eq!(document.media_type(), media_type::DOCKER_MANIFEST);
+}
+
+#[test]
+fn an_edit_that_changes_nothing_keeps_the_bytes() {
+    let raw = bytes(&manifest_json());
+    let manifest = Verbatim::<Manifest>::parse(raw.clone()).unwrap();
+    assert_eq!(manifest.edit(|_| {}).unwrap().bytes(), &raw);
+}
+
+#[test]
+fn os_version_and_its_neighbours_survive_a_rewrite_of_the_index() {
+    let index = Verbatim::<Index>::parse(bytes(&index_json())).unwrap();
+    let new = digest("two");
+    let rewritten = index
+        .edit(|index| index.manifests[0].digest = new.clone())
+        .unwrap();
+    let mut expected = index_json();
+    expected["manifests"][0]["digest"] = json!(new);
+    assert_eq!(
+        serde_json::from_slice::<Value>(rewritten.bytes()).unwrap(),
+        expected
+    );
+}
+
+#[test]
+fn foreign_layers_become_ordinary_and_lose_their_urls() {
+    let manifest = Verbatim::<Manifest>::parse(bytes(&manifest_json())).unwrap();
+    let foreign = |manifest: &Manifest| {
+        let layers = manifest.layers.iter();
+        layers.filter(|layer| is_foreign(&layer.media_type)).count()
+    };
+    assert_eq!(foreign(&manifest), 1);
+    let ordinary = manifest.edit(Manifest::make_layers_ordinary).unwrap();
+    assert_eq!(foreign(&ordinary), 0);
+    assert_eq!(ordinary.layers[0].media_type, media_type::DOCKER_LAYER_GZIP);
+    assert!(ordinary.layers[0].urls.is_empty());
+    assert_eq!(ordinary.layers[1], manifest.layers[1]);
+    assert_eq!(ordinary.config, manifest.config);
+    assert_ne!(ordinary.digest(), manifest.digest());
+}
+
+#[test]
+fn every_foreign_type_has_an_ordinary_one() {
+    for (foreign, expected) in [
+        (
+            "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+            media_type::DOCKER_LAYER_GZIP,
+        ),
+        (
+            "application/vnd.docker.image.rootfs.foreign.diff.tar",
+            media_type::DOCKER_LAYER,
+        ),
+        (
+            "application/vnd.oci.image.layer.nondistributable.v1.tar",
+            media_type::OCI_LAYER,
+        ),
+        (
+            "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+            media_type::OCI_LAYER_GZIP,
+        ),
+        (
+            "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+            "application/vnd.oci.image.layer.v1.tar+zstd",
+        ),
+    ] {
+        assert!(is_foreign(foreign), "{foreign}");
+        assert_eq!(ordinary(foreign), expected);
+        assert_eq!(ordinary(expected), expected);
+        assert_eq!(compression(foreign), compression(expected));
+    }
+    assert_eq!(
+        compression(media_type::OCI_LAYER_GZIP),
+        Some(Compression::Gzip)
+    );
+    assert_eq!(compression(media_type::OCI_CONFIG), None);
+}
+
+#[test]
+fn types_have_the_same_meaning_in_both_flavours() {
+    use media_type::in_flavour;
+    let manifest = Verbatim::<Manifest>::parse(bytes(&manifest_json())).unwrap();
+    let oci = manifest.edit(|m| m.convert(Flavour::Oci)).unwrap();
+    assert_eq!(oci.media_type(), media_type::OCI_MANIFEST);
+    assert_eq!(oci.config.media_type, media_type::OCI_CONFIG);
+    assert_eq!(
+        oci.layers[0].media_type,
+        "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
+    );
+    let back = oci.edit(|m| m.convert(Flavour::Docker)).unwrap();
+    assert_eq!(*back, *manifest);
+    let zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
+    assert_eq!(in_flavour(zstd, Flavour::Docker), zstd);
+    assert_eq!(in_flavour("text/plain", Flavour::Oci), "text/plain");
+}
+
+#[test]
+fn documents_are_told_apart_by_what_they_say_and_hold() {
+    let untyped = |mut value: Value| {
+        value.as_object_mut().unwrap().remove("mediaType");
+        bytes(&value)
+    };
+    for announced in ["", "application/json", "text/plain; charset=utf-8"] {
+        assert!(matches!(
+            read(announced, untyped(manifest_json())),
+            Ok(Document::Manifest(_))
+        ));
+        assert!(matches!(
+            read(announced, untyped(index_json())),
+            Ok(Document::Index(_))
+        ));
+    }
+}
+
+#[test]
+fn contradicting_documents_are_refused() {
+    let mut both = manifest_json();
+    both["manifests"] = json!([]);
+    let cases = [
+        (media_type::DOCKER_MANIFEST, both),
+        (media_type::DOCKER_MANIFEST, index_json()),
+        (media_type::OCI_MANIFEST, manifest_json()),
+        (media_type::DOCKER_INDEX, manifest_json()),
+    ];
+    for (announced, value) in cases {
+        assert!(
+            matches!(
+                read(announced, bytes(&value)),
+                Err(DocumentError::Ambiguous { .. })
+            ),
+            "{announced}: {value}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_image_is_refused_with_its_reason() {
+    let parse = |value: Value| read("", bytes(&value)).unwrap_err();
+    assert!(matches!(
+        parse(json!({"schemaVersion": 1, "fsLayers": []})),
+        DocumentError::SchemaOne { .. }
+    ));
+    assert!(matches!(
+        parse(json!({"schemaVersion": 2})),
+        DocumentError::UnknownType { .. }
+    ));
+    assert!(matches!(
+        parse(json!({"mediaType": "application/pdf", "layers": []})),
+        DocumentError::UnknownType { .. }
+    ));
+    assert!(matches!(
+        parse(json!({"config": {"digest": "sha256:00", "size": 1}, "layers": []})),
+        DocumentError::Shape { .. }
+    ));
+    assert!(matches!(
+        read("", Bytes::from_static(b"<html>")),
+        Err(DocumentError::Shape { .. })
+    ));
+}
+
+#[test]
+fn a_wrong_digest_is_noticed() {
+    let raw = bytes(&manifest_json());
+    assert!(Document::verify("", raw.clone(), &sha256(&raw)).is_ok());
+    assert!(matches!(
+        Document::verify("", raw, &digest("another")),
+        Err(DocumentError::DigestMismatch { .. })
+    ));
+}
+
+#[test]
+fn sha512_is_checked_and_other_algorithms_are_refused() {
+    // The digest of "abc" from FIPS 180-2, appendix C.
+    let abc: Digest = "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+                       2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        .parse()
+        .unwrap();
+    let mut hasher = hasher_of(&abc).unwrap();
+    hasher.update(b"ab");
+    hasher.update(b"c");
+    check(hasher, &abc).unwrap();
+    let other: Digest = "md5:900150983cd24fb0d6963f7d28e17f72".parse().unwrap();
+    assert!(matches!(
+        hasher_of(&other),
+        Err(DocumentError::UnsupportedDigest { .. })
+    ));
+}
+
+fn base() -> Image {
+    let config = json!({
+        "architecture": "amd64", "os": "windows", "os.version": "10.0.17763.973",
+        "created": "2020-01-14T00:00:00Z",
+        "config": {
+            "Shell": ["powershell", "-Command"], "Env": null, "Labels": null,
+            "OnBuild": null, "StopSignal": "3", "ExposedPorts": {"80/tcp": {}}
+        },
+        "rootfs": {"type": "layers", "diff_ids": [digest("base tar"), digest("top tar")]},
+        "history": [{"created_by": "Apply image 1809-RTM-amd64"}],
+        "container_config": {"Cmd": ["cmd"]}
+    });
+    let config = Verbatim::<ImageConfig>::parse(bytes(&config)).unwrap();
+    let mut manifest = manifest_json();
+    manifest["config"]["digest"] = json!(config.digest());
+    manifest["config"]["size"] = json!(config.size());
+    Image::new(Verbatim::parse(bytes(&manifest)).unwrap(), config).unwrap()
+}
+
+#[test]
+fn the_shell_and_unknown_fields_of_a_config_survive_an_edit() {
+    let edited = base()
+        .edit_config(|config| config.config.entrypoint = Some(vec!["C:\\pause.exe".to_owned()]))
+        .unwrap();
+    let value: Value = serde_json::from_slice(edited.config().bytes()).unwrap();
+    assert_eq!(value["config"]["Entrypoint"], json!(["C:\\pause.exe"]));
+    assert_eq!(value["config"]["Shell"], json!(["powershell", "-Command"]));
+    assert_eq!(value["config"]["StopSignal"], "3");
+    assert_eq!(value["config"]["ExposedPorts"], json!({"80/tcp": {}}));
+    assert_eq!(value["container_config"], json!({"Cmd": ["cmd"]}));
+    assert_eq!(value["os.version"], "10.0.17763.973");
+    assert_eq!(&edited.manifest().config.digest, edited.config().digest());
+}
+
+#[test]
+fn a_layer_is_appended_to_manifest_and_config_alike() {
+    let blob = Descriptor::new(media_type::DOCKER_LAYER_GZIP, digest("new"), 7);
+    let image = base()
+        .append_layer(Layer {
+            blob: blob.clone(),
+            diff_id: digest("new tar"),
+            history: History {
+                created_by: Some("wincimg".to_owned()),
+                ..History::default()
+            },
+        })
+        .unwrap();
+    assert_eq!(image.manifest().layers.last(), Some(&blob));
+    assert_eq!(
+        image.config().rootfs.diff_ids.last(),
+        Some(&digest("new tar"))
+    );
+    assert_eq!(image.config().history.len(), 2);
+    assert_eq!(image.manifest().layers[..2], base().manifest().layers[..]);
+}
+
+#[test]
+fn an_index_of_images_carries_their_os_versions() {
+    for flavour in [Flavour::Docker, Flavour::Oci] {
+        let index = Verbatim::new(Index::new(flavour, vec![base().index_entry()])).unwrap();
+        let value: Value = serde_json::from_slice(index.bytes()).unwrap();
+        assert_eq!(value["mediaType"], flavour.index());
+        assert_eq!(
+            value["manifests"][0]["platform"]["os.version"],
+            "10.0.17763.973"
+        );
+    }
+}
+
+#[test]
+fn a_config_of_another_image_is_refused() {
+    let other = base()
+        .config()
+        .edit(|config| config.os = "linux".to_owned())
+        .unwrap();
+    assert!(matches!(
+        Image::new(base().manifest().clone(), other),
+        Err(DocumentError::Inconsistent { .. })
+    ));
+}
+
+/// Any JSON, as deep as documents get; integers only, as in every real document.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            unknown_fields(inner).prop_map(Value::Object),
+        ]
+    })
+}
+
+/// Fields under names that no document defines.
+fn unknown_fields(
+    value: impl Strategy<Value = Value>,
+) -> impl Strategy<Value = Map<String, Value>> {
+    prop::collection::vec(("x-[a-zA-Z.]{1,8}", value), 0..4)
+        .prop_map(|fields| fields.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn fields_nobody_knows_survive_an_edit(
+        fields in prop::collection::vec(unknown_fields(any_json()), 6),
+    ) {
+        let mut manifest = manifest_json();
+        let mut index = index_json();
+        let mut config = json!({
+            "architecture": "amd64", "os": "windows",
+            "config": {}, "rootfs": {"type": "layers", "diff_ids": []}
+        });
+        let places = [
+            &mut manifest, &mut index, &mut config,
+        ];
+        for (place, more) in places.into_iter().zip(&fields) {
+            place.as_object_mut().unwrap().extend(more.clone());
+        }
+        manifest["layers"][1].as_object_mut().unwrap().extend(fields[3].clone());
+        index["manifests"][0]["platform"].as_object_mut().unwrap().extend(fields[4].clone());
+        config["config"].as_object_mut().unwrap().extend(fields[5].clone());
+
+        let value = |bytes: &Bytes| serde_json::from_slice::<Value>(bytes).unwrap();
+
+        let edited = Verbatim::<Manifest>::parse(bytes(&manifest)).unwrap()
+            .edit(|manifest| manifest.layers[0].size = 5).unwrap();
+        manifest["layers"][0]["size"] = json!(5);
+        prop_assert_eq!(value(edited.bytes()), manifest);
+
+        let edited = Verbatim::<Index>::parse(bytes(&index)).unwrap()
+            .edit(|index| index.manifests[0].size = 5).unwrap();
+        index["manifests"][0]["size"] = json!(5);
+        prop_assert_eq!(value(edited.bytes()), index);
+
+        let edited = Verbatim::<ImageConfig>::parse(bytes(&config)).unwrap()
+            .edit(|config| config.os_version = Some("10.0.1.2".to_owned())).unwrap();
+        config["os.version"] = json!("10.0.1.2");
+        prop_assert_eq!(value(edited.bytes()), config);
+    }
+
+    #[test]
+    fn reading_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read("", Bytes::from(bytes));
+    }
+
+    #[test]
+    fn reading_any_json_never_panics(value in any_json(), fields in unknown_fields(any_json())) {
+        let mut document = manifest_json();
+        document["layers"] = value;
+        document.as_object_mut().unwrap().extend(fields);
+        let _ = read("", bytes(&document));
+    }
+}

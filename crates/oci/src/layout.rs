@@ -1,0 +1,515 @@
+//! An OCI image layout: a directory that holds images as files named by their digests.
+//!
+//! Every file is written beside its final name and renamed, and `index.json` is replaced last, so
+//! that an interrupted run leaves whole blobs that the next run finds, and nothing that points at
+//! something missing. Blobs that are already there are checked, kept and not written again.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::files;
+use wincimg_common::progress::Task;
+
+use super::document::{
+    Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Flavour, Index, MAX_DOCUMENT,
+    Verbatim, sha256,
+};
+use super::remote::BlobSource;
+use super::stream::{self, FileRange, StreamError};
+
+mod entries;
+
+pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select, tagged};
+
+/// More than the index of any layout has; it has an entry for each of its images.
+const MAX_INDEX: u64 = 64 * 1024 * 1024;
+
+/// More than anybody attaches to the images of a layout.
+const MOST_ARTIFACTS: usize = 10_000;
+
+/// An OCI image layout on disk.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+/// A layout that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// The directory is something else.
+    #[error("{} is not an OCI layout: {reason}", path.display())]
+    NotALayout {
+        /// The directory.
+        path: PathBuf,
+        /// What it lacks.
+        reason: String,
+    },
+    /// No image has the tag or digest asked for.
+    #[error("{} has no image {wanted:?}: it has {known}", path.display())]
+    NotFound {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The tag or digest asked for.
+        wanted: String,
+        /// The tags that exist.
+        known: String,
+    },
+    /// There are several images and none was named.
+    #[error("{} holds several images: name one of {known}", path.display())]
+    SeveralImages {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The tags that exist.
+        known: String,
+    },
+    /// A blob is named but not there.
+    #[error("{} lacks {digest}", path.display())]
+    MissingBlob {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The blob.
+        digest: Digest,
+    },
+    /// A manifest, index or configuration is larger than any real one.
+    #[error("{digest} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
+    TooLarge {
+        /// The blob.
+        digest: Digest,
+        /// Its size.
+        size: u64,
+    },
+    /// A document in it cannot be used.
+    #[error("could not use {}", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<DocumentError>,
+    },
+    /// A blob could not be moved.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// A file could not be read.
+    #[error("could not read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Diagnose for LayoutError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::SeveralImages { path, .. } => Some(format!(
+                "put the name after the place: oci:{}:NAME",
+                path.display()
+            )),
+            Self::NotALayout { path, .. } if path.is_file() => Some(format!(
+                "a file that docker save or wincimg wrote is docker-archive:{}",
+                path.display()
+            )),
+            Self::NotALayout { .. } => Some(
+                "oci: is followed by a folder that has index.json and oci-layout, as `--output oci:DIR` writes it"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::SeveralImages { .. } => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+impl Layout {
+    /// Opens a layout that exists.
+    pub async fn open(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+        let layout = Self { root: root.into() };
+        layout.clone().blocking(|layout| layout.check()).await?;
+        Ok(layout)
+    }
+
+    /// Opens a layout, or makes an empty one where there is none; a directory with other things in
+    /// it is refused.
+    pub async fn create(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+        let layout = Self { root: root.into() };
+        layout.clone().blocking(|layout| layout.make()).await?;
+        Ok(layout)
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The layout's own index: what it holds under which tags.
+    pub async fn index(&self) -> Result<Index, LayoutError> {
+        self.clone().blocking(|layout| layout.read_index()).await
+    }
+
+    /// The image or index with the tag or digest given; with none, the only one.
+    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, LayoutError> {
+        let index = self.index().await?;
+        let descriptor = match select(&index, which) {
+            Selection::Found(descriptor) => descriptor,
+            // A child of an index has no entry of its own, and may be asked for by digest all the same.
+            Selection::NotFound { known } => match which.and_then(|which| which.parse().ok()) {
+                Some(digest) if self.blob_path(&digest).is_file() => {
+                    return self.document("", &digest).await;
+                }
+                _ => {
+                    return Err(LayoutError::NotFound {
+                        path: self.root.clone(),
+                        wanted: which.unwrap_or_default().to_owned(),
+                        known,
+                    });
+                }
+            },
+            Selection::Several { known } => {
+                return Err(LayoutError::SeveralImages {
+                    path: self.root.clone(),
+                    known,
+                });
+            }
+        };
+        self.document(&descriptor.media_type, &descriptor.digest)
+            .await
+    }
+
+    /// The manifest or index with the digest given.
+    pub async fn document(
+        &self,
+        media_type: &str,
+        digest: &Digest,
+    ) -> Result<Document, LayoutError> {
+        let bytes = self.read(digest).await?;
+        Document::verify(media_type, bytes, digest).map_err(|source| LayoutError::Document {
+            path: self.blob_path(digest),
+            source: Box::new(source),
+        })
+    }
+
+    /// A small blob, read whole; whoever parses it checks the digest.
+    pub async fn read(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
+        let digest = digest.clone();
+        self.clone()
+            .blocking(move |layout| layout.read_small(&digest))
+            .await
+    }
+
+    /// Where the layout keeps the blob.
+    pub fn blob_path(&self, digest: &Digest) -> PathBuf {
+        self.blob_dir(digest).join(digest.digest())
+    }
+
+    fn blob_dir(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs").join(digest.algorithm().as_ref())
+    }
+
+    /// The same, with the directory made: for a blob that someone else will put there, verified.
+    pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, LayoutError> {
+        let dir = self.blob_dir(&blob.digest);
+        match tokio::fs::create_dir_all(&dir).await {
+            Ok(()) => Ok(self.blob_path(&blob.digest)),
+            Err(source) => Err(StreamError::write(&dir, source).into()),
+        }
+    }
+
+    /// The bytes of a blob, not yet checked.
+    pub fn blob(&self, blob: &Descriptor) -> FileRange {
+        FileRange::new(self.blob_path(&blob.digest), 0, blob.size)
+    }
+
+    /// Whether the blob is there and is what its digest says.
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
+        let blob = blob.clone();
+        self.clone()
+            .blocking(move |layout| Ok(stream::holds(&layout.blob_path(&blob.digest), &blob)?))
+            .await
+    }
+
+    /// Stores a blob.
+    pub async fn put_blob(
+        &self,
+        blob: &Descriptor,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), LayoutError> {
+        let dir = self.blob_dir(&blob.digest);
+        let path = self.blob_path(&blob.digest);
+        let mut draft = stream::draft_in(&dir)?;
+        let file = draft.file().try_clone();
+        let file = file.map_err(|e| StreamError::write(&path, e))?;
+        let mut file = tokio::fs::File::from_std(file);
+        stream::pour(source, blob, &mut file, &path, task).await?;
+        Ok(stream::persist(draft, &path)?)
+    }
+
+    /// Stores a manifest or an index as a blob, without a tag.
+    pub async fn put_document(&self, document: &Document) -> Result<(), LayoutError> {
+        let descriptor = document.descriptor();
+        let bytes = document.bytes().clone();
+        self.clone()
+            .blocking(move |layout| {
+                let path = layout.blob_path(&descriptor.digest);
+                if stream::holds(&path, &descriptor)? {
+                    return Ok(());
+                }
+                Ok(stream::write_beside(&path, &bytes)?)
+            })
+            .await
+    }
+
+    /// Lists a manifest or an index that is already stored, under a tag or under none. An entry that
+    /// had the tag before loses its place.
+    pub async fn tag(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+        let tag = tag.map(str::to_owned);
+        self.clone()
+            .blocking(move |layout| {
+                let _lock = layout.lock()?;
+                layout.put(descriptor, tag.as_deref())
+            })
+            .await
+    }
+
+    /// The same in place of what the tag was seen to mean; says no, and changes nothing, where it
+    /// means something else by now.
+    pub async fn tag_over(
+        &self,
+        descriptor: Descriptor,
+        tag: &str,
+        seen: Option<&Digest>,
+    ) -> Result<bool, LayoutError> {
+        let (tag, seen) = (tag.to_owned(), seen.cloned());
+        self.clone()
+            .blocking(move |layout| {
+                let _lock = layout.lock()?;
+                if tagged(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
+                    return Ok(false);
+                }
+                layout.put(descriptor, Some(&tag))?;
+                Ok(true)
+            })
+            .await
+    }
+
+    /// Lists an artifact whose content is stored, with what all of them share.
+    pub async fn attach(&self, artifact: &Artifact) -> Result<(), LayoutError> {
+        let empty = sha256(EMPTY);
+        let manifest = Document::Manifest(Box::new(artifact.manifest().clone()));
+        self.put_document(&manifest).await?;
+        let entry = artifact.entry();
+        let is_empty = artifact.manifest().config.digest == empty;
+        self.clone()
+            .blocking(move |layout| {
+                let path = layout.blob_path(&empty);
+                if is_empty && !path.is_file() {
+                    stream::write_beside(&path, EMPTY)?;
+                }
+                let _lock = layout.lock()?;
+                layout.put(entry, None)
+            })
+            .await
+    }
+
+    /// The artifacts that are about a manifest, as far as the layout lists them.
+    pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, LayoutError> {
+        let index = self.index().await?;
+        let listed = index.manifests.into_iter();
+        let listed = listed.filter(|entry| entry.artifact_type().is_some());
+        let mut found = Vec::new();
+        for entry in listed.take(MOST_ARTIFACTS) {
+            let document = self.document(&entry.media_type, &entry.digest).await?;
+            if let Document::Manifest(manifest) = document
+                && let Some(artifact) = Artifact::read(*manifest)
+                && artifact.subject().digest == *subject
+            {
+                found.push(artifact);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What exactly this tag means, where it means something.
+    pub async fn tagged(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
+        Ok(tagged(&self.index().await?, tag).cloned())
+    }
+
+    /// Whether there is a layout in a directory.
+    pub fn is_at(root: &Path) -> bool {
+        root.join("oci-layout").is_file()
+    }
+
+    /// Lists what is stored; whoever calls holds the lock.
+    fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+        let path = self.root.join("index.json");
+        let index = self.read_index_verbatim()?;
+        let changed = index
+            .edit(|index| put_entry(index, descriptor, tag))
+            .map_err(|source| LayoutError::Document {
+                path: path.clone(),
+                source: Box::new(source),
+            })?;
+        if changed.digest() != index.digest() {
+            stream::write_beside(&path, changed.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Runs file work where it does not hold up the transfers.
+    async fn blocking<T: Send + 'static>(
+        self,
+        work: impl FnOnce(Self) -> Result<T, LayoutError> + Send + 'static,
+    ) -> Result<T, LayoutError> {
+        let path = self.root.clone();
+        match tokio::task::spawn_blocking(move || work(self)).await {
+            Ok(result) => result,
+            Err(error) => Err(LayoutError::Read {
+                path,
+                source: io::Error::other(error),
+            }),
+        }
+    }
+
+    fn check(&self) -> Result<(), LayoutError> {
+        let not_a_layout = |reason: String| LayoutError::NotALayout {
+            path: self.root.clone(),
+            reason,
+        };
+        let path = self.root.join("oci-layout");
+        let header = match files::read(&path, MAX_DOCUMENT) {
+            Ok(header) => header,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                let reason = match (self.root.exists(), self.root.is_dir()) {
+                    (true, true) => "it has no file oci-layout",
+                    (true, false) => "it is a file",
+                    (false, _) => "it does not exist",
+                };
+                return Err(not_a_layout(reason.to_owned()));
+            }
+            Err(source) => return Err(LayoutError::Read { path, source }),
+        };
+        let version = serde_json::from_slice::<Value>(&header)
+            .ok()
+            .and_then(|header| Some(header.get("imageLayoutVersion")?.as_str()?.to_owned()));
+        match version {
+            Some(version) if version.starts_with("1.") => Ok(()),
+            Some(version) => Err(not_a_layout(format!(
+                "its version is {version}, expected 1.0.0"
+            ))),
+            None => Err(not_a_layout("its file oci-layout is damaged".to_owned())),
+        }
+    }
+
+    fn make(&self) -> Result<(), LayoutError> {
+        let header = self.root.join("oci-layout");
+        if header.exists() {
+            return self.check();
+        }
+        if let Some(stranger) = self.stranger()? {
+            return Err(LayoutError::NotALayout {
+                path: self.root.clone(),
+                reason: format!("it has no file oci-layout, but {stranger}"),
+            });
+        }
+        let index = self.root.join("index.json");
+        let empty = Verbatim::new(Index::new(Flavour::Oci, Vec::new())).map_err(|source| {
+            LayoutError::Document {
+                path: index.clone(),
+                source: Box::new(source),
+            }
+        })?;
+        // The marker comes last: a directory that has it is a whole layout. Someone else may be
+        // making the same layout, and be a step ahead.
+        stream::write_if_new(&index, empty.bytes())?;
+        let marker = json!({"imageLayoutVersion": "1.0.0"}).to_string();
+        Ok(stream::write_if_new(&header, marker.as_bytes())?)
+    }
+
+    /// Something in the directory that no unfinished layout has.
+    fn stranger(&self) -> Result<Option<String>, LayoutError> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => {
+                return Err(LayoutError::Read {
+                    path: self.root.clone(),
+                    source,
+                });
+            }
+        };
+        let known = |name: &str| {
+            matches!(name, "blobs" | "index.json" | "oci-layout") || files::is_draft(name)
+        };
+        Ok(entries
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .find(|name| !known(name)))
+    }
+
+    fn read_index(&self) -> Result<Index, LayoutError> {
+        Ok(self.read_index_verbatim()?.into_value())
+    }
+
+    fn read_index_verbatim(&self) -> Result<Verbatim<Index>, LayoutError> {
+        let path = self.root.join("index.json");
+        let bytes = files::read(&path, MAX_INDEX).map_err(|source| LayoutError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        Verbatim::parse(bytes.into()).map_err(|source| LayoutError::Document {
+            path,
+            source: Box::new(source),
+        })
+    }
+
+    pub(super) fn read_small(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
+        let path = self.blob_path(digest);
+        let size = match fs::metadata(&path) {
+            Ok(data) => data.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(LayoutError::MissingBlob {
+                    path: self.root.clone(),
+                    digest: digest.clone(),
+                });
+            }
+            Err(source) => return Err(LayoutError::Read { path, source }),
+        };
+        if size > MAX_DOCUMENT {
+            return Err(LayoutError::TooLarge {
+                digest: digest.clone(),
+                size,
+            });
+        }
+        let bytes = FileRange::new(&path, 0, size)
+            .read()
+            .map_err(|source| LayoutError::Read { path, source })?;
+        Ok(bytes.into())
+    }
+
+    /// Keeps other processes from changing `index.json` between our reading and our writing.
+    fn lock(&self) -> Result<fs::File, LayoutError> {
+        let path = self.root.join("oci-layout");
+        let lock = || {
+            let file = files::open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        lock().map_err(|source| LayoutError::Read {
+            path: path.clone(),
+            source,
+        })
+    }
+}

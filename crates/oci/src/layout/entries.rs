@@ -1,0 +1,130 @@
+//! The entries of a layout's `index.json`: finding an image by tag, and putting one in.
+
+use crate::document::{Descriptor, Digest, Index};
+use crate::reference::parse_reference;
+
+/// The annotation that holds an entry's tag.
+pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
+/// Where containerd and Docker keep the full reference beside the tag.
+pub(crate) const IMAGE_NAME: &str = "io.containerd.image.name";
+
+/// What a tag, a digest or nothing selects among the entries.
+pub(crate) enum Selection<'a> {
+    /// One image or index.
+    Found(&'a Descriptor),
+    /// Nothing; `known` says what there is.
+    NotFound {
+        /// The tags that exist, for people.
+        known: String,
+    },
+    /// Several, and none was named.
+    Several {
+        /// The tags that exist, for people.
+        known: String,
+    },
+}
+
+/// Finds the entry with a tag (or a full reference) or digest; without either, the only one.
+pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a> {
+    let entries = &index.manifests;
+    let found = match which {
+        Some(which) => [Match::Digest, Match::Name, Match::Reference, Match::Tag]
+            .into_iter()
+            .find_map(|how| entries.iter().find(|entry| how.accepts(entry, which))),
+        // What is about an image is listed beside it.
+        None => images(index).next(),
+    };
+    match found {
+        None => Selection::NotFound {
+            known: known(index),
+        },
+        Some(first)
+            if which.is_none() && images(index).any(|entry| entry.digest != first.digest) =>
+        {
+            Selection::Several {
+                known: known(index),
+            }
+        }
+        Some(entry) => Selection::Found(entry),
+    }
+}
+
+fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
+    let entries = index.manifests.iter();
+    entries.filter(|entry| entry.artifact_type().is_none())
+}
+
+/// Ways in which an entry can be meant, from the strictest to the loosest.
+#[derive(Clone, Copy)]
+enum Match {
+    Digest,
+    Name,
+    Reference,
+    Tag,
+}
+
+impl Match {
+    fn accepts(self, entry: &Descriptor, which: &str) -> bool {
+        let mut names = names(entry);
+        match self {
+            Self::Digest => entry.digest.as_ref() == which,
+            Self::Name => names.any(|name| name == which),
+            Self::Reference => {
+                let wanted = parse_reference(which).ok();
+                wanted.is_some() && names.any(|name| parse_reference(name).ok() == wanted)
+            }
+            Self::Tag => names.any(|name| {
+                name.rsplit_once(':')
+                    .is_some_and(|(repository, tag)| tag == which && !repository.is_empty())
+            }),
+        }
+    }
+}
+
+fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
+    [REF_NAME, IMAGE_NAME]
+        .into_iter()
+        .filter_map(|name| entry.annotations.get(name))
+        .map(String::as_str)
+}
+
+fn known(index: &Index) -> String {
+    let mut known: Vec<&str> = images(index)
+        .map(|entry| names(entry).next().unwrap_or_else(|| entry.digest.as_ref()))
+        .collect();
+    known.sort_unstable();
+    if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    }
+}
+
+/// What the entry that [`put_entry`] would replace means.
+pub(crate) fn tagged<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
+    let has_tag = |entry: &&Descriptor| entry.annotations.get(REF_NAME).is_some_and(|it| it == tag);
+    let entry = index.manifests.iter().find(has_tag)?;
+    Some(&entry.digest)
+}
+
+/// Puts an entry in under a tag; the one that had the tag, and one that listed the same content
+/// without any tag, make room.
+pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&str>) {
+    if let Some(tag) = tag {
+        entry
+            .annotations
+            .insert(REF_NAME.to_owned(), tag.to_owned());
+    }
+    let replaces = |old: &Descriptor| {
+        let same_tag = old.annotations.get(REF_NAME) == entry.annotations.get(REF_NAME);
+        let untagged = !old.annotations.contains_key(REF_NAME);
+        (same_tag && !untagged) || (untagged && old.digest == entry.digest)
+    };
+    let place = index
+        .manifests
+        .iter()
+        .position(replaces)
+        .unwrap_or(index.manifests.len());
+    index.manifests.retain(|old| !replaces(old));
+    index.manifests.insert(place, entry);
+}

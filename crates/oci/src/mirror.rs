@@ -1,0 +1,495 @@
+//! Copies of images in a registry of one's own, complete: foreign layers are fetched from where they
+//! are and made ordinary, so that nodes need no internet.
+//!
+//! An image keeps its repository's path and its tag; its host gives way to the mirror's, and a prefix
+//! comes before the path: `mcr.microsoft.com/windows/nanoserver:1809` mirrored to
+//! `repo.mylan.k8s:9999/mcr` is `repo.mylan.k8s:9999/mcr/windows/nanoserver:1809`, which is what
+//! `--base-registry repo.mylan.k8s:9999/mcr` looks for. On Docker Hub, where names have two parts,
+//! both mean `docker.io/me/windows-nanoserver:1809`. An image named by digest alone gets no tag.
+
+mod beside;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, stream};
+use serde::{Serialize, Serializer};
+use wincimg_common::diagnose::{Blame, Diagnose, in_one_line};
+use wincimg_common::progress::Progress;
+
+use self::beside::Beside;
+pub use self::beside::{Carried, Fate};
+use super::copy::{
+    Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms, Watcher,
+};
+use super::document::Flavour;
+use super::prefix::{PrefixError, RegistryPrefix};
+use super::reference::{Reference, ReferenceError};
+use super::remote::{Registry, Repository};
+use super::store::{Sink, Source};
+
+/// How many images are dealt with at once; their blobs have a bound of their own.
+const IMAGES: usize = 4;
+
+/// Where the mirror is: `HOST[:PORT][/PREFIX]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorTarget(RegistryPrefix);
+
+/// Images that cannot be mirrored as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MirrorError {
+    /// The target does not name a registry.
+    #[error(transparent)]
+    Target(#[from] PrefixError),
+    /// The target's prefix and the image's path do not make a name.
+    #[error("{image} cannot be mirrored to {target}")]
+    Name {
+        /// The image.
+        image: String,
+        /// The target.
+        target: String,
+        /// Why.
+        source: ReferenceError,
+    },
+    /// Two images would get the same name.
+    #[error(
+        "{first} and {second} would both become {target}: mirror them under different prefixes"
+    )]
+    Collision {
+        /// One image.
+        first: String,
+        /// The other.
+        second: String,
+        /// The name in the mirror.
+        target: String,
+    },
+}
+
+impl Diagnose for MirrorError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Target(PrefixError::NobodysPlace) => {
+                Some("name the user: --to docker.io/USER".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
+}
+
+impl FromStr for MirrorTarget {
+    type Err = MirrorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.parse()?))
+    }
+}
+
+impl fmt::Display for MirrorTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl MirrorTarget {
+    /// The mirror's host and port.
+    pub fn host(&self) -> &str {
+        self.0.host()
+    }
+
+    /// The name that an image has in the mirror.
+    pub fn name_of(&self, image: &Reference) -> Result<Reference, MirrorError> {
+        self.0.check_for_pushes()?;
+        let end = match (image.tag(), image.digest()) {
+            (Some(tag), _) => format!(":{tag}"),
+            (None, Some(digest)) => format!("@{digest}"),
+            (None, None) => String::new(),
+        };
+        self.0
+            .join(&format!("{}{end}", image.repository()))
+            .map_err(|source| MirrorError::Name {
+                image: image.to_string(),
+                target: self.to_string(),
+                source,
+            })
+    }
+}
+
+/// How images are mirrored.
+#[derive(Debug, Clone)]
+pub struct MirrorOptions {
+    /// Which images of an index.
+    pub platforms: Platforms,
+    /// At most so many blobs on their way at once.
+    pub jobs: usize,
+    /// Whether it is only said what would be done.
+    pub dry_run: bool,
+    /// The words in which manifests are written; none for the source's.
+    pub flavour: Option<Flavour>,
+    /// Whether what lies beside images goes along.
+    pub with_referrers: bool,
+}
+
+impl Default for MirrorOptions {
+    fn default() -> Self {
+        Self {
+            platforms: Platforms::All,
+            jobs: 6,
+            dry_run: false,
+            flavour: None,
+            with_referrers: true,
+        }
+    }
+}
+
+/// What mirroring came to, or would come to.
+#[derive(Debug, Serialize)]
+pub struct MirrorReport {
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// The images, in the order in which they were asked for.
+    pub images: Vec<MirroredImage>,
+    /// Sums over all images.
+    pub totals: Totals,
+}
+
+/// What became of one image.
+#[derive(Debug, Serialize)]
+pub struct MirroredImage {
+    /// The image that was asked for.
+    pub source: String,
+    /// Its name in the mirror.
+    pub target: String,
+    /// What was copied; nothing where it failed.
+    #[serde(flatten)]
+    pub copied: Option<CopyReport>,
+    /// What was learnt of the images on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Learnt>,
+    /// What lies beside the images, and whether it went along.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Carried>,
+    /// Why it failed; as text, with its causes, where it is serialised.
+    #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub error: Option<CopyError>,
+}
+
+/// What was learnt of one image, and put beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Learnt {
+    /// The image's digest in the mirror.
+    pub image: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The size of what lies beside the image, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Why nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What came of looking at an image while it was mirrored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The mirror had it before.
+    Present,
+    /// The source had it.
+    Copied,
+    /// It was made.
+    Made,
+    /// It could not be made or stored; the image is mirrored all the same.
+    Failed,
+}
+
+/// Somebody who looks at images while they are mirrored, and puts beside them what it learns.
+pub trait Companion: Watcher {
+    /// Gets ready for an image, before its blobs move.
+    fn begin<'a>(&'a self, copying: Copying<'a>) -> BoxFuture<'a, Conclusion<'a>>;
+}
+
+/// What there is to do for an image when it is in the mirror.
+pub struct Conclusion<'a>(pub BoxFuture<'a, Vec<Learnt>>);
+
+/// An image or index on its way to the mirror.
+#[derive(Clone, Copy)]
+pub struct Copying<'a> {
+    /// What is published, and of what it is made.
+    pub plan: &'a CopyPlan,
+    /// Where it comes from.
+    pub from: &'a Repository,
+    /// Where it goes.
+    pub to: &'a Repository,
+}
+
+/// Sums over all images; each blob is counted as often as it was dealt with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Blobs that were copied or downloaded.
+    pub copied_blobs: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
+    /// Blobs that the registry took from another repository of its own.
+    pub mounted_blobs: u64,
+    /// Their bytes.
+    pub mounted_bytes: u64,
+    /// Blobs that were there before.
+    pub present_blobs: u64,
+    /// Their bytes.
+    pub present_bytes: u64,
+    /// Images that failed.
+    pub failed_images: u64,
+}
+
+/// Mirrors images. One that fails does not keep the others from being mirrored.
+///
+/// # Errors
+/// Only where the images cannot all have a name in the mirror; what happens to each of them is in
+/// the report.
+pub async fn mirror(
+    registry: &Registry,
+    images: &[Reference],
+    target: &MirrorTarget,
+    options: &MirrorOptions,
+    companion: Option<Arc<dyn Companion>>,
+    progress: Arc<dyn Progress>,
+) -> Result<MirrorReport, MirrorError> {
+    let named = names(images, target)?;
+    // Who only wants to know what would be copied need not know what could be learnt.
+    let companion = companion.filter(|_| !options.dry_run);
+    let mut copier = Copier::new(registry.clone(), progress, options.jobs);
+    if options.dry_run {
+        copier = copier.dry_run();
+    }
+    if let Some(companion) = &companion {
+        copier = copier.watched_by(Arc::clone(companion) as Arc<dyn Watcher>);
+    }
+    let mirror = Mirror {
+        registry,
+        copier: &copier,
+        options,
+        companion: companion.as_deref(),
+    };
+    let work: Vec<_> = named
+        .iter()
+        .map(|(source, target)| mirror.one(source, target))
+        .collect();
+    // What a dry run says of a shared blob depends on who comes first, so they come in order.
+    let at_once = if options.dry_run { 1 } else { IMAGES };
+    let images: Vec<MirroredImage> = stream::iter(work).buffered(at_once).collect().await;
+    Ok(MirrorReport {
+        dry_run: options.dry_run,
+        totals: totals(&images),
+        images,
+    })
+}
+
+/// The images with their names in the mirror, each once.
+fn names(
+    images: &[Reference],
+    target: &MirrorTarget,
+) -> Result<Vec<(Reference, Reference)>, MirrorError> {
+    let mut sources: HashMap<String, &Reference> = HashMap::new();
+    let mut named = Vec::with_capacity(images.len());
+    for image in images {
+        let name = target.name_of(image)?;
+        match sources.insert(name.to_string(), image) {
+            Some(other) if other != image => {
+                return Err(MirrorError::Collision {
+                    first: other.to_string(),
+                    second: image.to_string(),
+                    target: name.to_string(),
+                });
+            }
+            Some(_) => {}
+            None => named.push((image.clone(), name)),
+        }
+    }
+    Ok(named)
+}
+
+/// What all images of one call share.
+struct Mirror<'a> {
+    registry: &'a Registry,
+    copier: &'a Copier,
+    options: &'a MirrorOptions,
+    companion: Option<&'a dyn Companion>,
+}
+
+impl Mirror<'_> {
+    async fn one(&self, source: &Reference, target: &Reference) -> MirroredImage {
+        let (copied, facts, beside, error) = match self.copy(source, target).await {
+            Ok((copied, facts, beside)) => (Some(copied), facts, beside, None),
+            Err(error) => (None, Vec::new(), Vec::new(), Some(error)),
+        };
+        MirroredImage {
+            source: source.to_string(),
+            target: published_name(target, copied.as_ref()),
+            copied,
+            facts,
+            beside,
+            error,
+        }
+    }
+
+    async fn copy(
+        &self,
+        source: &Reference,
+        target: &Reference,
+    ) -> Result<(CopyReport, Vec<Learnt>, Vec<Carried>), CopyError> {
+        let (from, to) = (
+            self.registry.repository(source),
+            self.registry.repository(target).to_push_to(),
+        );
+        let wanted = source.digest().or(source.tag());
+        let options = CopyOptions {
+            platforms: self.options.platforms.clone(),
+            foreign: Foreign::MakeOrdinary,
+            flavour: self.options.flavour,
+        };
+        let (place, sink) = (Source::Registry(from.clone()), Sink::Registry(to.clone()));
+        let plan = CopyPlan::new(&place, wanted, &options).await?;
+        let copying = Copying {
+            plan: &plan,
+            from: &from,
+            to: &to,
+        };
+        let conclusion = match self.companion {
+            Some(companion) => Some(companion.begin(copying).await),
+            None => None,
+        };
+        let copied = self.copier.copy(&plan, &place, &sink, target.tag()).await?;
+        let facts = match conclusion {
+            Some(conclusion) => conclusion.0.await,
+            None => Vec::new(),
+        };
+        let beside = Beside {
+            from: &from,
+            to: &to,
+            copier: self.copier,
+            dry_run: self.options.dry_run,
+        };
+        let beside = if self.options.with_referrers {
+            beside.carry(&plan).await
+        } else {
+            Vec::new()
+        };
+        Ok((copied, facts, beside))
+    }
+}
+
+/// The name under which the image can be pulled; its digest may have changed on the way.
+fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
+    match copied {
+        Some(report) if target.tag().is_none() => format!(
+            "{}/{}@{}",
+            target.registry(),
+            target.repository(),
+            report.digest
+        ),
+        _ => target.to_string(),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde hands the field over like this")]
+fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
+    let said = error.as_ref().map(|error| in_one_line(error));
+    serializer.serialize_str(&said.unwrap_or_default())
+}
+
+fn totals(images: &[MirroredImage]) -> Totals {
+    let mut totals = Totals::default();
+    for image in images {
+        let Some(copied) = &image.copied else {
+            totals.failed_images += 1;
+            continue;
+        };
+        for blob in &copied.blobs {
+            let (blobs, bytes) = match blob.action {
+                Action::Copy | Action::Download { .. } => {
+                    (&mut totals.copied_blobs, &mut totals.copied_bytes)
+                }
+                Action::Mount { .. } => (&mut totals.mounted_blobs, &mut totals.mounted_bytes),
+                Action::Present => (&mut totals.present_blobs, &mut totals.present_bytes),
+                Action::Skip => continue,
+            };
+            *blobs += 1;
+            *bytes += blob.size;
+        }
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::reference::parse_reference;
+
+    const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
+
+    fn name(target: &str, image: &str) -> String {
+        let target: MirrorTarget = target.parse().unwrap();
+        target
+            .name_of(&parse_reference(image).unwrap())
+            .unwrap()
+            .to_string()
+    }
+
+    #[test]
+    fn an_image_keeps_its_path_and_tag_under_the_mirrors_host_and_prefix() {
+        let image = "mcr.microsoft.com/windows/nanoserver:1809";
+        assert_eq!(
+            name("repo.lan:9999", image),
+            "repo.lan:9999/windows/nanoserver:1809"
+        );
+        assert_eq!(
+            name("repo.lan:9999/mcr.microsoft.com/", image),
+            "repo.lan:9999/mcr.microsoft.com/windows/nanoserver:1809"
+        );
+        assert_eq!(name("repo.lan", "nginx"), "repo.lan/library/nginx:latest");
+    }
+
+    #[test]
+    fn a_digest_alone_gets_no_tag_and_beside_a_tag_gives_way() {
+        let alone = format!("host.io/a@{DIGEST}");
+        assert_eq!(name("repo.lan", &alone), format!("repo.lan/a@{DIGEST}"));
+        assert_eq!(
+            name("repo.lan", &format!("host.io/a:1@{DIGEST}")),
+            "repo.lan/a:1"
+        );
+    }
+
+    #[test]
+    fn what_is_no_mirror_is_refused() {
+        for text in ["", "/", "mirror", "repo.lan/Upper", "repo.lan:x"] {
+            let error = text.parse::<MirrorTarget>().unwrap_err();
+            assert!(error.to_string().contains("HOST[:PORT]"), "{text}");
+        }
+    }
+
+    #[test]
+    fn two_images_with_one_name_are_refused_and_a_repeated_one_is_taken_once() {
+        let target: MirrorTarget = "repo.lan".parse().unwrap();
+        let images = |texts: &[&str]| -> Vec<Reference> {
+            texts
+                .iter()
+                .map(|text| parse_reference(text).unwrap())
+                .collect()
+        };
+        assert!(matches!(
+            names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target),
+            Err(MirrorError::Collision { .. })
+        ));
+        let named = names(&images(&["one.io/a:1", "one.io/a:1"]), &target).unwrap();
+        assert_eq!(named.len(), 1);
+    }
+}

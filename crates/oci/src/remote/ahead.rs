@@ -1,0 +1,124 @@
+//! The beginning of a blob, on its way while the rest of it is made.
+//!
+//! An upload is opened once there is a piece that is worth a request, and [`Repository::put_blob`]
+//! goes on with it. Nobody sees an upload that is not closed. Whatever goes wrong ends it here: the
+//! blob is then sent when it is whole, as if nothing had been tried.
+
+use oci_spec::image::Digest;
+use tokio::sync::watch;
+use wincimg_common::progress::Silent;
+use wincimg_http::{BlobSource, Piece};
+
+use super::error::RegistryError;
+use super::repository::Repository;
+use super::session::{self, Session};
+use super::takes::Manner;
+
+/// Less is not worth a request of its own. Registries that keep blobs in S3 want 5 MiB in each piece
+/// but the last.
+const WORTH_A_PIECE: u64 = 8 * 1024 * 1024;
+
+/// What messages call a blob whose digest is not known yet.
+const BEGINNING: &str = "the beginning of a blob";
+
+/// An upload that has the beginning of a blob.
+pub struct Begun {
+    repository: Repository,
+    session: Session,
+}
+
+impl Repository {
+    /// Sends what there is of a blob while it grows: `grown` says how much that is, and the end of
+    /// its sender that no more need be sent in this way.
+    pub async fn send_ahead(
+        &self,
+        blob: &dyn BlobSource,
+        mut grown: watch::Receiver<u64>,
+    ) -> Option<Begun> {
+        let mut begun = None;
+        while let Some(most) = self.most_at_once() {
+            let (offset, least) = match &begun {
+                Some(Session { offset, least, .. }) => (*offset, *least),
+                None => (0, 0),
+            };
+            let worth = WORTH_A_PIECE.min(most).max(least);
+            let is_worth_it = |size: &u64| size.saturating_sub(offset) >= worth;
+            let size = match grown.wait_for(is_worth_it).await {
+                Ok(size) => *size,
+                Err(_) => break,
+            };
+            if grown.has_changed().is_err() {
+                break;
+            }
+            let piece = Piece {
+                source: blob,
+                task: &Silent,
+                offset,
+                length: (size - offset).min(most.max(least)),
+            };
+            let done = match &mut begun {
+                None => self.open().await.map(|session| begun = Some(session)),
+                Some(session) => session.send(self, BEGINNING, piece, false).await,
+            };
+            if let Err(error) = done {
+                tracing::debug!(%error, "the beginning of a blob is not taken before it is whole");
+                if let Some(session) = begun {
+                    session::cancel(self, session.location, BEGINNING).await;
+                }
+                return None;
+            }
+        }
+        let session = begun?;
+        let repository = self.clone();
+        Some(Begun {
+            repository,
+            session,
+        })
+    }
+
+    /// The longest piece, where the host is not known to take no pieces.
+    fn most_at_once(&self) -> Option<u64> {
+        match self.host.takes.get().manner {
+            None => Some(self.inner().options.chunk_size.max(1)),
+            Some(Manner::Pieces(size)) => Some(size),
+            Some(Manner::Whole | Manner::Streamed) => None,
+        }
+    }
+
+    async fn open(&self) -> Result<Session, RegistryError> {
+        let request = Session::opening(self, format!("begin an upload to {self}"));
+        let response = self.inner().once(&request).await?;
+        Ok(Session::opened(&request.what, &response)?)
+    }
+
+    /// Whether an upload has the beginning of a blob already, or waits for it.
+    pub fn has_begun(&self, digest: &Digest) -> bool {
+        let key = self.upload_key(digest);
+        self.inner().opened_uploads().contains_key(&key)
+    }
+
+    /// Cancels the upload of a blob that nobody went on with.
+    pub async fn abandon(&self, digest: &Digest) {
+        let session = self
+            .inner()
+            .opened_uploads()
+            .remove(&self.upload_key(digest));
+        if let Some(session) = session {
+            session::cancel(self, session.location, BEGINNING).await;
+        }
+    }
+}
+
+impl Begun {
+    /// Keeps it for the next [`Repository::put_blob`] of the blob that it is the beginning of.
+    pub fn keep(self, digest: &Digest) {
+        let key = self.repository.upload_key(digest);
+        let inner = self.repository.inner();
+        inner.opened_uploads().insert(key, self.session);
+    }
+
+    /// Tells the registry that nothing more comes.
+    pub async fn cancel(self) {
+        session::cancel(&self.repository, self.session.location, BEGINNING).await;
+    }
+}

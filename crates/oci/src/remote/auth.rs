@@ -1,0 +1,271 @@
+//! Logging in to a registry: with a password, or with a token from the server that it names.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{StatusCode, Url};
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wincimg_http::{Exchange, HttpError, Redirects, host_of, shown};
+
+use super::challenge::{Challenge, Scope, Token, bearer};
+use super::client::Inner;
+use super::credentials::{Credential, Proof};
+use super::error::{RegistryError, check};
+use super::host::Host;
+use super::secret::Secret;
+
+/// What is said of the credential to a host that gets none because it is another one.
+pub(super) const NOT_SENT: &str = "no credential (none is sent to another host)";
+
+/// The specification's lifetime of a token that does not say its own.
+const DEFAULT_LIFETIME: Duration = Duration::from_mins(1);
+const SHORTEST_LIFETIME: Duration = Duration::from_secs(10);
+const LONGEST_LIFETIME: Duration = Duration::from_hours(24);
+/// A token is not sent any more this long before its end, so that it does not expire on the way.
+const MARGIN: Duration = Duration::from_secs(5);
+const TOKEN_LIMIT: u64 = 1024 * 1024;
+
+impl Inner {
+    /// The `Authorization` header, as far as the host has asked for one.
+    pub(super) async fn authorization(
+        &self,
+        host: &Host,
+        repository: &str,
+        scope: &Scope,
+    ) -> Result<Option<HeaderValue>, RegistryError> {
+        let Some(challenge) = host.challenge() else {
+            return Ok(None);
+        };
+        let credential = self.credential(host, repository).await?;
+        let base = host.base(&self.http).await?;
+        if credential.proof.is_some() {
+            self.check_protected(&base.url, credential)?;
+        }
+        match (&challenge, &credential.proof) {
+            (Challenge::Basic, Some(Proof::Password { user, password })) => {
+                Ok(Some(sensitive(&basic(user, password))?))
+            }
+            (Challenge::Basic, _) => Ok(None),
+            (Challenge::Bearer { realm, service, .. }, _) => {
+                let fetching = host.fetching(scope);
+                let _held = fetching.lock().await;
+                let known = host.tokens().get(scope);
+                let token = if let Some(token) = known {
+                    token
+                } else {
+                    let fetched = self
+                        .fetch_token(host, realm, service.as_deref(), scope, credential)
+                        .await?;
+                    let text = fetched.text.clone();
+                    host.tokens().keep(scope, fetched);
+                    text
+                };
+                Ok(Some(sensitive(&bearer(&token))?))
+            }
+        }
+    }
+
+    /// The credential for a repository of the host, or without a name for the host itself; they
+    /// are looked up once.
+    pub(super) async fn credential<'h>(
+        &self,
+        host: &'h Host,
+        repository: &str,
+    ) -> Result<&'h Credential, RegistryError> {
+        let all = host.credentials.get_or_try_init(|| async {
+            let name = host.name.clone();
+            let file = self.options.config_file.clone();
+            // Nobody waits for a helper any more when this is dropped.
+            let stopped = CancellationToken::new();
+            let _guard = stopped.clone().drop_guard();
+            let lookup = move || super::credentials::look_up(&name, file.as_deref(), &stopped);
+            let what = format!("find the credential for {}", host.name);
+            self.http
+                .bounded(&what, async {
+                    let found = tokio::task::spawn_blocking(lookup).await;
+                    found.unwrap_or_else(|error| {
+                        Err(RegistryError::Credential {
+                            host: host.name.clone(),
+                            origin: "Docker's config.json".to_owned(),
+                            reason: error.to_string(),
+                            excerpt: None,
+                        })
+                    })
+                })
+                .await
+        });
+        Ok(all.await?.of(repository))
+    }
+
+    /// Learns how the host wants to be convinced, by asking for the root of its API: what it hides
+    /// from strangers it may do without a challenge. Done once.
+    pub(super) async fn knock(&self, host: &Host) -> Result<(), RegistryError> {
+        let base = &host.base(&self.http).await?.url;
+        let knocking = host.knocked.get_or_try_init(|| async {
+            let mut exchange = Exchange::get("open its API", Host::root(base));
+            exchange.redirects = Redirects::Anywhere;
+            let response = self.http.follow(&exchange).await?;
+            if response.status() == StatusCode::UNAUTHORIZED
+                && response.url().origin() == base.origin()
+            {
+                host.learn(&response);
+            }
+            Ok::<_, RegistryError>(())
+        });
+        knocking.await.copied()
+    }
+
+    fn check_protected(&self, url: &Url, credential: &Credential) -> Result<(), RegistryError> {
+        if url.scheme() == "https" || self.options.plain_credentials {
+            return Ok(());
+        }
+        Err(RegistryError::PlainCredentials {
+            host: host_of(url),
+            tried: credential.to_string(),
+        })
+    }
+
+    async fn fetch_token(
+        &self,
+        host: &Host,
+        realm: &Url,
+        service: Option<&str>,
+        scope: &Scope,
+        credential: &Credential,
+    ) -> Result<Token, RegistryError> {
+        let answer = self.ask_for_token(realm, service, scope, credential).await;
+        let body = answer.map_err(|error| match error.status() {
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Unauthorized {
+                host: host.name.clone(),
+                what: format!("give a token at {}", shown(realm)),
+                tried: credential.to_string(),
+                detail: String::new(),
+                known: false,
+            },
+            _ if matches!(error, RegistryError::PlainCredentials { .. }) => error,
+            _ => RegistryError::Token {
+                host: host.name.clone(),
+                realm: shown(realm),
+                source: Box::new(error),
+            },
+        })?;
+        let broken = |reason: &str| {
+            let what = format!("give a token for {}", host.name);
+            RegistryError::protocol(host_of(realm), &what, reason)
+        };
+        // The parser's own message would quote the answer, and with it perhaps a token.
+        let Ok(Value::Object(answer)) = serde_json::from_slice(&body) else {
+            return Err(broken("it is not a JSON object with a token"));
+        };
+        let text = ["token", "access_token"]
+            .into_iter()
+            .find_map(|key| answer.get(key)?.as_str().filter(|token| !token.is_empty()))
+            .ok_or_else(|| broken("it has neither token nor access_token"))?
+            .to_owned();
+        let lifetime = answer
+            .get("expires_in")
+            .and_then(seconds)
+            .unwrap_or(DEFAULT_LIFETIME)
+            .clamp(SHORTEST_LIFETIME, LONGEST_LIFETIME);
+        Ok(Token {
+            text: Secret::new(text),
+            expires: Instant::now() + lifetime - MARGIN,
+        })
+    }
+
+    /// The OAuth refresh for an identity token, else the specification's GET, with the password
+    /// where there is one.
+    async fn ask_for_token(
+        &self,
+        realm: &Url,
+        service: Option<&str>,
+        scope: &Scope,
+        credential: &Credential,
+    ) -> Result<Bytes, RegistryError> {
+        if credential.proof.is_some() {
+            self.check_protected(realm, credential)?;
+        }
+        let what = "give a token";
+        let mut fields = Vec::new();
+        let mut field = |name: &str, value: &str| fields.push((name.to_owned(), value.to_owned()));
+        if let Some(name) = service {
+            field("service", name);
+        }
+        let exchange = match &credential.proof {
+            Some(Proof::IdentityToken(token)) => {
+                field("grant_type", "refresh_token");
+                field("client_id", "wincimg");
+                field("refresh_token", token.reveal());
+                let scopes = scope.0.join(" ");
+                if !scopes.is_empty() {
+                    field("scope", &scopes);
+                }
+                Exchange::form(what, realm.clone(), &fields)
+            }
+            proof => {
+                let mut exchange = Exchange::get(what, realm.clone());
+                // The password stays with the host that was asked, unlike a form's fields.
+                exchange.redirects = Redirects::Anywhere;
+                if let Some(Proof::Password { user, password }) = proof {
+                    field("account", user);
+                    let proof = sensitive(&basic(user, password))?;
+                    exchange.headers.insert(AUTHORIZATION, proof);
+                }
+                for scope in &scope.0 {
+                    field("scope", scope);
+                }
+                exchange.url.query_pairs_mut().extend_pairs(&fields);
+                exchange
+            }
+        };
+        self.http
+            .repeat(|| async {
+                let response = self.http.follow(&exchange).await?;
+                let server = host_of(response.url());
+                let response = check(&self.http, server, what, response, NOT_SENT).await?;
+                Ok(self.http.read_body(response, what, TOKEN_LIMIT).await?)
+            })
+            .await
+    }
+}
+
+/// A lifetime, which some servers write as a text or with a fraction; none where it makes no sense.
+fn seconds(value: &Value) -> Option<Duration> {
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok());
+    Duration::try_from_secs_f64(number?)
+        .ok()
+        .filter(|time| !time.is_zero())
+}
+
+fn basic(user: &str, password: &Secret) -> String {
+    let pair = format!("{user}:{}", password.reveal());
+    format!("Basic {}", BASE64_STANDARD.encode(pair))
+}
+
+/// A header value that neither Debug nor logs show.
+fn sensitive(text: &str) -> Result<HeaderValue, HttpError> {
+    let mut value = HeaderValue::from_str(text)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn no_secret_shows_itself() {
+        let shown = format!("{:?}", sensitive("Bearer abc").unwrap());
+        assert!(!shown.contains("abc"), "{shown}");
+        assert!(!format!("{:?}", Secret::new("abc".into())).contains("abc"));
+    }
+}

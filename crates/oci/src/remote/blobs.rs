@@ -1,0 +1,410 @@
+//! Blobs down: read chunk by chunk, resumed by range after a broken connection, verified at the end.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use oci_spec::image::{Descriptor, Digest};
+use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
+use reqwest::{Method, Response, StatusCode, Url};
+use tokio_util::io::StreamReader;
+use wincimg_common::progress::Task;
+use wincimg_http::{
+    Attempts, BlobReader, BlobSource, Exchange, HttpError, PartialFile, Redirects, Transient,
+    host_of,
+};
+
+use super::client::Registry;
+use super::error::{RegistryError, check};
+use super::repository::Repository;
+use crate::document::Hasher;
+
+impl Repository {
+    /// Whether the repository has a blob.
+    pub async fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
+        let what = format!("look for blob {digest} of {self}");
+        // Of a GET, the body is left unread.
+        let request = self.request(Method::HEAD, &format!("blobs/{digest}"), what);
+        let answer = self.look(request).await;
+        match answer {
+            Ok(_) => Ok(true),
+            Err(error) if self.means_missing(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A blob to read from, or to copy elsewhere.
+    pub fn blob(&self, descriptor: &Descriptor) -> RemoteBlob {
+        RemoteBlob {
+            registry: self.registry.clone(),
+            origin: Origin::Repository(self.clone()),
+            descriptor: descriptor.clone(),
+        }
+    }
+
+    /// A small blob in memory, verified.
+    pub async fn get_blob(
+        &self,
+        descriptor: &Descriptor,
+        limit: u64,
+    ) -> Result<Bytes, RegistryError> {
+        if descriptor.size() > limit {
+            return Err(RegistryError::Http(HttpError::TooLarge {
+                what: format!("blob {} of {self}", descriptor.digest()),
+                limit,
+            }));
+        }
+        let documents = self.inner().documents.get();
+        if let Some(kept) = documents.and_then(|documents| documents.find(descriptor)) {
+            return Ok(kept);
+        }
+        let mut pull = self.blob(descriptor).verified(0)?;
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = pull.next().await? {
+            bytes.extend_from_slice(&chunk);
+        }
+        let bytes = bytes.freeze();
+        if let Some(documents) = documents {
+            documents.keep(descriptor, &bytes);
+        }
+        Ok(bytes)
+    }
+}
+
+impl Registry {
+    /// The bytes behind a foreign layer's `urls`, tried in their order and without credentials.
+    pub fn url_source(&self, urls: &[String], descriptor: &Descriptor) -> RemoteBlob {
+        RemoteBlob {
+            registry: self.clone(),
+            origin: Origin::Urls(urls.into()),
+            descriptor: descriptor.clone(),
+        }
+    }
+}
+
+/// A blob somewhere on the network. Reading it resumes after broken connections, and a reader
+/// that began at offset 0 verifies the digest before it gives the last bytes.
+#[derive(Clone)]
+pub struct RemoteBlob {
+    registry: Registry,
+    origin: Origin,
+    descriptor: Descriptor,
+}
+
+impl RemoteBlob {
+    /// What is read.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// Brings the blob into a file named after its digest. It is in `FILE.part` until it is whole
+    /// and verified; an interrupted download goes on from there.
+    pub async fn download(&self, to: &Path, task: &dyn Task) -> Result<(), RegistryError> {
+        let hasher = RegistryError::hasher_of(self.descriptor.digest())?;
+        let mut partial = PartialFile::named(to, hasher, self.descriptor.size()).await?;
+        let filled = match self.fill(&mut partial, task).await {
+            // What an earlier run left may be at fault: once more, from the beginning.
+            Err(RegistryError::Digest { .. }) if partial.was_resumed() => {
+                partial.restart()?;
+                self.fill(&mut partial, task).await
+            }
+            filled => filled,
+        };
+        match filled {
+            Ok(()) => Ok(partial.keep().await?),
+            Err(error @ (RegistryError::Digest { .. } | RegistryError::Length { .. })) => {
+                // Wrong bytes are of no use to the next run. Where they stay, it finds them out.
+                let _ = partial.discard();
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn fill(&self, partial: &mut PartialFile, task: &dyn Task) -> Result<(), RegistryError> {
+        task.set_position(partial.written());
+        // The file hashes what it takes in, and what it had before.
+        let chunks = self.pull(partial.written(), None).chunks();
+        partial
+            .take_in(chunks.inspect_ok(|chunk| task.advance(chunk.len() as u64)))
+            .await??;
+        let name = self.origin.name_of(&self.descriptor);
+        RegistryError::verify(&partial.digest(), self.descriptor.digest(), &name)
+    }
+
+    /// The bytes from an offset on; verified where that is the beginning.
+    fn verified(&self, offset: u64) -> Result<Pull, RegistryError> {
+        let hasher = match offset {
+            0 => Some(RegistryError::hasher_of(self.descriptor.digest())?),
+            _ => None,
+        };
+        Ok(self.pull(offset, hasher))
+    }
+
+    fn pull(&self, position: u64, hasher: Option<Hasher>) -> Pull {
+        Pull {
+            attempts: self.registry.0.http.attempts(),
+            registry: self.registry.clone(),
+            origin: self.origin.clone(),
+            descriptor: self.descriptor.clone(),
+            position,
+            response: None,
+            hasher,
+        }
+    }
+}
+
+impl BlobSource for RemoteBlob {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(async move {
+            let pull = self.verified(offset).map_err(io::Error::other)?;
+            let chunks = pull.chunks().map_err(io::Error::other);
+            Ok(Box::pin(StreamReader::new(chunks)) as BlobReader)
+        })
+    }
+}
+
+/// Where a blob is read from.
+#[derive(Clone)]
+enum Origin {
+    Repository(Repository),
+    /// A foreign layer's `urls`, the preferred first.
+    Urls(Arc<[String]>),
+}
+
+impl Origin {
+    /// What errors call a blob from here.
+    fn name_of(&self, blob: &Descriptor) -> String {
+        match self {
+            Self::Repository(repository) => format!("blob {} of {repository}", blob.digest()),
+            Self::Urls(_) => format!("layer {}", blob.digest()),
+        }
+    }
+}
+
+/// A blob that is being read.
+struct Pull {
+    registry: Registry,
+    origin: Origin,
+    descriptor: Descriptor,
+    position: u64,
+    /// The answer under way, and how many of its first bytes are known already.
+    response: Option<(Response, u64)>,
+    /// Absent where the beginning was not read and nothing can be verified.
+    hasher: Option<Hasher>,
+    attempts: Attempts,
+}
+
+impl Pull {
+    fn chunks(self) -> BoxStream<'static, Result<Bytes, RegistryError>> {
+        let chunks = stream::try_unfold(self, |mut pull| async {
+            let next = pull.next().await?;
+            Ok(next.map(|chunk| (chunk, pull)))
+        });
+        chunks.boxed()
+    }
+
+    /// The next bytes; nothing after the last one, and only if all of them are what they should be.
+    async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
+        loop {
+            match self.advance().await {
+                Ok(Some(chunk)) => return Ok(Some(chunk)),
+                Ok(None) => return self.verify().map(|()| None),
+                Err(error) => {
+                    self.response = None;
+                    self.attempts.pause(error).await?;
+                }
+            }
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Option<Bytes>, RegistryError> {
+        let size = self.descriptor.size();
+        if self.position == size && self.response.is_none() {
+            return Ok(None);
+        }
+        let (mut response, mut skip) = match self.response.take() {
+            Some(under_way) => under_way,
+            None => self.request().await?,
+        };
+        loop {
+            let what = format!("read {}", self.name());
+            let next = self
+                .registry
+                .0
+                .http
+                .next_chunk(&mut response, &what, self.position, Some(size))
+                .await?;
+            let Some(mut chunk) = next else {
+                return self.ended().map(|()| None);
+            };
+            let known = skip.min(chunk.len() as u64);
+            skip -= known;
+            let chunk = chunk.split_off(usize::try_from(known).unwrap_or(chunk.len()));
+            if chunk.is_empty() {
+                continue;
+            }
+            let end = self.position + chunk.len() as u64;
+            if end > size {
+                return Err(self.wrong_length(end));
+            }
+            if let Some(hasher) = &mut self.hasher {
+                hasher.update(&chunk);
+            }
+            if end == size {
+                // Whoever knows how much there is may not ask again.
+                self.verify()?;
+            }
+            self.position = end;
+            self.attempts.advance(chunk.len() as u64);
+            self.response = Some((response, skip));
+            return Ok(Some(chunk));
+        }
+    }
+
+    /// The body is over; it may be so before the blob is.
+    fn ended(&self) -> Result<(), RegistryError> {
+        if self.position == self.descriptor.size() {
+            return Ok(());
+        }
+        Err(RegistryError::Http(HttpError::Interrupted {
+            what: self.name(),
+            at: self.position,
+            size: self.descriptor.size(),
+            source: None,
+        }))
+    }
+
+    /// Whether all that came is the blob. Asked again, it says nothing new.
+    fn verify(&mut self) -> Result<(), RegistryError> {
+        match self.hasher.take() {
+            Some(hasher) => {
+                RegistryError::verify(&hasher.finish(), self.descriptor.digest(), &self.name())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Asks for the bytes from the position on.
+    async fn request(&self) -> Result<(Response, u64), RegistryError> {
+        let mut headers = HeaderMap::new();
+        if self.position > 0 {
+            let range = format!("bytes={}-", self.position);
+            let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
+            headers.insert(RANGE, range);
+        }
+        let response = match &self.origin {
+            Origin::Repository(repository) => {
+                let path = format!("blobs/{}", self.descriptor.digest());
+                let what = format!("read {}", self.name());
+                let mut request = repository.request(Method::GET, &path, what);
+                request.headers = headers;
+                self.registry.0.once(&request).await?
+            }
+            Origin::Urls(urls) => self.request_urls(urls, &headers).await?,
+        };
+        self.check_range(response)
+    }
+
+    /// The first of the foreign URLs that gives the blob.
+    async fn request_urls(
+        &self,
+        urls: &[String],
+        headers: &HeaderMap,
+    ) -> Result<Response, RegistryError> {
+        let mut failure: Option<RegistryError> = None;
+        for text in urls {
+            let what = format!("read foreign {}", self.name());
+            let outcome = match Url::parse(text) {
+                Ok(url) => self.request_url(url, &what, headers).await,
+                Err(error) => Err(RegistryError::protocol(
+                    text,
+                    &what,
+                    format!("invalid URL: {error}"),
+                )),
+            };
+            match outcome {
+                Ok(response) => return Ok(response),
+                // A failure that may pass is kept, because it makes another attempt worth while.
+                Err(error) if failure.as_ref().is_none_or(|known| !known.is_transient()) => {
+                    failure = Some(error);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(failure.unwrap_or_else(|| {
+            let what = format!("read foreign {}", self.name());
+            RegistryError::protocol("the image", &what, "it has no URL to fetch it from")
+        }))
+    }
+
+    async fn request_url(
+        &self,
+        url: Url,
+        what: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response, RegistryError> {
+        let mut exchange = Exchange::get(what, url);
+        exchange.headers = headers.clone();
+        exchange.redirects = Redirects::Anywhere;
+        let http = &self.registry.0.http;
+        let response = http.follow(&exchange).await?;
+        check(
+            http,
+            host_of(response.url()),
+            what,
+            response,
+            "no credential (foreign URLs get none)",
+        )
+        .await
+    }
+
+    /// Whether the answer is what was asked for, and how many of its bytes are known already:
+    /// a server may ignore a range and send everything.
+    fn check_range(&self, response: Response) -> Result<(Response, u64), RegistryError> {
+        let size = self.descriptor.size();
+        let known = if response.status() == StatusCode::PARTIAL_CONTENT {
+            let start = range_start(response.headers());
+            if start != Some(self.position) {
+                return Err(RegistryError::protocol(
+                    host_of(response.url()),
+                    &format!("read {}", self.name()),
+                    format!("it is not the range from byte {} on", self.position),
+                ));
+            }
+            0
+        } else {
+            self.position
+        };
+        let offset = self.position - known;
+        match response.content_length() {
+            Some(length) if offset.checked_add(length) != Some(size) => {
+                Err(self.wrong_length(offset.saturating_add(length)))
+            }
+            _ => Ok((response, known)),
+        }
+    }
+
+    fn wrong_length(&self, actual: u64) -> RegistryError {
+        RegistryError::Length {
+            what: self.name(),
+            expected: self.descriptor.size(),
+            actual,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.origin.name_of(&self.descriptor)
+    }
+}
+
+/// The first byte's number in `Content-Range: bytes 5-9/10`.
+fn range_start(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    let (start, _) = text.strip_prefix("bytes")?.trim().split_once('-')?;
+    start.parse().ok()
+}

@@ -1,0 +1,596 @@
+//! The user's credentials for a registry: Docker's `config.json` and the helpers it names.
+//!
+//! The file is written by many programs: keys are hosts, URLs or, podman's, paths of repositories;
+//! values may be null or empty. This module also remembers where a credential came from, because an
+//! error has to say which one was tried.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use wincimg_common::diagnose::Excerpt;
+use wincimg_common::files;
+
+use super::error::RegistryError;
+use super::helper;
+use super::secret::Secret;
+
+/// More than any such file has.
+pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+/// The words of the file that are nobody's secret.
+const WORDS: [&str; 13] = [
+    "auths",
+    "auth",
+    "username",
+    "password",
+    "identitytoken",
+    "credsStore",
+    "credHelpers",
+    "currentContext",
+    "HttpHeaders",
+    "proxies",
+    "true",
+    "false",
+    "null",
+];
+/// What helpers call a user whose secret is a token.
+const TOKEN_USER: &str = "<token>";
+
+/// What a registry or its token server takes as proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// A user's name and password.
+    Password { user: String, password: Secret },
+    /// A refresh token of an OAuth token server.
+    IdentityToken(Secret),
+}
+
+/// The outcome of the search for one host's credential.
+#[derive(Debug, Clone)]
+pub(super) struct Credential {
+    /// The credential, where there is one.
+    pub(super) proof: Option<Proof>,
+    /// The file or helper that was asked.
+    origin: String,
+}
+
+/// "user NAME from PATH", without the secret.
+impl fmt::Display for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.proof {
+            None => write!(f, "no credential (none in {})", self.origin),
+            Some(Proof::Password { user, .. }) => write!(f, "user {user:?} from {}", self.origin),
+            Some(Proof::IdentityToken(_)) => write!(f, "an identity token from {}", self.origin),
+        }
+    }
+}
+
+/// The credentials that there are for one host.
+#[derive(Debug, Clone)]
+pub(super) struct Credentials {
+    /// The one for all of it.
+    host: Credential,
+    /// Those for some of its repositories, by the beginning of their names, the longest first.
+    paths: Vec<(String, Credential)>,
+}
+
+impl Credentials {
+    /// The one that was typed, not looked up.
+    pub(super) fn typed(user: String, password: Secret) -> Self {
+        let proof = Some(Proof::Password { user, password });
+        let origin = "what was typed".to_owned();
+        Self {
+            host: Credential { proof, origin },
+            paths: Vec::new(),
+        }
+    }
+
+    fn none(origin: String) -> Self {
+        let proof = None;
+        Self {
+            host: Credential { proof, origin },
+            paths: Vec::new(),
+        }
+    }
+
+    /// Whether there is nothing for the host or any of its repositories.
+    pub(super) fn are_none(&self) -> bool {
+        self.host.proof.is_none() && self.paths.is_empty()
+    }
+
+    /// The credential for a repository; without a name, for the host itself.
+    pub(super) fn of(&self, repository: &str) -> &Credential {
+        let lies_in = |path: &str| {
+            let rest = repository.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let narrower = self.paths.iter().find(|(path, _)| lies_in(path));
+        narrower.map_or(&self.host, |(_, credential)| credential)
+    }
+}
+
+/// What `config.json` says of credentials.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ConfigFile {
+    auths: Option<BTreeMap<String, Option<Entry>>>,
+    creds_store: Option<String>,
+    cred_helpers: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// A credential in the file itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    auth: Option<Secret>,
+    username: Option<String>,
+    password: Option<Secret>,
+    identitytoken: Option<Secret>,
+}
+
+/// What a key of the file stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place<'k> {
+    Host(&'k str),
+    /// A repository, or all below it.
+    Path(&'k str, &'k str),
+}
+
+impl<'k> Place<'k> {
+    /// Docker's keys are hosts and URLs, whose path means nothing; podman's may be repositories.
+    pub(super) fn of(key: &'k str) -> Self {
+        let bare = key
+            .strip_prefix("https://")
+            .or_else(|| key.strip_prefix("http://"));
+        let (host, path) = match bare.unwrap_or(key).split_once('/') {
+            Some((host, path)) => (host, path.trim_end_matches('/')),
+            None => (bare.unwrap_or(key), ""),
+        };
+        match path {
+            "" | "v1" | "v2" => Self::Host(host),
+            _ if bare.is_some() => Self::Host(host),
+            path => Self::Path(host, path),
+        }
+    }
+}
+
+impl Entry {
+    /// The credential, if it has one; an error where what it has cannot be read.
+    fn proof(&self) -> Result<Option<Proof>, &'static str> {
+        let filled = |secret: &Option<Secret>| secret.clone().filter(|it| !it.reveal().is_empty());
+        if let Some(token) = filled(&self.identitytoken) {
+            return Ok(Some(Proof::IdentityToken(token)));
+        }
+        if let Some(auth) = filled(&self.auth) {
+            let (user, password) =
+                decode(&auth).ok_or("its auth is not USER:PASSWORD in base64")?;
+            return Ok((!user.is_empty()).then_some(Proof::Password { user, password }));
+        }
+        let user = self.username.clone().filter(|user| !user.is_empty());
+        let password = self.password.clone();
+        Ok(user
+            .zip(password)
+            .map(|(user, password)| Proof::Password { user, password }))
+    }
+}
+
+fn decode(auth: &Secret) -> Option<(String, Secret)> {
+    let lenient =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.reveal().trim());
+    let text = String::from_utf8(bytes.ok()?).ok()?;
+    let (user, password) = text.split_once(':')?;
+    // Old versions of Docker padded what they encoded.
+    let password = password.trim_end_matches('\0');
+    Some((user.to_owned(), Secret::new(password.to_owned())))
+}
+
+/// Looks up a host's credentials. `file` is the one the user named; without it Docker's own is
+/// read, and it may be absent. Blocks while a helper runs, which ends soon after `stopped` is
+/// cancelled.
+pub(super) fn look_up(
+    host: &str,
+    file: Option<&Path>,
+    stopped: &CancellationToken,
+) -> Result<Credentials, RegistryError> {
+    if let Some(file) = file {
+        return look_in(host, file, stopped);
+    }
+    let mut places = default_file().into_iter().chain(containers_files());
+    let Some(first) = places.next() else {
+        let origin = "Docker's config.json: no home directory".to_owned();
+        return Ok(Credentials::none(origin));
+    };
+    let look = |path: &Path| match path.try_exists() {
+        Ok(false) => Ok(None),
+        _ => look_in(host, path, stopped).map(Some),
+    };
+    let mut found = match look(&first)? {
+        Some(found) => found,
+        None => Credentials::none(format!("{}, which does not exist", first.display())),
+    };
+    for path in places {
+        if !found.are_none() {
+            break;
+        }
+        if let Some(mut next) = look(&path)? {
+            if next.are_none() {
+                let origins = [found.host.origin, next.host.origin];
+                next.host.origin = origins.join(", ");
+            }
+            found = next;
+        }
+    }
+    Ok(found)
+}
+
+/// What one file, and the helpers that it names, have for a host.
+fn look_in(
+    host: &str,
+    path: &Path,
+    stopped: &CancellationToken,
+) -> Result<Credentials, RegistryError> {
+    let shown = path.display().to_string();
+    let text = files::read(path, LARGEST_FILE)
+        .map_err(|error| failed(host, shown.clone(), error.to_string()))?;
+    // A parser's message would name a value where it is of the wrong type.
+    let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let text = String::from_utf8_lossy(&text);
+        RegistryError::Credential {
+            host: host.to_owned(),
+            origin: shown.clone(),
+            reason: format!("it is not Docker's config.json: line {line}, column {column}"),
+            excerpt: Some(Box::new(Excerpt::of_secrets(&text, line, column, &WORDS))),
+        }
+    })?;
+    Lookup {
+        host,
+        config: &config,
+        file: &shown,
+        stopped,
+    }
+    .run()
+}
+
+/// The search in one file for one host.
+struct Lookup<'a> {
+    host: &'a str,
+    config: &'a ConfigFile,
+    file: &'a str,
+    stopped: &'a CancellationToken,
+}
+
+impl Lookup<'_> {
+    fn run(&self) -> Result<Credentials, RegistryError> {
+        let names = names(self.host);
+        let is_this = |host: &str| names.contains(&host);
+        let mut paths = Vec::new();
+        let mut own = Vec::new();
+        for (key, entry) in self.config.auths.iter().flatten() {
+            let Some(entry) = entry else { continue };
+            match Place::of(key) {
+                Place::Host(host) if is_this(host) => own.push((key, entry)),
+                Place::Path(host, path) if is_this(host) => {
+                    if let Some(credential) = self.entry(key, entry)? {
+                        paths.push((path.to_owned(), credential));
+                    }
+                }
+                _ => {}
+            }
+        }
+        paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        // The key as Docker writes it goes before its variants.
+        own.sort_by_key(|(key, _)| {
+            names
+                .iter()
+                .position(|name| name == key)
+                .unwrap_or(usize::MAX)
+        });
+        let host = self.of_host(&own)?;
+        Ok(Credentials { host, paths })
+    }
+
+    /// The helper for this host, then the file itself, then the helper for all.
+    fn of_host(&self, own: &[(&String, &Entry)]) -> Result<Credential, RegistryError> {
+        let names = names(self.host);
+        let helpers = self.config.cred_helpers.iter().flatten();
+        let helper = helpers
+            .filter(|(key, _)| matches!(Place::of(key), Place::Host(host) if names.contains(&host)))
+            .find_map(|(_, helper)| helper.as_deref().filter(|name| !name.is_empty()));
+        if let Some(helper) = helper {
+            return self.ask_helper(helper);
+        }
+        for (key, entry) in own {
+            if let Some(credential) = self.entry(key, entry)? {
+                return Ok(credential);
+            }
+        }
+        match self.config.creds_store.as_deref() {
+            None | Some("") => Ok(Credential {
+                proof: None,
+                origin: self.file.to_owned(),
+            }),
+            Some(store) => self.ask_helper(store),
+        }
+    }
+
+    fn entry(&self, key: &str, entry: &Entry) -> Result<Option<Credential>, RegistryError> {
+        let proof = entry.proof().map_err(|reason| {
+            let origin = format!("{}, entry {key:?}", self.file);
+            failed(self.host, origin, reason.to_owned())
+        })?;
+        Ok(proof.map(|proof| Credential {
+            proof: Some(proof),
+            origin: self.file.to_owned(),
+        }))
+    }
+
+    fn ask_helper(&self, helper: &str) -> Result<Credential, RegistryError> {
+        let origin = format!("docker-credential-{helper} ({})", self.file);
+        for server in servers(self.host) {
+            let found = helper::ask(helper, server, self.stopped)
+                .map_err(|reason| failed(self.host, origin.clone(), reason))?;
+            if let Some(proof) = found.and_then(proof) {
+                let proof = Some(proof);
+                return Ok(Credential { proof, origin });
+            }
+        }
+        let proof = None;
+        Ok(Credential { proof, origin })
+    }
+}
+
+pub(super) fn failed(host: &str, origin: String, reason: String) -> RegistryError {
+    RegistryError::Credential {
+        host: host.to_owned(),
+        origin,
+        reason,
+        excerpt: None,
+    }
+}
+
+/// Where Docker's command line keeps its settings: `$DOCKER_CONFIG`, else `~/.docker`.
+pub fn docker_folder() -> Option<PathBuf> {
+    match std::env::var_os("DOCKER_CONFIG") {
+        Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
+        _ => Some(std::env::home_dir()?.join(".docker")),
+    }
+}
+
+pub(super) fn default_file() -> Option<PathBuf> {
+    Some(docker_folder()?.join("config.json"))
+}
+
+/// Where podman, buildah and skopeo keep theirs.
+fn containers_files() -> Vec<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    if let Some(file) = folder("REGISTRY_AUTH_FILE") {
+        return vec![file];
+    }
+    let own = || Some(std::env::home_dir()?.join(".config"));
+    let folders = [
+        folder("XDG_RUNTIME_DIR"),
+        folder("XDG_CONFIG_HOME").or_else(own),
+    ];
+    let folders = folders.into_iter().flatten();
+    folders
+        .map(|folder| folder.join("containers/auth.json"))
+        .collect()
+}
+
+/// The names under which a host's credential may be kept, the usual one first.
+pub(super) fn names(host: &str) -> Vec<&str> {
+    match host {
+        "docker.io" => vec!["index.docker.io", "docker.io", "registry-1.docker.io"],
+        other => vec![other],
+    }
+}
+
+/// The name under which Docker keeps a host's credential.
+pub(super) fn server(host: &str) -> &str {
+    servers(host).first().copied().unwrap_or(host)
+}
+
+/// The names under which helpers are asked for it, that one first.
+pub(super) fn servers(host: &str) -> Vec<&str> {
+    match host {
+        "docker.io" => vec![
+            "https://index.docker.io/v1/",
+            "docker.io",
+            "registry-1.docker.io",
+        ],
+        other => vec![other],
+    }
+}
+
+/// Helpers answer a question for an unknown host with empty fields or an error of their own.
+fn proof(found: helper::Found) -> Option<Proof> {
+    let helper::Found { user, secret } = found;
+    match user.as_str() {
+        TOKEN_USER => (!secret.reveal().is_empty()).then_some(Proof::IdentityToken(secret)),
+        "" => None,
+        _ => Some(Proof::Password {
+            user,
+            password: secret,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::fs;
+
+    use super::*;
+
+    fn with_config(json: &str, host: &str) -> (Result<Credential, RegistryError>, PathBuf) {
+        with_config_for(json, host, "")
+    }
+
+    fn with_config_for(
+        json: &str,
+        host: &str,
+        repository: &str,
+    ) -> (Result<Credential, RegistryError>, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        fs::write(&file, json).unwrap();
+        let found = look_up(host, Some(&file), &CancellationToken::new())
+            .map(|all| all.of(repository).clone());
+        (found, file)
+    }
+
+    fn user(json: &str, host: &str, repository: &str) -> Option<String> {
+        match with_config_for(json, host, repository).0.unwrap().proof {
+            Some(Proof::Password { user, .. }) => Some(user),
+            _ => None,
+        }
+    }
+
+    // "bob:sesame"
+    const AUTH: &str = r#"{"auths":{"repo.lan:5000":{"auth":"Ym9iOnNlc2FtZQ=="},"https://index.docker.io/v1/":{"auth":"Ym9iOnNlc2FtZQ=="}}}"#;
+
+    #[test]
+    fn a_credential_tells_where_it_is_from_and_keeps_its_secret() {
+        let (found, file) = with_config(AUTH, "repo.lan:5000");
+        let found = found.unwrap();
+        assert_eq!(
+            found.to_string(),
+            format!("user \"bob\" from {}", file.display())
+        );
+        assert!(!format!("{found:?}").contains("sesame"));
+    }
+
+    #[test]
+    fn docker_hub_is_kept_under_its_old_name() {
+        let (found, _) = with_config(AUTH, "docker.io");
+        assert!(found.unwrap().proof.is_some());
+    }
+
+    #[test]
+    fn another_host_has_none() {
+        let (found, _) = with_config(AUTH, "repo.lan:5001");
+        let found = found.unwrap();
+        assert_eq!(found.proof, None);
+        assert!(found.to_string().starts_with("no credential (none in "));
+    }
+
+    #[test]
+    fn an_identity_token_is_told_from_a_password() {
+        let json = r#"{"auths":{"repo.lan":{"identitytoken":"abc"}}}"#;
+        let (found, _) = with_config(json, "repo.lan");
+        let expected = Proof::IdentityToken(Secret::new("abc".into()));
+        assert_eq!(found.unwrap().proof, Some(expected));
+    }
+
+    #[test]
+    fn what_is_null_or_empty_is_as_if_it_were_not_there() {
+        let auth = "\"auth\":\"Ym9iOnNlc2FtZQ\"";
+        for json in [
+            format!(
+                r#"{{"credHelpers":null,"credsStore":null,"auths":{{"repo.lan":{{{auth}}}}}}}"#
+            ),
+            format!(r#"{{"credHelpers":{{"repo.lan":""}},"auths":{{"repo.lan":{{{auth}}}}}}}"#),
+            format!(r#"{{"credsStore":"","auths":{{"a":null,"repo.lan":{{{auth}}}}}}}"#),
+            format!(r#"{{"auths":{{"repo.lan":{{{auth},"identitytoken":"","email":null}}}}}}"#),
+            format!(r#"{{"auths":{{"repo.lan":{{{auth},"identitytoken":null}}}}}}"#),
+        ] {
+            assert_eq!(
+                user(&json, "repo.lan", "").as_deref(),
+                Some("bob"),
+                "{json}"
+            );
+        }
+        assert_eq!(user(r#"{"auths":null}"#, "repo.lan", ""), None);
+        assert_eq!(user(r#"{"auths":{"repo.lan":{}}}"#, "repo.lan", ""), None);
+    }
+
+    #[test]
+    fn a_key_may_be_a_url_or_have_a_path() {
+        for key in [
+            "repo.lan:5000/",
+            "repo.lan:5000/v1/",
+            "repo.lan:5000/v2/",
+            "repo.lan:5000/v2",
+            "https://repo.lan:5000",
+            "https://repo.lan:5000/v2/",
+            "http://repo.lan:5000/artifactory/api/docker/x",
+        ] {
+            let json = format!(r#"{{"auths":{{"{key}":{{"auth":"Ym9iOnNlc2FtZQ=="}}}}}}"#);
+            let found = user(&json, "repo.lan:5000", "any");
+            assert_eq!(found.as_deref(), Some("bob"), "{key}");
+            assert_eq!(user(&json, "repo.lan", "any"), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_repository_may_have_a_credential_of_its_own() {
+        let json = r#"{"auths":{
+            "repo.lan":{"username":"all","password":"x"},
+            "repo.lan/team":{"username":"team","password":"x"},
+            "repo.lan/team/app":{"username":"app","password":"x"}}}"#;
+        for (repository, expected) in [
+            ("", "all"),
+            ("teams/app", "all"),
+            ("team", "team"),
+            ("team/web", "team"),
+            ("team/app", "app"),
+            ("team/app/sub", "app"),
+        ] {
+            let found = user(json, "repo.lan", repository);
+            assert_eq!(found.as_deref(), Some(expected), "{repository}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_decoded_is_named_without_its_content() {
+        let json = r#"{"auths":{"repo.lan":{"auth":"se-cret!"}}}"#;
+        let message = with_config(json, "repo.lan").0.unwrap_err().to_string();
+        assert!(message.contains("entry \"repo.lan\""), "{message}");
+        assert!(!message.contains("se-cret"), "{message}");
+    }
+
+    #[test]
+    fn a_helper_that_is_missing_is_named() {
+        let json = r#"{"credHelpers":{"repo.lan":"wincimg-test-missing"}}"#;
+        let (found, _) = with_config(json, "repo.lan");
+        let message = found.unwrap_err().to_string();
+        assert!(
+            message.contains("docker-credential-wincimg-test-missing"),
+            "{message}"
+        );
+        assert!(message.contains("cannot be run"), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_was_named_must_be_there_and_be_json() {
+        let missing = look_up(
+            "repo.lan",
+            Some(Path::new("/nonexistent/config.json")),
+            &CancellationToken::new(),
+        );
+        assert!(
+            missing
+                .unwrap_err()
+                .to_string()
+                .contains("/nonexistent/config.json")
+        );
+        let (broken, _) = with_config("{", "repo.lan");
+        assert!(
+            broken
+                .unwrap_err()
+                .to_string()
+                .contains("not Docker's config.json")
+        );
+    }
+}

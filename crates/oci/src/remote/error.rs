@@ -1,0 +1,475 @@
+//! What can go wrong between this process and a registry, in words that tell what to do.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::{Response, StatusCode};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_http::{FileError, Http, HttpError, Transient, retry_after};
+
+use super::words::own_words;
+use crate::document::{self, Digest, Flavour, Hasher};
+
+/// The most of an error's body that is read.
+const ERROR_LIMIT: u64 = 64 * 1024;
+
+/// Why a registry did not give, take or prove what was asked of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// HTTP failed before or after the registry said something of its own.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// 401: no credential, or one that the registry does not take.
+    #[error("{host} refused to {what} (401 unauthorized): tried {tried}{detail}")]
+    Unauthorized {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// Which credential from where.
+        tried: String,
+        /// The registry's own words, with a leading colon.
+        detail: String,
+        /// Whether a token was given for the credential, so that it is right, but not enough.
+        known: bool,
+    },
+    /// 403: the credential is known, but not allowed to do this.
+    #[error("{host} refused to {what} (403 forbidden): tried {tried}{detail}")]
+    Forbidden {
+        /// Host and port.
+        host: String,
+        /// What was asked.
+        what: String,
+        /// Which credential from where.
+        tried: String,
+        /// The registry's own words, with a leading colon.
+        detail: String,
+    },
+    /// Nothing has the name that was asked for, and the registry says what there is instead.
+    #[error("{answer}")]
+    NotThere {
+        /// How it said so.
+        answer: Box<RegistryError>,
+        /// What was probably meant, or what there is.
+        hint: String,
+    },
+    /// A credential exists, but would go over the wire readable.
+    #[error("{host} is plain HTTP, and {tried} would be sent to it unprotected")]
+    PlainCredentials {
+        /// Host and port.
+        host: String,
+        /// Which credential from where.
+        tried: String,
+    },
+    /// Docker's `config.json` or a credential helper failed.
+    #[error("cannot get the credential for {host} from {origin}: {reason}")]
+    Credential {
+        /// Host and port.
+        host: String,
+        /// The file or helper.
+        origin: String,
+        /// What it said.
+        reason: String,
+        /// The line of the file where it stands, without what may be secret.
+        excerpt: Option<Box<Excerpt>>,
+    },
+    /// The token server named by a registry failed.
+    #[error("cannot get a token for {host} from {realm}")]
+    Token {
+        /// Host and port of the registry.
+        host: String,
+        /// The token server's URL.
+        realm: String,
+        /// What happened there.
+        source: Box<RegistryError>,
+    },
+    /// The registry does not know an upload any more, or not where it stands.
+    #[error("{host} lost the upload of {what}")]
+    UploadLost {
+        /// Host and port.
+        host: String,
+        /// The bytes' name.
+        what: String,
+        /// How it said so.
+        source: Box<RegistryError>,
+    },
+    /// The registry does not take a manifest of this type.
+    #[error("{repository} does not take a manifest of the type {media_type}")]
+    Manifest {
+        /// The repository.
+        repository: String,
+        /// The manifest's type.
+        media_type: String,
+        /// How it said so.
+        source: Box<RegistryError>,
+    },
+    /// Several attempts failed; the cause is the last one.
+    #[error("gave up after {attempts} attempts")]
+    GaveUp {
+        /// How many there were.
+        attempts: usize,
+        /// The last failure.
+        source: Box<RegistryError>,
+    },
+    /// Bytes that are not what their digest says.
+    #[error("{what} is damaged: expected digest {expected}, got {actual}")]
+    Digest {
+        /// The bytes' name.
+        what: String,
+        /// The digest that names them.
+        expected: String,
+        /// The digest that they have.
+        actual: String,
+    },
+    /// Bytes that are fewer or more than their descriptor says.
+    #[error("{what} has the wrong length: expected {expected} bytes, got {actual}")]
+    Length {
+        /// The bytes' name.
+        what: String,
+        /// The length that the descriptor says.
+        expected: u64,
+        /// The length that was announced or came.
+        actual: u64,
+    },
+    /// A digest in an algorithm other than SHA-2.
+    #[error("cannot check the digest {0}: expected sha256, sha384 or sha512")]
+    DigestAlgorithm(String),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl RegistryError {
+    /// The HTTP status that the registry answered with, where it did.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Http(error) => error.status(),
+            Self::Unauthorized { .. } => Some(StatusCode::UNAUTHORIZED),
+            Self::Forbidden { .. } => Some(StatusCode::FORBIDDEN),
+            Self::GaveUp { source, .. } | Self::Manifest { source, .. } => source.status(),
+            Self::NotThere { answer, .. } => answer.status(),
+            _ => None,
+        }
+    }
+
+    /// Whether what was asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(StatusCode::NOT_FOUND)
+    }
+
+    /// Whether the user is known, or need not be, and may not do this.
+    pub(super) fn is_not_allowed(&self) -> bool {
+        match self {
+            Self::Forbidden { .. } => true,
+            Self::Unauthorized { known, .. } => *known,
+            _ => false,
+        }
+    }
+
+    /// Whether what is wrong with a manifest may be its format.
+    pub(super) fn refuses_format(&self) -> bool {
+        match self {
+            Self::Http(HttpError::Status { status, detail, .. }) => {
+                *status == StatusCode::UNSUPPORTED_MEDIA_TYPE
+                    || status.is_client_error() && detail.contains("MANIFEST_INVALID")
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a manifest was refused because of a blob that should be there.
+    pub(super) fn misses_blob(&self) -> bool {
+        match self {
+            Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
+            Self::Manifest { source, .. } => source.misses_blob(),
+            _ => false,
+        }
+    }
+
+    /// Whether a registry, or a proxy before it, knows no HEAD.
+    pub(super) fn refuses_head(&self) -> bool {
+        self.status()
+            .is_some_and(|status| matches!(status.as_u16(), 400 | 405 | 501))
+    }
+
+    /// The status of any answer, the token server's included.
+    pub(super) fn answered(&self) -> Option<StatusCode> {
+        match self {
+            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.answered(),
+            other => other.status(),
+        }
+    }
+
+    /// A hasher whose result can be compared with `expected`.
+    pub(super) fn hasher_of(expected: &Digest) -> Result<Hasher, Self> {
+        document::hasher_of(expected).map_err(|_| Self::DigestAlgorithm(expected.to_string()))
+    }
+
+    /// Whether bytes are what they should be; `what` names them in the error.
+    pub(super) fn verify(actual: &Digest, expected: &Digest, what: &str) -> Result<(), Self> {
+        if actual == expected {
+            return Ok(());
+        }
+        Err(Self::Digest {
+            what: what.to_owned(),
+            expected: expected.to_string(),
+            actual: actual.to_string(),
+        })
+    }
+
+    /// An answer that the distribution specification does not allow.
+    pub(super) fn protocol(host: impl Into<String>, what: &str, reason: impl Into<String>) -> Self {
+        Self::Http(HttpError::Protocol {
+            host: host.into(),
+            what: what.to_owned(),
+            reason: reason.into(),
+        })
+    }
+}
+
+impl Transient for RegistryError {
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_transient(),
+            Self::UploadLost { .. } => true,
+            Self::Token { source, .. } => source.is_transient(),
+            _ => false,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_settled(),
+            Self::Token { source, .. } => source.is_settled(),
+            _ => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Http(error) => error.retry_after(),
+            Self::Token { source, .. } => source.retry_after(),
+            _ => None,
+        }
+    }
+
+    fn after(self, attempts: usize) -> Self {
+        Self::GaveUp {
+            attempts,
+            source: Box::new(self),
+        }
+    }
+}
+
+impl Diagnose for RegistryError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Http(error) => http_hint(error),
+            Self::Unauthorized { host, .. } | Self::Forbidden { host, .. } => Some(format!(
+                "log in with `wincimg login {}`, or name another file with --registry-config FILE",
+                login_name(host)
+            )),
+            Self::Credential { origin, .. } => Some(format!(
+                "correct {origin}, or name another file with --registry-config FILE"
+            )),
+            Self::PlainCredentials { host, .. } => Some(format!(
+                "serve {host} over TLS, or add --plain-credentials to send them anyway"
+            )),
+            Self::NotThere { hint, .. } => Some(hint.clone()),
+            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.hint(),
+            Self::Manifest { media_type, .. } => Some(match Flavour::of(media_type) {
+                Flavour::Oci => {
+                    "write it in Docker's format with --manifest-format docker".to_owned()
+                }
+                Flavour::Docker => "write it in OCI's format with --manifest-format oci".to_owned(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Credential { excerpt, .. } => excerpt.as_deref().cloned(),
+            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.excerpt(),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Http(error) => error.blame(),
+            Self::NotThere { answer, .. } => answer.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
+
+/// What to do about an answer, where being a registry's says more than it does by itself.
+fn http_hint(error: &HttpError) -> Option<String> {
+    let hint = match error {
+        HttpError::Status {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            host,
+            retry_after,
+            ..
+        } => return Some(patience_hint(host, *retry_after)),
+        HttpError::Status { status, detail, .. } => match *status {
+            StatusCode::NOT_FOUND => {
+                "check the name and the tag or digest; some registries say this too of what you may not see"
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                "a proxy before the registry limits the size of requests (nginx: client_max_body_size 0)"
+            }
+            StatusCode::BAD_REQUEST if detail.contains("DIGEST_INVALID") => {
+                "the place that it was read from has other bytes than the image says: take the image from elsewhere"
+            }
+            _ => return None,
+        },
+        // What another host said while it was read from. A blob that is missing there is not a
+        // name or tag that anybody typed.
+        HttpError::Source { source, .. } => {
+            let inner = source.get_ref()?.downcast_ref::<RegistryError>()?;
+            return inner.hint().filter(|_| !inner.is_not_found());
+        }
+        other => return other.hint(),
+    };
+    Some(hint.to_owned())
+}
+
+/// The name to log in to a host by: Docker Hub's API is at another one.
+fn login_name(host: &str) -> &str {
+    if host.ends_with("docker.io") {
+        "docker.io"
+    } else {
+        host
+    }
+}
+
+/// When a registry that was asked too often may be asked again, and how to be allowed more.
+fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
+    let when = match retry_after.map(|wait| wait.as_secs()) {
+        Some(seconds @ 0..=120) => format!("try again in {seconds} s"),
+        Some(seconds) => format!("try again in {} minutes", seconds.div_ceil(60)),
+        None => "try again later".to_owned(),
+    };
+    if host.ends_with("docker.io") {
+        format!(
+            "log in with `wincimg login docker.io`: Docker Hub allows more requests then; or {when}"
+        )
+    } else {
+        format!("{when}; some registries allow more to those who log in (`wincimg login {host}`)")
+    }
+}
+
+/// Success as it is; anything else as an error of `host` with its own words. `tried` says which
+/// credential went along.
+pub(super) async fn check(
+    http: &Http,
+    host: String,
+    what: &str,
+    response: Response,
+    tried: &str,
+) -> Result<Response, RegistryError> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let retry_after = retry_after(response.headers(), SystemTime::now());
+    let body = http.read_body(response, what, ERROR_LIMIT).await;
+    let detail = body.map(|body| own_words(&body)).unwrap_or_default();
+    let what = what.to_owned();
+    let tried = tried.to_owned();
+    Err(match status {
+        StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
+            host,
+            what,
+            tried,
+            detail,
+            known: false,
+        },
+        StatusCode::FORBIDDEN => RegistryError::Forbidden {
+            host,
+            what,
+            tried,
+            detail,
+        },
+        _ => RegistryError::Http(HttpError::Status {
+            host,
+            what,
+            status,
+            detail,
+            retry_after,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io;
+
+    use super::*;
+
+    fn source(inner: RegistryError) -> RegistryError {
+        RegistryError::Http(HttpError::Source {
+            what: "upload blob sha256:00 to mirror.lan/app".to_owned(),
+            source: io::Error::other(inner),
+        })
+    }
+
+    fn status(status: StatusCode, detail: &str) -> RegistryError {
+        RegistryError::Http(HttpError::Status {
+            host: "cdn.lan".to_owned(),
+            what: "do it".to_owned(),
+            status,
+            detail: detail.to_owned(),
+            retry_after: None,
+        })
+    }
+
+    #[test]
+    fn what_stops_the_reading_of_an_upload_is_said_with_its_own_hint() {
+        let insecure = source(RegistryError::Http(HttpError::InsecureUrl {
+            url: "http://cdn.lan/layer".to_owned(),
+            host: "cdn.lan".to_owned(),
+        }));
+        assert_eq!(
+            insecure.to_string(),
+            "cannot upload blob sha256:00 to mirror.lan/app: its content could not be read"
+        );
+        let hint = insecure.hint().unwrap();
+        assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
+        let gone = source(status(StatusCode::NOT_FOUND, ""));
+        assert_eq!(gone.hint(), None, "no name or tag is wrong");
+    }
+
+    #[test]
+    fn too_many_requests_say_when_to_come_back() {
+        let hint = |host: &str, seconds: Option<u64>| {
+            let error = HttpError::Status {
+                host: host.to_owned(),
+                what: "do it".to_owned(),
+                status: StatusCode::TOO_MANY_REQUESTS,
+                detail: String::new(),
+                retry_after: seconds.map(Duration::from_secs),
+            };
+            RegistryError::Http(error).hint().unwrap()
+        };
+        let hub = hint("registry-1.docker.io", Some(1_655));
+        assert!(hub.contains("wincimg login docker.io"), "{hub}");
+        assert!(hub.contains("try again in 28 minutes"), "{hub}");
+        let other = hint("repo.lan:5000", Some(30));
+        assert!(other.starts_with("try again in 30 s"), "{other}");
+        assert!(other.contains("wincimg login repo.lan:5000"), "{other}");
+        assert!(hint("repo.lan", None).starts_with("try again later"));
+    }
+
+    #[test]
+    fn bytes_that_a_registry_finds_wrong_are_the_fault_of_where_they_came_from() {
+        let wrong = ": provided digest did not match uploaded content (DIGEST_INVALID)";
+        let hint = status(StatusCode::BAD_REQUEST, wrong).hint().unwrap();
+        assert!(hint.contains("take the image from elsewhere"), "{hint}");
+        assert_eq!(status(StatusCode::BAD_REQUEST, "").hint(), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! One registry host: how it is spoken to, how it wants to be convinced, and what it gave us.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::LOCATION;
+use reqwest::{Response, StatusCode, Url};
+use tokio::sync::OnceCell;
+use wincimg_http::{Exchange, Http, HttpError};
+
+use super::challenge::{Challenge, Scope, Tokens};
+use super::credentials::Credentials;
+use super::error::RegistryError;
+use super::takes::Takes;
+
+/// What this process has learnt about a host.
+pub(super) struct Host {
+    /// As references name it: `docker.io`, `repo.lan:5000`.
+    pub(super) name: String,
+    tokens: Mutex<Tokens>,
+    /// Held by whoever fetches a token: requests that need the same one wait for it, and others do
+    /// not.
+    fetching: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<()>>>>,
+    pub(super) credentials: OnceCell<Credentials>,
+    /// Whether its root was asked for a challenge.
+    pub(super) knocked: OnceCell<()>,
+    pub(super) takes: Takes,
+    base: OnceCell<Base>,
+    /// Why the first question got no answer, where it was sent before the protocol was known.
+    unanswered: Mutex<Option<HttpError>>,
+    challenge: Mutex<Option<Challenge>>,
+}
+
+/// Where a host's API begins.
+pub(super) struct Base {
+    /// Scheme, host and port.
+    pub(super) url: Url,
+}
+
+/// How long a listed host may take to show which protocol it speaks.
+const PROBE_TIME: Duration = Duration::from_secs(10);
+
+impl Host {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            tokens: Mutex::default(),
+            fetching: Mutex::default(),
+            credentials: OnceCell::new(),
+            knocked: OnceCell::new(),
+            takes: Takes::default(),
+            base: OnceCell::new(),
+            unanswered: Mutex::default(),
+            challenge: Mutex::new(None),
+        }
+    }
+
+    /// The tokens that it gave.
+    pub(super) fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is held while a token for this is fetched.
+    pub(super) fn fetching(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<()>> {
+        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(fetching.entry(scope.clone()).or_default())
+    }
+
+    /// The last challenge that the host sent.
+    pub(super) fn challenge(&self) -> Option<Challenge> {
+        self.challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Remembers the challenge of a 401 answer, where there is one that can be met.
+    pub(super) fn learn(&self, answer: &Response) -> Option<Challenge> {
+        let challenge = Challenge::read(answer.headers(), answer.url())?;
+        let mut known = self
+            .challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Some(known.insert(challenge).clone())
+    }
+
+    /// Where the API is: always HTTPS, unless the host is listed as insecure. Then it is tried,
+    /// and the outcome remembered. A host with a port of its own gets plain HTTP first: one port
+    /// speaks one of the two, and asking an HTTP server for a page is the cheaper question. No
+    /// credential goes along with it.
+    pub(super) async fn base(&self, connections: &Http) -> Result<&Base, RegistryError> {
+        self.base
+            .get_or_try_init(|| self.find_base(connections))
+            .await
+    }
+
+    /// Where the API of a listed host is likely to be while that is not known: a question that goes
+    /// there shows it as well as knocking does, and needs no second way.
+    pub(super) fn likely_base(&self, connections: &Http) -> Option<Url> {
+        let http = self.url("http").ok()?;
+        let is_open = !self.base.initialized() && self.unanswered().is_none();
+        (is_open && connections.is_listed(&http) && http.port().is_some()).then_some(http)
+    }
+
+    /// Sends a question there, and answers with what came if it shows that this is the place. No
+    /// credential goes along.
+    pub(super) async fn try_base(
+        &self,
+        connections: &Http,
+        exchange: &Exchange<'_>,
+        likely: Url,
+    ) -> Option<Response> {
+        match self.first_answer(connections, exchange).await {
+            Ok(response) if !wants_tls(&response) => {
+                // Another question may have shown it at the same time.
+                let _ = self.base.set(Base { url: likely });
+                (!response.status().is_redirection()).then_some(response)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                *self.unanswered() = Some(error);
+                None
+            }
+        }
+    }
+
+    fn unanswered(&self) -> MutexGuard<'_, Option<HttpError>> {
+        self.unanswered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn find_base(&self, connections: &Http) -> Result<Base, RegistryError> {
+        let https = self.url("https")?;
+        let http = self.url("http")?;
+        if !connections.is_listed(&http) {
+            return Ok(Base { url: https });
+        }
+        let order = if https.port().is_some() {
+            [&http, &https]
+        } else {
+            [&https, &http]
+        };
+        let mut failure = None;
+        let mut refused_plain = None;
+        for url in order {
+            let unanswered = self.unanswered().take_if(|_| url == &http);
+            let probed = match unanswered {
+                Some(error) => Err(error),
+                None => self.probe(connections, url).await,
+            };
+            match probed {
+                Ok(true) => return Ok(Base { url: url.clone() }),
+                Ok(false) => refused_plain = Some(url.clone()),
+                Err(HttpError::PlainHttp { .. }) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        // No TLS there after all, whatever the HTTP server meant by its answer.
+        if let (Some(url), None) = (refused_plain, &failure) {
+            return Ok(Base { url });
+        }
+        Err(match failure {
+            Some(error) => error.into(),
+            None => RegistryError::protocol(
+                &self.name,
+                "find its API",
+                "it speaks neither HTTP nor TLS",
+            ),
+        })
+    }
+
+    /// Docker Hub's API is not at the name that references give it.
+    fn url(&self, scheme: &str) -> Result<Url, RegistryError> {
+        let api = match self.name.as_str() {
+            "docker.io" | "index.docker.io" => "registry-1.docker.io",
+            name => name,
+        };
+        Url::parse(&format!("{scheme}://{api}/")).map_err(|error| {
+            RegistryError::protocol(&self.name, "make a URL of it", error.to_string())
+        })
+    }
+
+    /// The root of the API below a URL.
+    pub(super) fn root(base: &Url) -> Url {
+        base.join("v2/").unwrap_or_else(|_| base.clone())
+    }
+
+    /// Whether a registry answers at this URL.
+    async fn probe(&self, connections: &Http, url: &Url) -> Result<bool, HttpError> {
+        let what = format!("find the protocol of {}", self.name);
+        let exchange = Exchange::get(what, Self::root(url));
+        let response = self.first_answer(connections, &exchange).await?;
+        if url.scheme() == "http" && wants_tls(&response) {
+            return Ok(false);
+        }
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.learn(&response);
+        }
+        let _ = self.knocked.set(());
+        Ok(true)
+    }
+
+    async fn first_answer(
+        &self,
+        connections: &Http,
+        exchange: &Exchange<'_>,
+    ) -> Result<Response, HttpError> {
+        let answer = tokio::time::timeout(PROBE_TIME, connections.send(exchange)).await;
+        answer.map_err(|_| HttpError::Stalled {
+            host: self.name.clone(),
+            what: exchange.what.clone(),
+            after: PROBE_TIME,
+        })?
+    }
+}
+
+/// TLS servers answer a plain request with 400, or send it to their `https` URL.
+fn wants_tls(response: &Response) -> bool {
+    let redirected = response.status().is_redirection()
+        && response
+            .headers()
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok())
+            .is_some_and(|location| location.starts_with("https:"));
+    redirected || response.status() == StatusCode::BAD_REQUEST
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Host").field(&self.name).finish()
+    }
+}

@@ -1,0 +1,335 @@
+//! Logging in for good: a credential is tried, and kept where Docker's tools find it: by the helper
+//! that is configured, or in the file itself.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use wincimg_common::files;
+use wincimg_common::files::Draft;
+use wincimg_http::FileError;
+
+use super::access::Ping;
+use super::client::Registry;
+use super::credentials::{
+    Credentials, LARGEST_FILE, Place, default_file, failed, look_up, names, server, servers,
+};
+use super::error::RegistryError;
+use super::helper;
+use super::secret::Secret;
+
+/// A password on its way to where it is kept; it does not show itself.
+#[derive(Debug, Clone)]
+pub struct Password(Secret);
+
+impl From<String> for Password {
+    fn from(text: String) -> Self {
+        Self(Secret::new(text))
+    }
+}
+
+/// Where a credential is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// By a helper, which the file names.
+    Helper {
+        /// Its name, without `docker-credential-`.
+        name: String,
+        /// The file.
+        file: PathBuf,
+    },
+    /// In the file itself.
+    File(PathBuf),
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Helper { name, .. } => write!(f, "docker-credential-{name}"),
+            Self::File(file) => write!(f, "{}", file.display()),
+        }
+    }
+}
+
+impl Registry {
+    /// Knocks with this user and password instead of those that are kept.
+    pub async fn try_login(
+        &self,
+        host: &str,
+        user: &str,
+        password: &Password,
+    ) -> Result<Ping, RegistryError> {
+        let typed = Credentials::typed(user.to_owned(), password.0.clone());
+        // Nothing was looked up yet: this is the first that is done with the host.
+        let _ = self.0.host(host).credentials.set(typed);
+        self.ping(host).await
+    }
+}
+
+/// Keeps a user and password for a host. `file` is the one the user named; without it Docker's own.
+/// Blocks while a helper runs.
+pub fn keep(
+    host: &str,
+    user: &str,
+    password: &Password,
+    file: Option<&Path>,
+) -> Result<Kept, RegistryError> {
+    let mut config = Config::open(host, file)?;
+    let server = server(host);
+    let helper = config.helper();
+    let entry = match &helper {
+        Some(name) => {
+            helper::store(name, server, user, &password.0, &CancellationToken::new())
+                .map_err(|reason| config.helper_failed(name, reason))?;
+            // An empty entry is how Docker's tools know of it.
+            json!({})
+        }
+        None => {
+            let pair = format!("{user}:{}", password.0.reveal());
+            json!({ "auth": BASE64_STANDARD.encode(pair) })
+        }
+    };
+    config.remove_entries();
+    config.entries().insert(server.to_owned(), entry);
+    config.write()?;
+    let file = config.path;
+    Ok(match helper {
+        Some(name) => Kept::Helper { name, file },
+        None => Kept::File(file),
+    })
+}
+
+/// Forgets what is kept for a host; says where, or nothing where there was none.
+pub fn forget(host: &str, file: Option<&Path>) -> Result<Option<Kept>, RegistryError> {
+    let stopped = CancellationToken::new();
+    let mut config = Config::open(host, file)?;
+    // An entry that cannot be read is one to remove.
+    let is_none = || look_up(host, Some(&config.path), &stopped).is_ok_and(|it| it.are_none());
+    if !config.path.exists() || is_none() {
+        return Ok(None);
+    }
+    let helper = config.helper();
+    if let Some(name) = &helper {
+        for server in servers(host) {
+            helper::erase(name, server, &stopped)
+                .map_err(|reason| config.helper_failed(name, reason))?;
+        }
+    }
+    config.remove_entries();
+    config.write()?;
+    let file = config.path;
+    Ok(Some(match helper {
+        Some(name) => Kept::Helper { name, file },
+        None => Kept::File(file),
+    }))
+}
+
+/// Docker's `config.json`, with all that others keep in it.
+struct Config<'h> {
+    host: &'h str,
+    path: PathBuf,
+    document: Map<String, Value>,
+}
+
+impl<'h> Config<'h> {
+    fn open(host: &'h str, file: Option<&Path>) -> Result<Self, RegistryError> {
+        let Some(path) = file.map(Path::to_owned).or_else(default_file) else {
+            let origin = "Docker's config.json".to_owned();
+            return Err(failed(
+                host,
+                origin,
+                "there is no home directory".to_owned(),
+            ));
+        };
+        // A link stays one, and what it leads to is written. Any other path stays as people wrote it.
+        let path = if path.is_symlink() {
+            path.canonicalize().unwrap_or(path)
+        } else {
+            path
+        };
+        let shown = path.display().to_string();
+        let document = match files::read(&path, LARGEST_FILE) {
+            Ok(text) if text.trim_ascii().is_empty() => Map::new(),
+            Ok(text) => serde_json::from_slice(&text).map_err(|_| {
+                let reason = "it is not a JSON object, so nothing can be kept in it";
+                failed(host, shown, reason.to_owned())
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Map::new(),
+            Err(error) => return Err(failed(host, shown, error.to_string())),
+        };
+        Ok(Self {
+            host,
+            path,
+            document,
+        })
+    }
+
+    /// The helper for this host, else the one for all.
+    fn helper(&self) -> Option<String> {
+        let helpers = self.document.get("credHelpers").and_then(Value::as_object);
+        let own = helpers.into_iter().flatten();
+        let own = own
+            .filter(|(key, _)| self.is_own(key))
+            .map(|(_, name)| name);
+        let all = self.document.get("credsStore");
+        let mut names = own.chain(all).filter_map(Value::as_str);
+        names.find(|name| !name.is_empty()).map(str::to_owned)
+    }
+
+    fn is_own(&self, key: &str) -> bool {
+        let names = names(self.host);
+        matches!(Place::of(key), Place::Host(host) if names.contains(&host))
+    }
+
+    /// The file's own credentials; what is not a table there is no credential.
+    fn entries(&mut self) -> &mut Map<String, Value> {
+        let auths = self.document.entry("auths").or_insert_with(|| json!({}));
+        if !auths.is_object() {
+            *auths = json!({});
+        }
+        match auths {
+            Value::Object(entries) => entries,
+            _ => unreachable!("it was made an object"),
+        }
+    }
+
+    fn remove_entries(&mut self) {
+        let keys: Vec<String> = self.entries().keys().cloned().collect();
+        for key in keys {
+            if self.is_own(&key) {
+                self.entries().shift_remove(&key);
+            }
+        }
+    }
+
+    fn helper_failed(&self, name: &str, reason: String) -> RegistryError {
+        let origin = format!("docker-credential-{name} ({})", self.path.display());
+        failed(self.host, origin, reason)
+    }
+
+    /// Writes it beside its name first, for nobody else to read.
+    fn write(&self) -> Result<(), RegistryError> {
+        let mut text = Vec::new();
+        let tabs = PrettyFormatter::with_indent(b"\t");
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, tabs);
+        let written = serde::Serialize::serialize(&self.document, &mut serializer)
+            .map_err(io::Error::from)
+            .and_then(|()| self.replace(&text));
+        Ok(written.map_err(FileError::of("write", &self.path))?)
+    }
+
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        if !folder.as_os_str().is_empty() && !folder.exists() {
+            make_private(folder)?;
+        }
+        let mut draft = Draft::in_folder(folder)?;
+        let file = draft.file();
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        draft.persist(&self.path)
+    }
+}
+
+/// A folder, with those above it, that only the user may look into.
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn kept(before: &str, host: &str) -> (Value, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        fs::write(&file, before).unwrap();
+        let password = Password::from("open sesame".to_owned());
+        keep(host, "bob", &password, Some(&file)).unwrap();
+        let after = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        (after, folder)
+    }
+
+    #[test]
+    fn everything_else_in_the_file_stays_as_it_is_and_where_it_is() {
+        let before = r#"{"HttpHeaders":{"b":"1","a":"2"},"auths":{"other:1":{"auth":"eA=="},
+            "https://repo.lan:5000":{"auth":"old"},"repo.lan:5000/team":{"auth":"eDp5"}},
+            "credHelpers":{"x":"y"},"detachKeys":"ctrl-e,e","n":1.50}"#;
+        let (after, folder) = kept(before, "repo.lan:5000");
+        let auth = BASE64_STANDARD.encode("bob:open sesame");
+        let expected = json!({
+            "HttpHeaders": {"b": "1", "a": "2"},
+            "auths": {
+                "other:1": {"auth": "eA=="},
+                "repo.lan:5000/team": {"auth": "eDp5"},
+                "repo.lan:5000": {"auth": auth},
+            },
+            "credHelpers": {"x": "y"},
+            "detachKeys": "ctrl-e,e",
+            "n": 1.5,
+        });
+        assert_eq!(after.to_string(), expected.to_string());
+
+        let file = folder.path().join("config.json");
+        let forgotten = forget("repo.lan:5000", Some(&file)).unwrap();
+        assert_eq!(forgotten, Some(Kept::File(file.canonicalize().unwrap())));
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("other:1") && !text.contains(&auth), "{text}");
+    }
+
+    #[test]
+    fn docker_hub_is_kept_under_the_name_that_docker_looks_for() {
+        let (after, _folder) = kept("", "docker.io");
+        assert!(after["auths"]["https://index.docker.io/v1/"]["auth"].is_string());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        for text in ["{", "[]", "\"x\""] {
+            fs::write(&file, text).unwrap();
+            let password = Password::from("x".to_owned());
+            assert!(keep("repo.lan", "bob", &password, Some(&file)).is_err());
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
+        assert_eq!(
+            forget("repo.lan", Some(&folder.path().join("none"))).unwrap(),
+            None
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_for_its_owner_alone_and_a_link_stays_one() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let password = Password::from("x".to_owned());
+        let new = folder.path().join("home/.docker/config.json");
+        keep("repo.lan", "bob", &password, Some(&new)).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&new), mode(new.parent().unwrap())), (0o600, 0o700));
+
+        fs::set_permissions(&new, PermissionsExt::from_mode(0o644)).unwrap();
+        let link = folder.path().join("config.json");
+        symlink(&new, &link).unwrap();
+        keep("other.lan", "bob", &password, Some(&link)).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(mode(&new), 0o600);
+        assert!(fs::read_to_string(&new).unwrap().contains("other.lan"));
+    }
+}

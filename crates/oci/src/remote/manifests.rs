@@ -1,0 +1,249 @@
+//! Manifests and indexes: small documents, kept byte for byte as their digest names them.
+
+use std::str::FromStr;
+
+use bytes::Bytes;
+use oci_spec::image::{Descriptor, Digest, MediaType};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use wincimg_http::{HttpError, Payload};
+
+use super::challenge::Scope;
+use super::error::RegistryError;
+use super::repository::Repository;
+use super::request::Request;
+use crate::document::Hasher;
+
+/// The formats this program reads, so that a registry does not convert to one it does not.
+const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
+    application/vnd.docker.distribution.manifest.list.v2+json, \
+    application/vnd.oci.image.manifest.v1+json, \
+    application/vnd.docker.distribution.manifest.v2+json";
+/// The distribution specification's advice for the largest manifest.
+const LIMIT: u64 = 4 * 1024 * 1024;
+const CONTENT_DIGEST: &str = "docker-content-digest";
+const SUBJECT: &str = "oci-subject";
+
+/// A manifest or an index as the registry has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawManifest {
+    /// The document, byte for byte.
+    pub bytes: Bytes,
+    /// Its format, by the registry's header or else by its own word.
+    pub media_type: String,
+    /// The digest of the bytes.
+    pub digest: Digest,
+}
+
+impl RawManifest {
+    /// How an index or another document refers to it.
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor::new(
+            MediaType::from(self.media_type.as_str()),
+            self.bytes.len() as u64,
+            self.digest.clone(),
+        )
+    }
+}
+
+impl Repository {
+    /// What a tag or digest names, without its bytes; nothing where the registry has none.
+    pub async fn head_manifest(&self, which: &str) -> Result<Option<Descriptor>, RegistryError> {
+        let what = format!("look for manifest {which} of {self}");
+        let mut request = self.request(Method::HEAD, &format!("manifests/{which}"), what);
+        request
+            .headers
+            .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
+        match self.look(request).await {
+            Ok(response) => {
+                if let Some(descriptor) = described(which, response.headers()) {
+                    return Ok(Some(descriptor));
+                }
+                // The digest's header is optional: without it, the bytes have to tell.
+            }
+            Err(error) if self.means_missing(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let found = self.find_manifest(which).await?;
+        Ok(found.map(|manifest| manifest.descriptor()))
+    }
+
+    /// The document that a tag or digest names; its digest is verified.
+    pub async fn get_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+        if let Some(answer) = self.foreseen_manifest(which).await {
+            return answer;
+        }
+        let request = self.manifest_request(which);
+        let (headers, _, bytes) = self.inner().fetch(&request, LIMIT).await?;
+        self.read_manifest(which, &headers, bytes)
+    }
+
+    /// One attempt at that.
+    pub(super) async fn ask_for_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+        let request = self.manifest_request(which);
+        let (headers, _, bytes) = self.inner().fetch_once(&request, LIMIT).await?;
+        self.read_manifest(which, &headers, bytes)
+    }
+
+    fn manifest_request(&self, which: &str) -> Request<'_> {
+        let what = format!("read manifest {which} of {self}");
+        let mut request = self.request(Method::GET, &format!("manifests/{which}"), what);
+        let accepted = HeaderValue::from_static(ACCEPTED);
+        request.headers.insert(ACCEPT, accepted);
+        request
+    }
+
+    fn read_manifest(
+        &self,
+        which: &str,
+        headers: &HeaderMap,
+        bytes: Bytes,
+    ) -> Result<RawManifest, RegistryError> {
+        let promised = match Digest::from_str(which) {
+            Ok(asked_for) => Some(asked_for),
+            Err(_) => promised_digest(headers),
+        };
+        let digest = verified(promised, &bytes, &format!("manifest {which} of {self}"))?;
+        let media_type = text(headers, CONTENT_TYPE.as_str())
+            .map(|value| {
+                value
+                    .split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned()
+            })
+            .filter(|value| !value.is_empty() && value != "application/json")
+            .or_else(|| own_media_type(&bytes))
+            .unwrap_or_else(|| MediaType::ImageManifest.to_string());
+        Ok(RawManifest {
+            bytes,
+            media_type,
+            digest,
+        })
+    }
+
+    /// The document that a tag or digest names, with one request; nothing where the registry has none.
+    pub async fn find_manifest(&self, which: &str) -> Result<Option<RawManifest>, RegistryError> {
+        match self.get_manifest(which).await {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(error) if self.means_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a manifest and the tags that name it, where the registry does so.
+    pub async fn delete_manifest(&self, digest: &Digest) -> Result<(), RegistryError> {
+        let what = format!("delete manifest {digest} of {self}");
+        let mut request = self.request(Method::DELETE, &format!("manifests/{digest}"), what);
+        request.scope = Scope::delete(self.name());
+        self.inner().call(&request).await.map(drop)
+    }
+
+    /// Publishes a document under a tag or its digest, and says which digest it has.
+    pub async fn put_manifest(
+        &self,
+        which: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<Digest, RegistryError> {
+        let published = self.publish(which, media_type, bytes).await?;
+        Ok(published.digest)
+    }
+
+    /// Publishes a document, and says what the registry made of it.
+    pub(super) async fn publish(
+        &self,
+        which: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<Published, RegistryError> {
+        let what = format!("publish manifest {which} of {self}");
+        let named = format!("manifest {which} for {self}");
+        let digest = verified(Digest::from_str(which).ok(), &bytes, &named)?;
+        let mut request = self.request(Method::PUT, &format!("manifests/{which}"), what);
+        let content_type = HeaderValue::from_str(media_type).map_err(HttpError::from)?;
+        request.headers.insert(CONTENT_TYPE, content_type);
+        request.payload = Payload::Bytes(bytes);
+        let answer = self.inner().call(&request).await;
+        self.forget_tags();
+        let response = answer.map_err(|error| {
+            if error.refuses_format() {
+                RegistryError::Manifest {
+                    repository: self.to_string(),
+                    media_type: media_type.to_owned(),
+                    source: Box::new(error),
+                }
+            } else {
+                error
+            }
+        })?;
+        match promised_digest(response.headers()) {
+            Some(taken) if taken != digest && taken.algorithm() == digest.algorithm() => {
+                Err(RegistryError::Digest {
+                    what: format!("manifest {which} as {self} took it"),
+                    expected: digest.to_string(),
+                    actual: taken.to_string(),
+                })
+            }
+            _ => Ok(Published {
+                digest,
+                knows_subject: response.headers().contains_key(SUBJECT),
+            }),
+        }
+    }
+}
+
+/// What a registry made of a document that was published.
+pub(super) struct Published {
+    digest: Digest,
+    /// Whether it took note of what the document is about.
+    pub(super) knows_subject: bool,
+}
+
+/// Digest, type and size by headers alone, where they say all three.
+fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
+    let digest = Digest::from_str(which)
+        .ok()
+        .or_else(|| promised_digest(headers))?;
+    let size = text(headers, CONTENT_LENGTH.as_str())?.parse().ok()?;
+    let media_type = text(headers, CONTENT_TYPE.as_str())?
+        .split(';')
+        .next()?
+        .trim();
+    (media_type != "application/json")
+        .then(|| Descriptor::new(MediaType::from(media_type), size, digest))
+}
+
+/// The digest of the bytes, in the algorithm of the promised one, which it has to be.
+fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest, RegistryError> {
+    let mut hasher = match &promised {
+        Some(promised) => RegistryError::hasher_of(promised)?,
+        None => Hasher::default(),
+    };
+    hasher.update(bytes);
+    match promised {
+        Some(promised) => {
+            RegistryError::verify(&hasher.finish(), &promised, what).map(|()| promised)
+        }
+        None => Ok(hasher.finish()),
+    }
+}
+
+fn promised_digest(headers: &HeaderMap) -> Option<Digest> {
+    Digest::from_str(text(headers, CONTENT_DIGEST)?).ok()
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The `mediaType` that newer documents carry inside.
+fn own_media_type(bytes: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed {
+        media_type: Option<String>,
+    }
+    serde_json::from_slice::<Typed>(bytes).ok()?.media_type
+}

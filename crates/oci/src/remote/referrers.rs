@@ -1,0 +1,340 @@
+//! What lies beside an image in its repository: facts, SBOMs, signatures.
+//!
+//! A registry that knows the distribution specification 1.1 notes what a manifest is about and lists
+//! it when it is asked. For one that does not, the list is an index under a tag that is made of the
+//! image's digest. All tools write to that one, each for itself: entries of others stay, and a list
+//! that somebody else wrote back over ours is written again.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use oci_spec::image::Digest;
+use reqwest::{Method, StatusCode, Url};
+use wincimg_common::progress::Silent;
+
+use super::error::RegistryError;
+use super::link::Next;
+use super::repository::Repository;
+use super::request::Target;
+use crate::document::{
+    Artifact, Descriptor, EMPTY, Flavour, Index, Manifest, Verbatim, media_type, sha256,
+};
+
+/// The largest list that is read; the specification's advice for manifests.
+const LIMIT: u64 = 4 * 1024 * 1024;
+/// More pages and entries than anything has that people attach to an image.
+const MOST_PAGES: usize = 64;
+const MOST_ENTRIES: usize = 10_000;
+/// How often a list is written that others write at the same time.
+const ATTEMPTS: u32 = 8;
+/// The longest time to leave to somebody who read the list before it was written.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Repository {
+    /// Publishes an artifact whose content is there, so that whoever asks for what is about its
+    /// subject finds it.
+    pub async fn attach(&self, artifact: &Artifact) -> Result<(), RegistryError> {
+        let manifest = artifact.manifest();
+        let empty = sha256(EMPTY);
+        let is_empty = manifest.config.digest == empty;
+        if is_empty && !self.has_blob(&empty).await? {
+            self.put_empty(&empty).await?;
+        }
+        let publish = || {
+            let which = manifest.digest().as_ref();
+            self.publish(which, manifest.media_type(), manifest.bytes().clone())
+        };
+        let published = match publish().await {
+            // Others may be putting it there at this moment, and a registry be in two minds of it.
+            Err(error) if is_empty && error.misses_blob() => {
+                self.put_empty(&empty).await?;
+                publish().await?
+            }
+            published => published?,
+        };
+        if published.knows_subject {
+            self.host.takes.learn(|known| known.referrers = true);
+            return Ok(());
+        }
+        self.enlist(artifact).await
+    }
+
+    async fn put_empty(&self, digest: &Digest) -> Result<(), RegistryError> {
+        let bytes = Bytes::from_static(EMPTY);
+        let size = EMPTY.len() as u64;
+        self.put_blob(digest, size, &bytes, &Silent).await
+    }
+
+    /// What of a type is about a manifest, as the registry lists it; an entry is at most a
+    /// claim until what it leads to was read.
+    pub async fn referrers(
+        &self,
+        subject: &Digest,
+        artifact_type: &str,
+    ) -> Result<Vec<Descriptor>, RegistryError> {
+        match self.foreseen_referrers(subject, artifact_type).await {
+            Some(answer) => answer,
+            None => self.ask_for_referrers(subject, artifact_type).await,
+        }
+    }
+
+    /// The same without what was asked ahead.
+    pub(super) async fn ask_for_referrers(
+        &self,
+        subject: &Digest,
+        artifact_type: &str,
+    ) -> Result<Vec<Descriptor>, RegistryError> {
+        let listed = self.listed(subject, Some(artifact_type)).await?;
+        let is_wanted = |entry: &Descriptor| entry.artifact_type() == Some(artifact_type);
+        Ok(listed.into_iter().filter(is_wanted).collect())
+    }
+
+    /// All that is about a manifest, in the same way.
+    pub async fn all_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
+        self.listed(subject, None).await
+    }
+
+    async fn listed(
+        &self,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Vec<Descriptor>, RegistryError> {
+        let tag = tag_of(subject);
+        let (listed, under_tag) = if self.host.takes.get().referrers {
+            (self.ask(subject, artifact_type).await, None)
+        } else if self.lacked_tag(&tag) {
+            (self.ask(subject, artifact_type).await, Some(Ok(None)))
+        } else {
+            // Which of the two ways a registry has shows only when it is asked, and one question
+            // after the other would take twice as long.
+            let asking = self.ask(subject, artifact_type);
+            let (listed, under_tag) = tokio::join!(asking, self.list_under(&tag));
+            (listed, Some(under_tag))
+        };
+        if let Some(listed) = listed? {
+            self.host.takes.learn(|known| known.referrers = true);
+            return Ok(listed);
+        }
+        let under_tag = match under_tag {
+            Some(found) => found?,
+            None => self.list_under(&tag).await?,
+        };
+        Ok(match under_tag {
+            Some(List::Index(index)) => index.into_value().manifests,
+            Some(List::Other) | None => Vec::new(),
+        })
+    }
+
+    /// The artifact that an entry leads to, if it is what was looked for.
+    pub async fn artifact(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+        artifact_type: &str,
+    ) -> Result<Option<Artifact>, RegistryError> {
+        let artifact = self.any_artifact(entry, subject).await?;
+        Ok(artifact.filter(|artifact| artifact.artifact_type() == artifact_type))
+    }
+
+    /// The artifact that an entry leads to, of whatever type, if it is about what was asked for.
+    pub async fn any_artifact(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+    ) -> Result<Option<Artifact>, RegistryError> {
+        let raw = self.get_manifest(entry.digest.as_ref()).await?;
+        let read = Verbatim::<Manifest>::verify(raw.bytes, &entry.digest);
+        let artifact = read.ok().and_then(Artifact::read);
+        Ok(artifact.filter(|artifact| artifact.subject().digest == *subject))
+    }
+
+    /// Asks the registry itself; nothing where it does not know the question.
+    async fn ask(
+        &self,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Option<Vec<Descriptor>>, RegistryError> {
+        let what = format!("list what is about {subject} in {self}");
+        let filter = artifact_type.map(|it| format!("?artifactType={}", encoded(it)));
+        let path = format!("referrers/{subject}{}", filter.unwrap_or_default());
+        let mut request = self.request(Method::GET, &path, what);
+        let mut found: Vec<Descriptor> = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let (headers, url, body) = match self.inner().fetch(&request, LIMIT).await {
+                Ok(page) => page,
+                Err(error) if found.is_empty() && knows_nothing(&error) => return Ok(None),
+                Err(error) if found.is_empty() && self.means_missing(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            // A proxy that answers everything has pages of its own.
+            let Ok(index) = serde_json::from_slice::<Index>(&body) else {
+                return Ok(None);
+            };
+            let grew = !index.manifests.is_empty();
+            found.extend(index.manifests);
+            let next = match Next::read(&headers) {
+                Next::At(target) if grew && found.len() < MOST_ENTRIES => behind(&target, &url),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            request.target = Target::Url(next);
+        }
+        found.truncate(MOST_ENTRIES);
+        Ok(Some(found))
+    }
+
+    /// Adds an artifact to the list under its subject's tag.
+    async fn enlist(&self, artifact: &Artifact) -> Result<(), RegistryError> {
+        let tag = tag_of(&artifact.subject().digest);
+        let entry = artifact.entry();
+        let problem = |reason: &str| {
+            let what = format!("list {} under tag {tag} of {self}", entry.digest);
+            RegistryError::protocol(self.host(), &what, reason)
+        };
+        for attempt in 0..ATTEMPTS {
+            let started = Instant::now();
+            let list = match self.list_under(&tag).await? {
+                Some(List::Index(list)) => *list,
+                Some(List::Other) => return Err(problem("something else has that tag")),
+                None => Verbatim::new(Index::new(Flavour::Oci, Vec::new()))
+                    .map_err(|error| problem(&error.to_string()))?,
+            };
+            if list.manifests.iter().any(|it| it.digest == entry.digest) {
+                return Ok(());
+            }
+            let longer = list.edit(|list| list.manifests.push(entry.clone()));
+            let longer = longer.map_err(|error| problem(&error.to_string()))?;
+            self.put_manifest(&tag, longer.media_type(), longer.bytes().clone())
+                .await?;
+            // Who read the list before it was written has written theirs by then; whether it is
+            // over ours shows in the next round. Two of us must not wait equally long.
+            let jitter = 2 + (std::process::id() ^ attempt) % 3;
+            let pause = started.elapsed() * jitter;
+            tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+        }
+        match self.list_under(&tag).await? {
+            Some(List::Index(list))
+                if list.manifests.iter().any(|it| it.digest == entry.digest) =>
+            {
+                Ok(())
+            }
+            _ => Err(problem("others keep writing over it")),
+        }
+    }
+
+    /// The list that a tag means.
+    async fn list_under(&self, tag: &str) -> Result<Option<List>, RegistryError> {
+        let raw = match self.get_manifest(tag).await {
+            Ok(raw) => raw,
+            Err(error) if self.means_missing(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let is_index = media_type::is_index(&raw.media_type);
+        let index = Verbatim::<Index>::verify(raw.bytes, &raw.digest).ok();
+        Ok(Some(match index.filter(|_| is_index) {
+            Some(index) => List::Index(Box::new(index)),
+            None => List::Other,
+        }))
+    }
+}
+
+/// What a tag of a list means.
+enum List {
+    Index(Box<Verbatim<Index>>),
+    /// Not a list; somebody's image perhaps.
+    Other,
+}
+
+/// The tag under which what is about a manifest is listed: the specification takes 32 characters of
+/// the algorithm and 64 of the digest.
+pub fn tag_of(subject: &Digest) -> String {
+    let algorithm = subject.algorithm().to_string();
+    let cut = |text: &str, most: usize| -> String {
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let characters = text.chars().take(most);
+        characters
+            .map(|c| if is_fit(c) { c } else { '-' })
+            .collect()
+    };
+    format!("{}-{}", cut(&algorithm, 32), cut(subject.digest(), 64))
+}
+
+/// Whether a registry's answer says that it does not know the question.
+fn knows_nothing(error: &RegistryError) -> bool {
+    error.status().is_some_and(|status| {
+        matches!(
+            status,
+            StatusCode::NOT_FOUND
+                | StatusCode::BAD_REQUEST
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::NOT_ACCEPTABLE
+                | StatusCode::NOT_IMPLEMENTED
+        )
+    })
+}
+
+/// The next page, on the host that gave this one.
+fn behind(target: &str, here: &Url) -> Option<Url> {
+    let next = here.join(target).ok()?;
+    // A registry behind a proxy may think that it is spoken to without TLS, or at another port.
+    let mut url = here.clone();
+    url.set_query(next.query());
+    if next.path().contains("/referrers/") {
+        return (url != *here).then_some(url);
+    }
+    (next.origin() == here.origin()).then_some(next)
+}
+
+/// A media type as it stands in a query.
+fn encoded(media_type: &str) -> String {
+    let mut text = String::new();
+    for byte in media_type.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'~') {
+            text.push(byte.into());
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_tag_of_a_list_is_the_specifications() {
+        let digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+        assert_eq!(tag_of(&digest.parse().unwrap()), digest.replace(':', "-"));
+        let long = format!("sha512:{}", "a".repeat(128));
+        let tag = tag_of(&long.parse().unwrap());
+        assert_eq!(tag, format!("sha512-{}", "a".repeat(64)));
+    }
+
+    #[test]
+    fn a_type_is_written_for_a_query() {
+        let media_type = "application/vnd.a.b+json";
+        assert_eq!(encoded(media_type), "application%2Fvnd.a.b%2Bjson");
+    }
+
+    #[test]
+    fn the_next_page_stays_at_its_host() {
+        let here: Url = "https://repo.lan/v2/a/referrers/sha256:a?artifactType=t"
+            .parse()
+            .unwrap();
+        let next = |target: &str| behind(target, &here).map(|url| url.to_string());
+        let expected = "https://repo.lan/v2/a/referrers/sha256:a?next=2";
+        for target in [
+            "/v2/a/referrers/sha256:a?next=2",
+            "http://repo.lan:8080/v2/a/referrers/sha256:a?next=2",
+        ] {
+            assert_eq!(next(target).as_deref(), Some(expected), "{target}");
+        }
+        assert_eq!(next("https://other.lan/page"), None);
+        assert_eq!(next("?artifactType=t"), None);
+    }
+}

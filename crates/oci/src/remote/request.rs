@@ -1,0 +1,220 @@
+//! A request to a registry: authenticated, checked, and repeated while that is of use.
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, Response, StatusCode, Url};
+use wincimg_http::{Exchange, Payload, Redirects, Vouched, host_of};
+
+use super::auth::NOT_SENT;
+use super::challenge::{Challenge, Scope};
+use super::client::Inner;
+use super::error::{RegistryError, check};
+use super::host::Host;
+
+/// How registries answer strangers for whom something is as if it were not there.
+const HIDDEN: [StatusCode; 3] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+];
+
+/// One request in the words of the distribution API.
+pub(super) struct Request<'a> {
+    pub(super) host: &'a Host,
+    /// The repository that it is about; empty where it is about the host.
+    pub(super) repository: &'a str,
+    pub(super) scope: Scope,
+    /// The purpose, as it reads after "failed to".
+    pub(super) what: String,
+    pub(super) method: Method,
+    pub(super) target: Target,
+    pub(super) headers: HeaderMap,
+    pub(super) payload: Payload<'a>,
+}
+
+/// Where a request goes.
+pub(super) enum Target {
+    /// A path below the host's `/v2/`, with its query.
+    Api(String),
+    /// A URL that the registry itself named.
+    Url(Url),
+}
+
+impl Inner {
+    /// Sends until there is a success, and hands over its answer, body unread.
+    pub(super) async fn call(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
+        self.http.repeat(|| self.once(request)).await
+    }
+
+    /// Sends until there is a success and its whole body.
+    pub(super) async fn fetch(
+        &self,
+        request: &Request<'_>,
+        limit: u64,
+    ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
+        self.http.repeat(|| self.fetch_once(request, limit)).await
+    }
+
+    /// One attempt at that.
+    pub(super) async fn fetch_once(
+        &self,
+        request: &Request<'_>,
+        limit: u64,
+    ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
+        let response = self.once(request).await?;
+        let headers = response.headers().clone();
+        let url = response.url().clone();
+        let body = self.http.read_body(response, &request.what, limit).await?;
+        Ok((headers, url, body))
+    }
+
+    /// One attempt. Where the registry asks for proof, it gets it, and a token that it does not
+    /// take any more is replaced once. What it hides from a stranger is asked for again with the
+    /// credential that there is.
+    pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
+        let (host, repository) = (request.host, request.repository);
+        let mut first = Box::pin(self.first_answer(request)).await;
+        let base = &host.base(&self.http).await?.url;
+        let mut exchange = request.exchange(base)?;
+        let at_home = exchange.url.origin() == base.origin();
+        let mut scope = request.scope.clone();
+        let (mut asked, mut knocked) = (false, false);
+        let mut proof = None;
+        if at_home && first.is_none() {
+            proof = self.authorization(host, repository, &scope).await?;
+        }
+        loop {
+            if let Some(proof) = &proof {
+                exchange.headers.insert(AUTHORIZATION, proof.clone());
+            }
+            let response = match first.take() {
+                Some(response) => response,
+                None => self.http.follow(&exchange).await?,
+            };
+            if !at_home || response.url().origin() != base.origin() {
+                let elsewhere = host_of(response.url());
+                return check(&self.http, elsewhere, &request.what, response, NOT_SENT).await;
+            }
+            let status = response.status();
+            let refused = status == StatusCode::UNAUTHORIZED;
+            if refused
+                && !asked
+                && let Some(challenge) = host.learn(&response)
+            {
+                asked = true;
+                scope = scope.with(challenge.scope());
+                Self::forget(host, proof.as_ref());
+                let better = self.authorization(host, repository, &scope).await?;
+                // The same password again would only count as another wrong login.
+                if better != proof {
+                    proof = better;
+                    continue;
+                }
+            }
+            if proof.is_none() && !knocked && HIDDEN.contains(&status) {
+                knocked = true;
+                if self.credential(host, repository).await?.proof.is_some() {
+                    self.knock(host).await?;
+                    proof = self.authorization(host, repository, &scope).await?;
+                    if proof.is_some() {
+                        continue;
+                    }
+                }
+            }
+            if refused {
+                Self::forget(host, proof.as_ref());
+            }
+            let tried = self.tried(request, status, proof.is_some()).await?;
+            // As the user names it, which is also what `docker login` wants.
+            let name = host.name.clone();
+            let checked = check(&self.http, name, &request.what, response, &tried).await;
+            return checked.map_err(|mut error| {
+                if let RegistryError::Unauthorized { known, .. } = &mut error {
+                    let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
+                    *known = proof.is_some() && by_token;
+                }
+                error
+            });
+        }
+    }
+
+    /// The answer to the first question of all to a listed host, whose protocol it shows too.
+    async fn first_answer(&self, request: &Request<'_>) -> Option<Response> {
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        if !reads || matches!(request.target, Target::Url(_)) {
+            return None;
+        }
+        let likely = request.host.likely_base(&self.http)?;
+        let exchange = request.exchange(&likely).ok()?;
+        request.host.try_base(&self.http, &exchange, likely).await
+    }
+
+    fn forget(host: &Host, proof: Option<&HeaderValue>) {
+        if let Some(refused) = proof {
+            host.tokens().forget(refused);
+        }
+    }
+
+    /// What is said of the credential where a request was refused.
+    async fn tried(
+        &self,
+        request: &Request<'_>,
+        status: StatusCode,
+        sent: bool,
+    ) -> Result<String, RegistryError> {
+        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(NOT_SENT.to_owned());
+        }
+        let credential = self.credential(request.host, request.repository).await?;
+        Ok(if sent || credential.proof.is_none() {
+            credential.to_string()
+        } else {
+            format!("no credential (the registry asks for none, so {credential} was not sent)")
+        })
+    }
+}
+
+impl<'a> Request<'a> {
+    /// A request without headers and body.
+    pub(super) fn new(
+        host: &'a Host,
+        repository: &'a str,
+        method: Method,
+        path: String,
+        what: String,
+    ) -> Self {
+        Self {
+            host,
+            repository,
+            scope: Scope::none(),
+            what,
+            method,
+            target: Target::Api(path),
+            headers: HeaderMap::new(),
+            payload: Payload::Empty,
+        }
+    }
+
+    fn exchange(&self, base: &Url) -> Result<Exchange<'a>, RegistryError> {
+        let url = match &self.target {
+            Target::Url(url) => url.clone(),
+            Target::Api(path) => {
+                base.join("v2/")
+                    .and_then(|v2| v2.join(path))
+                    .map_err(|error| {
+                        RegistryError::protocol(host_of(base), &self.what, error.to_string())
+                    })?
+            }
+        };
+        Ok(Exchange {
+            what: self.what.clone(),
+            method: self.method.clone(),
+            url,
+            headers: self.headers.clone(),
+            payload: self.payload.clone(),
+            redirects: Redirects::Anywhere,
+            vouched: Vouched::ByConnection,
+            commits: !matches!(self.method, Method::GET | Method::HEAD),
+        })
+    }
+}

@@ -1,0 +1,358 @@
+//! Blobs up: mounted from another repository, in one request, or in pieces that can resume.
+//!
+//! Registries and the proxies before them bound what they take in one request, take no pieces, or
+//! nothing but pieces. What is refused in one [`Manner`] is sent in another.
+//!
+//! After a broken connection the registry is asked how much it has, and the upload goes on from
+//! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
+//! begins again. Between two pieces it resumes with every registry.
+
+use oci_spec::image::Digest;
+use reqwest::header::{HeaderMap, RANGE};
+use reqwest::{Method, StatusCode, Url};
+use wincimg_common::progress::Task;
+use wincimg_http::{BlobSource, Continued, Payload, Piece, Transient};
+
+use super::challenge::Scope;
+use super::client::UploadKey;
+use super::error::RegistryError;
+use super::repository::Repository;
+use super::request::Request;
+use super::session::{self, Sending, Session, Stands, octets, upload_location};
+use super::takes::Manner;
+
+const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
+
+/// One blob on its way.
+struct Upload<'a> {
+    repository: &'a Repository,
+    digest: &'a Digest,
+    size: u64,
+    source: Continued<'a>,
+    task: &'a dyn Task,
+    manner: Manner,
+    /// The manners in which it was refused.
+    refused: Vec<Manner>,
+}
+
+impl Repository {
+    /// Asks the registry to take a blob from another of its repositories. False where it does
+    /// not, for whatever reason: the bytes can be sent all the same. The upload that it opens
+    /// instead is used by the next [`Repository::put_blob`].
+    pub async fn mount_blob(&self, digest: &Digest, from: &str) -> Result<bool, RegistryError> {
+        let takes = &self.host.takes;
+        if !takes.get().mounts {
+            return Ok(false);
+        }
+        let what = format!("mount blob {digest} from {from} into {self}");
+        let path = format!("blobs/uploads/?mount={digest}&from={from}");
+        let mut request = self.request(Method::POST, &path, what.clone());
+        request.scope = Scope::mount(self.name(), from);
+        let inner = self.inner();
+        let answer = inner
+            .http
+            .repeat(async || match inner.once(&request).await {
+                // Not even a failure of the server is worth another attempt, but too many requests are.
+                Err(error) if error.answered().is_some_and(|it| it != TOO_MANY) => Ok(Err(error)),
+                answer => answer.map(Ok),
+            });
+        let response = match answer.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) | Err(error) => match error.answered() {
+                Some(status) => {
+                    tracing::debug!(%error, "not mounted");
+                    let never = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
+                    if never.contains(&status) {
+                        takes.learn(|known| known.mounts = false);
+                    }
+                    return Ok(false);
+                }
+                None => return Err(error),
+            },
+        };
+        if response.status() == StatusCode::CREATED {
+            return Ok(true);
+        }
+        if let Ok(session) = Session::opened(&what, &response) {
+            let key = self.upload_key(digest);
+            inner.opened_uploads().insert(key, session);
+        }
+        Ok(false)
+    }
+
+    /// Uploads a blob of `size` bytes. Whether the registry has it already is not asked.
+    pub async fn put_blob(
+        &self,
+        digest: &Digest,
+        size: u64,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), RegistryError> {
+        let pieces = Manner::Pieces(self.inner().options.chunk_size.max(1));
+        let mut upload = Upload {
+            repository: self,
+            digest,
+            size,
+            source: Continued::new(source),
+            task,
+            manner: self.host.takes.get().manner.unwrap_or(pieces),
+            refused: Vec::new(),
+        };
+        let key = self.upload_key(digest);
+        let mut session = self.inner().opened_uploads().remove(&key);
+        let mut attempts = self.inner().http.attempts();
+        let mut broke_at = None;
+        loop {
+            let before = session.as_ref().map_or(0, |session| session.offset);
+            let Err(error) = upload.run(&mut session).await else {
+                return Ok(());
+            };
+            let other = session
+                .as_ref()
+                .and_then(|open| upload.other_manner(open, &error));
+            if let Some(manner) = other
+                && let Some(open) = session.take()
+            {
+                session = upload.change(manner, open).await?;
+                continue;
+            }
+            let error = match &session {
+                Some(open) => {
+                    attempts.advance(open.offset.saturating_sub(before));
+                    upload.lost(error)
+                }
+                None => error,
+            };
+            if !error.is_transient() {
+                if let Some(session) = session {
+                    upload.cancel(session.location).await;
+                }
+                return Err(error);
+            }
+            // A proxy that refuses a size and hangs up at once may not be heard.
+            let was_sending = session.as_ref().is_some_and(Session::is_sending);
+            if was_sending && error.status().is_none() && broke_at.replace(before) == Some(before) {
+                upload.shrink();
+            }
+            attempts.pause(error).await?;
+            session = upload.resume(session).await?;
+            // Where nothing of it came a new upload is as good, and Gitea takes nothing more in one
+            // whose request broke.
+            if let Some(spoilt) = session.take_if(|open| open.offset == 0) {
+                upload.cancel(spoilt.location).await;
+            }
+            // The answer to the last request may be all that was lost.
+            if session.is_none() && self.has_blob(digest).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn upload_key(&self, digest: &Digest) -> UploadKey {
+        (
+            self.host().to_owned(),
+            self.name().to_owned(),
+            digest.to_string(),
+        )
+    }
+}
+
+impl Upload<'_> {
+    /// Sends what the registry does not have yet. The session tells how far it came.
+    async fn run(&self, session: &mut Option<Session>) -> Result<(), RegistryError> {
+        let open = match session {
+            Some(open) => open,
+            None => session.insert(self.start().await?),
+        };
+        let piece = match self.manner {
+            Manner::Pieces(size) => size.max(open.least),
+            Manner::Whole | Manner::Streamed => self.size,
+        };
+        if self.size <= piece && open.offset == 0 && self.manner != Manner::Streamed {
+            return self.finish(open, true).await;
+        }
+        while open.offset < self.size {
+            let length = piece.min(self.size - open.offset);
+            let piece = self.piece(open.offset, length);
+            let is_all = length == self.size;
+            open.send(self.repository, &self.name(), piece, is_all)
+                .await?;
+        }
+        self.finish(open, false).await
+    }
+
+    /// How to send what a registry refused in this way, where there is another way.
+    fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<Manner> {
+        let status = error.status()?.as_u16();
+        let smaller = self.manner.smaller(session.least);
+        let other = match (session.sending, status) {
+            (Sending::Piece, 413) => smaller,
+            // Where pieces were counted, 416 may mean the place, and the registry is asked for it.
+            (Sending::Piece, 416) if session.stands != Stands::Counted => smaller,
+            // Pieces are not taken; or they were, but are not the blob.
+            (Sending::Piece, 400 | 405 | 411 | 415 | 501) | (Sending::End, 400 | 416) => {
+                Some(Manner::Whole)
+            }
+            // An upload that was opened just now is not lost: what is not found is the method.
+            (Sending::Piece, 404) if session.stands == Stands::Opened => Some(Manner::Whole),
+            (Sending::Whole, 413) => smaller
+                .filter(|smaller| matches!(smaller, Manner::Pieces(size) if *size < self.size)),
+            // Artifactory has known nothing but `docker push`.
+            (Sending::Whole, 404 | 405 | 415 | 501) => Some(Manner::Streamed),
+            _ => None,
+        };
+        other.filter(|manner| *manner != self.manner && !self.refused.contains(manner))
+    }
+
+    /// Goes on in smaller pieces, where what is sent is larger.
+    fn shrink(&mut self) {
+        if let Some(smaller @ Manner::Pieces(size)) = self.manner.smaller(0)
+            && size < self.size
+        {
+            tracing::debug!(blob = %self.digest, ?smaller, "the connection broke twice at one place");
+            self.manner = smaller;
+            let takes = &self.repository.host.takes;
+            takes.learn(|known| known.manner = Some(smaller));
+        }
+    }
+
+    /// Goes on in another manner, in the same upload where that is possible, and lets all other
+    /// uploads to this host do so too.
+    async fn change(
+        &mut self,
+        manner: Manner,
+        session: Session,
+    ) -> Result<Option<Session>, RegistryError> {
+        tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
+        self.refused.push(self.manner);
+        self.manner = manner;
+        // Pieces that were taken and are not the blob may be the blob's own fault.
+        if session.sending != Sending::End {
+            let takes = &self.repository.host.takes;
+            takes.learn(|known| known.manner = Some(manner));
+        }
+        let location = session.location.clone();
+        let stands = match manner {
+            Manner::Pieces(_) => match self.resume(Some(session)).await {
+                // Whoever does not say where it stands takes it from the beginning.
+                Err(error) if error.status().is_some() => None,
+                stands => stands?,
+            },
+            Manner::Whole | Manner::Streamed => None,
+        };
+        if stands.is_none() {
+            self.cancel(location).await;
+        }
+        Ok(stands)
+    }
+
+    async fn start(&self) -> Result<Session, RegistryError> {
+        let what = format!("begin the upload of {}", self.name());
+        let request = Session::opening(self.repository, what);
+        let response = self.repository.inner().call(&request).await?;
+        Ok(Session::opened(&request.what, &response)?)
+    }
+
+    /// Closes the upload under its digest, with the whole blob where nothing was sent before.
+    async fn finish(&self, session: &mut Session, whole: bool) -> Result<(), RegistryError> {
+        session.sending = if whole { Sending::Whole } else { Sending::End };
+        let mut url = session.location.clone();
+        url.query_pairs_mut()
+            .append_pair("digest", self.digest.as_ref());
+        let mut request = self.request(Method::PUT, url, "upload");
+        request.headers = octets();
+        if whole && self.size > 0 {
+            request.payload = Payload::Stream(self.piece(0, self.size));
+        }
+        self.repository.inner().once(&request).await.map(drop)
+    }
+
+    /// Where an upload stands after it broke; nothing where it has to begin again.
+    async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
+        let (Some(session), Manner::Pieces(_)) = (session, self.manner) else {
+            return Ok(None);
+        };
+        let (place, doing) = (session.location.clone(), "resume the upload of");
+        let mut request = self.request(Method::GET, place, doing);
+        request.scope = Scope::push(self.repository.name());
+        let response = match self.repository.inner().call(&request).await {
+            Ok(response) => response,
+            // Gone, or in a state that the registry itself does not understand any more.
+            Err(error)
+                if error
+                    .status()
+                    .is_some_and(|status| status.is_client_error()) =>
+            {
+                return match error {
+                    RegistryError::Unauthorized { .. } | RegistryError::Forbidden { .. } => {
+                        Err(error)
+                    }
+                    _ => Ok(None),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let offset = match received(response.headers()) {
+            // Gitea gives the number of bytes for that of the last one.
+            Some(offset) if offset == session.offset.saturating_add(1) => return Ok(None),
+            Some(offset) if offset <= self.size => offset,
+            _ => return Ok(None),
+        };
+        let location = upload_location(&request.what, &response).unwrap_or(session.location);
+        tracing::debug!(blob = %self.digest, offset, "resuming the upload");
+        Ok(Some(Session {
+            location,
+            offset,
+            least: session.least,
+            sending: Sending::Nothing,
+            stands: Stands::Asked,
+        }))
+    }
+
+    async fn cancel(&self, location: Url) {
+        session::cancel(self.repository, location, &self.name()).await;
+    }
+
+    fn request(&self, method: Method, location: Url, doing: &str) -> Request<'_> {
+        session::request(self.repository, method, location, doing, &self.name())
+    }
+
+    /// Where an upload is gone or stands elsewhere, its state is asked for before giving up.
+    fn lost(&self, error: RegistryError) -> RegistryError {
+        let gone = [StatusCode::NOT_FOUND, StatusCode::RANGE_NOT_SATISFIABLE];
+        if !error.status().is_some_and(|status| gone.contains(&status)) {
+            return error;
+        }
+        RegistryError::UploadLost {
+            host: self.repository.host().to_owned(),
+            what: self.name(),
+            source: error.into(),
+        }
+    }
+
+    fn piece(&self, offset: u64, length: u64) -> Piece<'_> {
+        Piece {
+            source: &self.source,
+            task: self.task,
+            offset,
+            length,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("blob {} to {}", self.digest, self.repository)
+    }
+}
+
+/// How many bytes the registry has, by `Range: 0-LAST`. An empty upload reads `0-0` as well as one
+/// with a single byte, so that is taken as nothing.
+fn received(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RANGE)?.to_str().ok()?;
+    let text = text.strip_prefix("bytes=").unwrap_or(text);
+    let last: u64 = text.strip_prefix("0-")?.trim().parse().ok()?;
+    if last == 0 {
+        Some(0)
+    } else {
+        last.checked_add(1)
+    }
+}

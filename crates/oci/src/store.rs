@@ -1,0 +1,594 @@
+//! Where images come from and go to, behind one small interface: a registry, an OCI layout
+//! directory, or a docker-archive file.
+//!
+//! Sources and sinks are two types because not every place is both at once: an archive that is being
+//! written cannot be read yet.
+
+mod location;
+
+use std::fmt;
+
+use bytes::Bytes;
+pub use location::{Location, LocationError};
+use tokio::io::AsyncReadExt;
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::progress::Task;
+
+use super::archive::{Archive, ArchiveError, ArchiveWriter};
+use super::document::{
+    Artifact, Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest,
+    Verbatim,
+};
+use super::layout::{Layout, LayoutError};
+use super::remote::{BlobReader, BlobSource, RawManifest, Registry, RegistryError, Repository};
+use super::stream::{Blob, StreamError, Verifying};
+
+/// More than anybody attaches to one image.
+const MOST_ARTIFACTS: usize = 200;
+
+/// A place that did not give or take an image.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A registry failed.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A layout failed.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// An archive failed.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A document was read and cannot be used.
+    #[error("could not use what {place} holds")]
+    Document {
+        /// Where it is.
+        place: String,
+        /// Why.
+        source: Box<DocumentError>,
+    },
+    /// A blob could not be read.
+    #[error("could not read a blob of {place}")]
+    Blob {
+        /// Where it is.
+        place: String,
+        /// Why.
+        source: Box<StreamError>,
+    },
+    /// A blob is larger than is read whole.
+    #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
+    LongBlob {
+        /// Where it is.
+        place: String,
+        /// The blob.
+        digest: String,
+        /// Its size.
+        size: u64,
+        /// The most that is read.
+        most: u64,
+    },
+    /// A document is larger than any real one.
+    #[error("{digest} in {place} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
+    TooLarge {
+        /// Where it is.
+        place: String,
+        /// The document.
+        digest: String,
+        /// Its size.
+        size: u64,
+    },
+}
+
+impl Diagnose for StoreError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Registry(error) => error.hint(),
+            Self::Layout(error) => error.hint(),
+            Self::Archive(error) => error.hint(),
+            Self::Document { .. }
+            | Self::Blob { .. }
+            | Self::LongBlob { .. }
+            | Self::TooLarge { .. } => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Registry(error) => error.blame(),
+            Self::Layout(error) => error.blame(),
+            Self::Archive(error) => error.blame(),
+            Self::Document { .. }
+            | Self::Blob { .. }
+            | Self::LongBlob { .. }
+            | Self::TooLarge { .. } => Blame::Circumstances,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Registry(error) => error.excerpt(),
+            _ => None,
+        }
+    }
+}
+
+/// A place that images are read from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A repository of a registry.
+    Registry(Repository),
+    /// An OCI layout directory.
+    Layout(Layout),
+    /// A docker-archive file.
+    Archive(Archive),
+}
+
+impl Source {
+    /// Opens the place; nothing is sent to a registry yet.
+    pub async fn open(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
+        Ok(match location {
+            Location::Registry(reference) => Self::Registry(registry.repository(reference)),
+            Location::Layout { dir, .. } => Self::Layout(Layout::open(dir).await?),
+            Location::Archive { file, .. } => Self::Archive(Archive::open(file).await?),
+        })
+    }
+
+    /// The image or index that a tag or digest names; with neither, a registry's `latest` or the
+    /// only image of a layout or an archive.
+    pub async fn resolve(&self, wanted: Option<&str>) -> Result<Document, StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                let wanted = wanted.unwrap_or("latest");
+                let raw = match repository.get_manifest(wanted).await {
+                    Ok(raw) => raw,
+                    Err(error) => return Err(repository.explained(error, wanted).await.into()),
+                };
+                self.verified(raw)
+            }
+            Self::Layout(layout) => Ok(layout.resolve(wanted).await?),
+            Self::Archive(archive) => Ok(archive.resolve(wanted).await?),
+        }
+    }
+
+    /// What a place that is going to be written to has under its tag so far, where that means
+    /// something. An archive is written anew, whatever was there. A registry is asked for the document
+    /// itself where it will be read.
+    pub async fn standing(
+        location: &Location,
+        registry: &Registry,
+        will_be_read: bool,
+    ) -> Result<Option<Tagged>, StoreError> {
+        Ok(match (location, location.tag()) {
+            (Location::Registry(reference), Some(tag)) => {
+                let repository = registry.repository(reference).to_push_to();
+                let (digest, document) = if will_be_read {
+                    let found = repository.find_manifest(tag).await?;
+                    (found.as_ref().map(|it| it.digest.clone()), found)
+                } else {
+                    let head = repository.head_manifest(tag).await?;
+                    (head.map(|head| head.digest().clone()), None)
+                };
+                digest.map(|digest| Tagged {
+                    source: Self::Registry(repository),
+                    digest,
+                    document,
+                })
+            }
+            (Location::Layout { dir, .. }, Some(tag)) if Layout::is_at(dir) => {
+                let layout = Layout::open(dir).await?;
+                let tagged = layout.tagged(tag).await?;
+                tagged.map(|digest| Tagged {
+                    source: Self::Layout(layout),
+                    digest,
+                    document: None,
+                })
+            }
+            _ => None,
+        })
+    }
+
+    /// A place, and what its tag or digest means there, asked at once; nothing where it means nothing.
+    /// Somewhere that is going to be written to is asked with the right to do so.
+    pub async fn find(
+        location: &Location,
+        is_target: bool,
+        registry: &Registry,
+    ) -> Result<Option<(Self, Document)>, StoreError> {
+        match location {
+            Location::Registry(reference) => {
+                let mut repository = registry.repository(reference);
+                if is_target {
+                    repository = repository.to_push_to();
+                }
+                let wanted = location.wanted().unwrap_or("latest");
+                let Some(raw) = repository.find_manifest(wanted).await? else {
+                    return Ok(None);
+                };
+                let source = Self::Registry(repository);
+                let document = source.verified(raw)?;
+                Ok(Some((source, document)))
+            }
+            Location::Layout { dir, .. } if !Layout::is_at(dir) => Ok(None),
+            Location::Layout { .. } | Location::Archive { .. } => {
+                let source = Self::open(location, registry).await?;
+                match source.resolve(location.wanted()).await {
+                    Ok(document) => Ok(Some((source, document))),
+                    Err(StoreError::Layout(LayoutError::NotFound { .. })) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The manifest or index that an index names, by its digest.
+    pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
+        let media_type = &entry.media_type;
+        match self {
+            Self::Registry(repository) => {
+                let raw = repository.get_manifest(entry.digest.as_ref()).await?;
+                Document::verify(media_type, raw.bytes, &entry.digest)
+                    .map_err(|error| self.unusable(error))
+            }
+            Self::Layout(layout) => Ok(layout.document(media_type, &entry.digest).await?),
+            Self::Archive(archive) => Ok(archive.document(media_type, &entry.digest).await?),
+        }
+    }
+
+    /// A configuration or another small document that is stored as a blob, verified.
+    pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Verbatim<T>, StoreError> {
+        if blob.size > MAX_DOCUMENT {
+            return Err(StoreError::TooLarge {
+                place: self.to_string(),
+                digest: blob.digest.to_string(),
+                size: blob.size,
+            });
+        }
+        let bytes = match self {
+            Self::Registry(repository) => repository.get_blob(&blob.into(), MAX_DOCUMENT).await?,
+            Self::Layout(layout) => layout.read(&blob.digest).await?,
+            Self::Archive(archive) => archive.read(&blob.digest).await?,
+        };
+        Verbatim::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
+    }
+
+    /// A manifest with its configuration.
+    pub async fn image(&self, manifest: Verbatim<Manifest>) -> Result<Image, StoreError> {
+        let config = self.read(&manifest.config).await?;
+        Image::new(manifest, config).map_err(|error| self.unusable(error))
+    }
+
+    /// Whether the place has the blob; its content is not checked here, but by whoever reads it.
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
+            Self::Layout(layout) => Ok(layout.blob_path(&blob.digest).is_file()),
+            Self::Archive(archive) => Ok(archive.has_blob(&blob.digest)),
+        }
+    }
+
+    /// The blob's bytes, for a sink, which verifies them.
+    pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
+        Ok(match self {
+            Self::Registry(repository) => Blob::Remote(Box::new(repository.blob(&blob.into()))),
+            Self::Layout(layout) => Blob::Local(layout.blob(blob)),
+            Self::Archive(archive) => Blob::Local(archive.blob(blob)?),
+        })
+    }
+
+    /// A reader of the blob that ends with an error unless it was whole and right; what was made of
+    /// its bytes must not be used then.
+    pub async fn open_blob(&self, blob: &Descriptor) -> Result<BlobReader, StoreError> {
+        let opened = self.blob(blob)?.open(0).await;
+        let verified = opened
+            .map_err(|error| StreamError::unreadable(blob, 0, error))
+            .and_then(|reader| Verifying::new(reader, blob));
+        match verified {
+            Ok(reader) => Ok(Box::pin(reader)),
+            Err(source) => Err(StoreError::Blob {
+                place: self.to_string(),
+                source: Box::new(source),
+            }),
+        }
+    }
+
+    /// What is about a manifest and lies beside it, each read and found to be so; of some type, or
+    /// of any. An archive has no place for such things.
+    pub async fn artifacts(
+        &self,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Vec<Artifact>, StoreError> {
+        let is_wanted = |artifact: &Artifact| {
+            artifact_type.is_none_or(|wanted| artifact.artifact_type() == wanted)
+        };
+        match self {
+            Self::Registry(repository) => {
+                let entries = match artifact_type {
+                    Some(wanted) => repository.referrers(subject, wanted).await?,
+                    None => repository.all_referrers(subject).await?,
+                };
+                let mut found = Vec::new();
+                for entry in entries.iter().take(MOST_ARTIFACTS) {
+                    let artifact = repository.any_artifact(entry, subject).await?;
+                    found.extend(artifact.filter(is_wanted));
+                }
+                Ok(found)
+            }
+            Self::Layout(layout) => {
+                let mut found = layout.artifacts(subject).await?;
+                found.retain(is_wanted);
+                Ok(found)
+            }
+            Self::Archive(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A blob of no more than so many bytes, whole and verified.
+    pub async fn bytes(&self, blob: &Descriptor, most: u64) -> Result<Bytes, StoreError> {
+        if blob.size > most {
+            return Err(StoreError::LongBlob {
+                place: self.to_string(),
+                digest: blob.digest.to_string(),
+                size: blob.size,
+                most,
+            });
+        }
+        let mut reader = self.open_blob(blob).await?;
+        let mut bytes = Vec::new();
+        let read = reader.read_to_end(&mut bytes).await;
+        read.map_err(|error| StoreError::Blob {
+            place: self.to_string(),
+            source: Box::new(StreamError::unreadable(blob, bytes.len() as u64, error)),
+        })?;
+        Ok(bytes.into())
+    }
+
+    /// What a registry here answered with, as what it is.
+    fn verified(&self, raw: RawManifest) -> Result<Document, StoreError> {
+        Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+            .map_err(|error| self.unusable(error))
+    }
+
+    fn unusable(&self, source: DocumentError) -> StoreError {
+        StoreError::Document {
+            place: self.to_string(),
+            source: Box::new(source),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(repository) => repository.fmt(f),
+            Self::Layout(layout) => write!(f, "oci:{}", layout.root().display()),
+            Self::Archive(archive) => write!(f, "docker-archive:{}", archive.path().display()),
+        }
+    }
+}
+
+/// What a tag means.
+#[derive(Debug)]
+pub struct Tagged {
+    /// Where it is.
+    pub source: Source,
+    /// Its digest.
+    pub digest: Digest,
+    /// The document, where the registry gave it.
+    document: Option<RawManifest>,
+}
+
+impl Tagged {
+    /// The image or index itself.
+    pub async fn document(self) -> Result<(Source, Document), StoreError> {
+        let document = match self.document {
+            Some(raw) => self.source.verified(raw)?,
+            None => self.source.resolve(Some(self.digest.as_ref())).await?,
+        };
+        Ok((self.source, document))
+    }
+}
+
+/// A place that images are written to.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    /// A repository of a registry.
+    Registry(Repository),
+    /// An OCI layout directory.
+    Layout(Layout),
+    /// A docker-archive file, which appears when the sink is finished.
+    Archive(ArchiveWriter),
+}
+
+impl Sink {
+    /// Opens the place, making it where it does not exist.
+    pub async fn create(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
+        Ok(match location {
+            Location::Registry(reference) => {
+                Self::Registry(registry.repository(reference).to_push_to())
+            }
+            Location::Layout { dir, .. } => Self::Layout(Layout::create(dir).await?),
+            Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file)?),
+        })
+    }
+
+    /// Whether the tag, or without one the digest, already means this document. Only a registry can
+    /// be trusted to hold everything that a document of it names.
+    pub async fn publishes(
+        &self,
+        document: &Document,
+        tag: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let which = tag.unwrap_or(document.digest().as_ref());
+        let published = self.published(which).await?;
+        Ok(published.as_ref() == Some(document.digest()))
+    }
+
+    /// What a tag or digest means so far, in a registry; nothing anywhere else.
+    pub async fn published(&self, which: &str) -> Result<Option<Digest>, StoreError> {
+        let Self::Registry(repository) = self else {
+            return Ok(None);
+        };
+        let head = repository.head_manifest(which).await?;
+        Ok(head.map(|head| head.digest().clone()))
+    }
+
+    /// Whether the place has the blob, whole and right.
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
+            Self::Layout(layout) => Ok(layout.has_blob(blob).await?),
+            Self::Archive(writer) => Ok(writer.has_blob(&blob.digest)),
+        }
+    }
+
+    /// Whether the beginning of a blob is there, with which [`Self::put_blob`] goes on.
+    pub fn has_begun(&self, blob: &Descriptor) -> bool {
+        match self {
+            Self::Registry(repository) => repository.has_begun(&blob.digest),
+            Self::Layout(_) | Self::Archive(_) => false,
+        }
+    }
+
+    /// Stores a blob, verified by its digest.
+    pub async fn put_blob(
+        &self,
+        blob: &Descriptor,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                repository
+                    .put_blob(&blob.digest, blob.size, source, task)
+                    .await?;
+            }
+            Self::Layout(layout) => layout.put_blob(blob, source, task).await?,
+            Self::Archive(writer) => writer.put_blob(blob, source, task).await?,
+        }
+        Ok(())
+    }
+
+    /// Stores a blob that is elsewhere. In a layout, a download that breaks is kept and gone on with
+    /// the next time.
+    pub async fn take_blob(
+        &self,
+        blob: &Descriptor,
+        from: &Blob,
+        task: &dyn Task,
+    ) -> Result<(), StoreError> {
+        match (self, from) {
+            (Self::Layout(layout), Blob::Remote(remote)) => {
+                let path = layout.place_for(blob).await?;
+                Ok(remote.download(&path, task).await?)
+            }
+            _ => self.put_blob(blob, from, task).await,
+        }
+    }
+
+    /// Stores a manifest that an index will name, without giving it a tag.
+    pub async fn put_document(&self, document: &Document) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(_) => {
+                if !self.publishes(document, None).await? {
+                    self.publish(document, None).await?;
+                }
+            }
+            Self::Layout(layout) => layout.put_document(document).await?,
+            Self::Archive(writer) => writer.put_document(document),
+        }
+        Ok(())
+    }
+
+    /// Publishes an image or an index whose parts are all there.
+    pub async fn publish(&self, document: &Document, tag: Option<&str>) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                let which = tag.unwrap_or(document.digest().as_ref());
+                let bytes = document.bytes().clone();
+                repository
+                    .put_manifest(which, document.media_type(), bytes)
+                    .await?;
+            }
+            Self::Layout(layout) => {
+                layout.put_document(document).await?;
+                layout.tag(document.descriptor(), tag).await?;
+            }
+            Self::Archive(writer) => {
+                writer.put_document(document);
+                writer.tag(document.clone(), tag);
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes in place of what a tag was seen to mean, and says whether it did. A layout is held
+    /// still meanwhile and does not where the tag means something else by now; a registry always does.
+    pub async fn publish_over(
+        &self,
+        document: &Document,
+        tag: Option<&str>,
+        seen: Option<&Digest>,
+    ) -> Result<bool, StoreError> {
+        match (self, tag) {
+            (Self::Layout(layout), Some(tag)) => {
+                layout.put_document(document).await?;
+                Ok(layout.tag_over(document.descriptor(), tag, seen).await?)
+            }
+            _ => self.publish(document, tag).await.map(|()| true),
+        }
+    }
+
+    /// Puts an artifact whose content is stored beside what it is about. An archive has no place for
+    /// such things.
+    pub async fn attach(&self, artifact: &Artifact) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.attach(artifact).await?),
+            Self::Layout(layout) => Ok(layout.attach(artifact).await?),
+            Self::Archive(_) => Ok(()),
+        }
+    }
+
+    /// The same place, to read from; an archive cannot be read while it is written.
+    pub fn as_source(&self) -> Option<Source> {
+        match self {
+            Self::Registry(repository) => Some(Source::Registry(repository.clone())),
+            Self::Layout(layout) => Some(Source::Layout(layout.clone())),
+            Self::Archive(_) => None,
+        }
+    }
+
+    /// Whether others can publish under a tag between a look at it and the publishing.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Registry(_))
+    }
+
+    /// Ends the writing; only an archive still has something to do.
+    pub async fn finish(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(_) | Self::Layout(_) => Ok(()),
+            Self::Archive(writer) => Ok(writer.finish().await?),
+        }
+    }
+
+    /// The repository's name, where blobs can be mounted from it into `other`.
+    pub(super) fn mountable_into(&self, other: &Self) -> Option<&str> {
+        match (self, other) {
+            (Self::Registry(from), Self::Registry(to))
+                if from.host() == to.host() && from.name() != to.name() =>
+            {
+                Some(from.name())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(repository) => repository.fmt(f),
+            Self::Layout(layout) => write!(f, "oci:{}", layout.root().display()),
+            Self::Archive(writer) => write!(f, "docker-archive:{}", writer.path().display()),
+        }
+    }
+}

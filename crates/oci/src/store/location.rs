@@ -1,0 +1,192 @@
+//! How people name the places of images.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use wincimg_common::diagnose::{Blame, Diagnose};
+
+use crate::reference::{DOCKER_HUB, Reference, ReferenceError, known_as, parse_reference};
+
+/// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A repository of a registry.
+    Registry(Reference),
+    /// An OCI layout directory.
+    Layout {
+        /// The directory.
+        dir: PathBuf,
+        /// The image's tag in it.
+        tag: Option<String>,
+    },
+    /// A docker-archive file.
+    Archive {
+        /// The file.
+        file: PathBuf,
+        /// The image's name in it, such as `app:1.4`.
+        name: Option<String>,
+    },
+}
+
+/// A text that names no place for an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LocationError {
+    /// `oci:` or `docker-archive:` without a path.
+    #[error("{text:?} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]")]
+    NoPath {
+        /// What was given.
+        text: String,
+    },
+    /// What stands on this machine, or has a short name for bases alone.
+    #[error("{text:?} {is}: {meant}")]
+    Meant {
+        /// What was given.
+        text: String,
+        /// What it is.
+        is: &'static str,
+        /// What to type instead.
+        meant: String,
+    },
+    /// Anything else has to be a reference.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+}
+
+impl Diagnose for LocationError {
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
+}
+
+impl FromStr for Location {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(rest) = text.strip_prefix("oci:") {
+            let (dir, tag) = split_path(text, rest)?;
+            Ok(Self::Layout { dir, tag })
+        } else if let Some(rest) = text.strip_prefix("docker-archive:") {
+            let (file, name) = split_path(text, rest)?;
+            Ok(Self::Archive { file, name })
+        } else {
+            let name = text.strip_prefix("docker://");
+            let read = parse_reference(name.unwrap_or(text));
+            // Docker Hub is where names without a host live. It is not asked for what is not its.
+            let names_host = match &read {
+                Ok(reference) => {
+                    reference.registry() != DOCKER_HUB
+                        || known_as(text.split('/').next().unwrap_or_default()) == DOCKER_HUB
+                }
+                Err(_) => false,
+            };
+            match not_on_hub(text) {
+                Some(error) if name.is_none() && !names_host => Err(error),
+                _ => Ok(Self::Registry(read?)),
+            }
+        }
+    }
+}
+
+/// What a name without a host means, where that is not an image on Docker Hub.
+fn not_on_hub(text: &str) -> Option<LocationError> {
+    let error = |is, meant| {
+        let text = text.to_owned();
+        Some(LocationError::Meant { text, is, meant })
+    };
+    let path = Path::new(text);
+    if path.join("oci-layout").is_file() {
+        return error("is an OCI layout", format!("type oci:{text}"));
+    }
+    if let Some((name, rest)) = text.split_once(':')
+        && let Some(scheme) = scheme_like(name)
+    {
+        return error("is not an image", format!("did you mean {scheme}:{rest}?"));
+    }
+    let is_archive = [".tar", ".tar.gz", ".tgz"]
+        .iter()
+        .any(|end| text.ends_with(end));
+    if is_archive && path.is_file() {
+        return error("is a file", format!("type docker-archive:{text}"));
+    }
+    if is_archive {
+        let meant = "no file has that name; an archive is typed docker-archive:FILE";
+        return error("is not in a registry", meant.to_owned());
+    }
+    for file in ["recipe.toml", "Dockerfile"] {
+        if path.join(file).is_file() {
+            return error(
+                "is a folder to build from",
+                format!("build it with `wincimg build {text}`, and type the image's name"),
+            );
+        }
+    }
+    None
+}
+
+/// The scheme that was probably meant. What has no host and no folder is one of Docker's own images,
+/// and none of these has a name like theirs.
+fn scheme_like(name: &str) -> Option<&'static str> {
+    ["oci", "docker-archive"].into_iter().find(|scheme| {
+        let slips = strsim::osa_distance(name, scheme);
+        (1..=1 + scheme.len() / 5).contains(&slips)
+    })
+}
+
+/// The path up to the first colon, as skopeo reads it; a drive letter's colon is the path's own.
+fn split_path(text: &str, rest: &str) -> Result<(PathBuf, Option<String>), LocationError> {
+    // Before a path that Windows takes as it is.
+    let before = if rest.starts_with(r"\\?\") { 4 } else { 0 };
+    let bytes = &rest.as_bytes()[before..];
+    let has_drive = bytes.len() > 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'\\' | b'/');
+    let start = before + if has_drive { 2 } else { 0 };
+    let (path, name) = match rest[start..].find(':') {
+        Some(colon) => (&rest[..start + colon], Some(&rest[start + colon + 1..])),
+        None => (rest, None),
+    };
+    if path.is_empty() {
+        return Err(LocationError::NoPath {
+            text: text.to_owned(),
+        });
+    }
+    let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+    Ok((path.into(), name))
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, path, name) = match self {
+            Self::Registry(reference) => return reference.fmt(f),
+            Self::Layout { dir, tag } => ("oci", dir, tag),
+            Self::Archive { file, name } => ("docker-archive", file, name),
+        };
+        write!(f, "{scheme}:{}", path.display())?;
+        match name {
+            Some(name) => write!(f, ":{name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Location {
+    /// What is asked for when reading: the digest where there is one, else the tag.
+    pub fn wanted(&self) -> Option<&str> {
+        match self {
+            Self::Registry(reference) => reference.digest().or(reference.tag()),
+            Self::Layout { tag, .. } => tag.as_deref(),
+            Self::Archive { name, .. } => name.as_deref(),
+        }
+    }
+
+    /// What is published when writing: the tag, or nothing where only a digest is given.
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Registry(reference) => reference.tag(),
+            Self::Layout { tag, .. } => tag.as_deref(),
+            Self::Archive { name, .. } => name.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Blob bytes on this machine: ranges of files as sources, and pouring a source into a file while
+//! its length and digest are checked.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_util::future::BoxFuture;
+use tokio::fs::File;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
+use wincimg_common::files;
+use wincimg_common::files::Draft;
+use wincimg_common::progress::Task;
+
+use super::document::{Descriptor, Digest, DocumentError, Hasher, check, hasher_of};
+use super::remote::{BlobReader, BlobSource, RemoteBlob};
+
+/// Large enough that hashing and system calls dominate, small enough for many transfers at once.
+const BUFFER: usize = 256 * 1024;
+
+/// A blob that could not be moved whole.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The source broke off.
+    #[error("could not read {digest} after {at} of {size} bytes")]
+    Read {
+        /// The blob.
+        digest: Digest,
+        /// How far reading came.
+        at: u64,
+        /// The blob's size.
+        size: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The source has more or fewer bytes than its descriptor says.
+    #[error("{digest} has {found} bytes: expected {expected}")]
+    Length {
+        /// The blob.
+        digest: Digest,
+        /// What the descriptor says.
+        expected: u64,
+        /// What came; one more than expected where reading stopped there.
+        found: u64,
+    },
+    /// The bytes are others than the digest names.
+    #[error(transparent)]
+    Content(#[from] DocumentError),
+    /// The disk is full.
+    #[error("no space left to write {}", path.display())]
+    DiskFull {
+        /// The file that was being written.
+        path: PathBuf,
+    },
+    /// The file could not be written.
+    #[error("could not write {}", path.display())]
+    Write {
+        /// The file that was being written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl StreamError {
+    /// An error of reading a blob's bytes.
+    pub(super) fn unreadable(blob: &Descriptor, at: u64, source: io::Error) -> Self {
+        Self::Read {
+            digest: blob.digest.clone(),
+            at,
+            size: blob.size,
+            source,
+        }
+    }
+
+    /// An error of writing a file, with a full disk told apart.
+    pub(super) fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            _ => Self::Write { path, source },
+        }
+    }
+}
+
+/// A stretch of a file that holds a blob.
+#[derive(Debug, Clone)]
+pub struct FileRange {
+    path: PathBuf,
+    start: u64,
+    len: u64,
+}
+
+impl FileRange {
+    /// The `len` bytes of a file from `start` on.
+    pub fn new(path: impl Into<PathBuf>, start: u64, len: u64) -> Self {
+        Self {
+            path: path.into(),
+            start,
+            len,
+        }
+    }
+
+    /// The length of the stretch.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Reads the stretch from its beginning, without async.
+    pub fn reader(&self) -> io::Result<io::Take<std::fs::File>> {
+        let mut file = files::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.start))?;
+        Ok(file.take(self.len))
+    }
+
+    /// Reads the whole stretch into memory; for documents, which are small.
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl BlobSource for FileRange {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(async move {
+            let mut file = File::from_std(files::open(&self.path)?);
+            let (has, needs) = (file.metadata().await?.len(), self.start + self.len);
+            if has < needs {
+                let path = self.path.display();
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("{path} has {has} bytes: expected at least {needs}"),
+                ));
+            }
+            file.set_max_buf_size(BUFFER);
+            let offset = offset.min(self.len);
+            file.seek(SeekFrom::Start(self.start + offset)).await?;
+            Ok(Box::pin(AsyncReadExt::take(file, self.len - offset)) as BlobReader)
+        })
+    }
+}
+
+/// The bytes of a blob that is somewhere.
+pub enum Blob {
+    /// On the network.
+    Remote(Box<RemoteBlob>),
+    /// On this machine.
+    Local(FileRange),
+}
+
+impl BlobSource for Blob {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        match self {
+            Self::Remote(remote) => remote.open(offset),
+            Self::Local(range) => range.open(offset),
+        }
+    }
+}
+
+/// A reader that fails at the end unless the bytes were exactly the blob's. What was made of them
+/// before that must not be used then.
+pub(super) struct Verifying {
+    reader: BlobReader,
+    blob: Descriptor,
+    read: u64,
+    hasher: Option<Hasher>,
+}
+
+impl Verifying {
+    /// Watches over a reader that begins at the blob's first byte.
+    pub(super) fn new(reader: BlobReader, blob: &Descriptor) -> Result<Self, StreamError> {
+        Ok(Self {
+            reader,
+            read: 0,
+            hasher: Some(hasher_of(&blob.digest)?),
+            blob: blob.clone(),
+        })
+    }
+
+    fn check(&mut self) -> Result<(), StreamError> {
+        if self.read != self.blob.size {
+            return Err(StreamError::Length {
+                digest: self.blob.digest.clone(),
+                expected: self.blob.size,
+                found: self.read,
+            });
+        }
+        // The end may be read more than once; it is checked the first time.
+        match self.hasher.take() {
+            Some(hasher) => Ok(check(hasher, &self.blob.digest)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Verifying {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(self.reader.as_mut().poll_read(context, buffer))?;
+        let new = &buffer.filled()[before..];
+        if new.is_empty() && buffer.remaining() > 0 {
+            return Poll::Ready(self.check().map_err(io::Error::other));
+        }
+        self.read += new.len() as u64;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(new);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Writes a blob into `file`, which is at `path`, and fails unless exactly the bytes that the
+/// descriptor promises came.
+pub(super) async fn pour(
+    source: &dyn BlobSource,
+    blob: &Descriptor,
+    file: &mut File,
+    path: &Path,
+    task: &dyn Task,
+) -> Result<(), StreamError> {
+    let mut hasher = hasher_of(&blob.digest)?;
+    let mut at = 0;
+    let length_error = |found| StreamError::Length {
+        digest: blob.digest.clone(),
+        expected: blob.size,
+        found,
+    };
+    let mut reader = source
+        .open(0)
+        .await
+        .map_err(|e| StreamError::unreadable(blob, 0, e))?;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let count = reader
+            .read(&mut buffer)
+            .await
+            .map_err(|e| StreamError::unreadable(blob, at, e))?;
+        if count == 0 {
+            break;
+        }
+        let chunk = &buffer[..count];
+        at += count as u64;
+        if at > blob.size {
+            return Err(length_error(at));
+        }
+        hasher.update(chunk);
+        file.write_all(chunk)
+            .await
+            .map_err(|e| StreamError::write(path, e))?;
+        task.advance(count as u64);
+    }
+    if at != blob.size {
+        return Err(length_error(at));
+    }
+    check(hasher, &blob.digest)?;
+    file.flush().await.map_err(|e| StreamError::write(path, e))
+}
+
+/// Whether the file holds exactly the blob; a file that is not there does not.
+pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
+    let Ok(mut file) = files::open(path) else {
+        return Ok(false);
+    };
+    if file.metadata().map(|data| data.len()).ok() != Some(blob.size) {
+        return Ok(false);
+    }
+    let mut hasher = hasher_of(&blob.digest)?;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish() == blob.digest),
+            Ok(count) => hasher.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+/// A file that will get a name in `dir`, which is made where it does not exist.
+pub(super) fn draft_in(dir: &Path) -> Result<Draft, StreamError> {
+    std::fs::create_dir_all(dir)
+        .and_then(|()| Draft::in_folder(dir))
+        .map_err(|e| StreamError::write(dir, e))
+}
+
+/// Gives a finished file its name.
+pub(super) fn persist(draft: Draft, path: &Path) -> Result<(), StreamError> {
+    draft.persist(path).map_err(|e| StreamError::write(path, e))
+}
+
+/// Writes a small file, which gets its name when it is whole.
+pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+    persist(beside(path, bytes)?, path)
+}
+
+/// The same, but a file that has the name already stays.
+pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+    match beside(path, bytes)?.persist_new(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StreamError::write(path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn beside(path: &Path, bytes: &[u8]) -> Result<Draft, StreamError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut draft = draft_in(dir)?;
+    let written = draft.file().write_all(bytes);
+    written.map_err(|e| StreamError::write(path, e))?;
+    Ok(draft)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use bytes::Bytes;
+    use tempfile::NamedTempFile;
+    use wincimg_common::progress::Silent;
+
+    use super::*;
+    use crate::document::sha256;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        Descriptor::new("", sha256(bytes), bytes.len() as u64)
+    }
+
+    async fn pour_into(
+        path: &Path,
+        source: &dyn BlobSource,
+        blob: &Descriptor,
+    ) -> Result<(), StreamError> {
+        let mut file = File::options().write(true).open(path).await.unwrap();
+        pour(source, blob, &mut file, path, &Silent).await
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_full_disk_is_told_as_such() {
+        let bytes = Bytes::from(vec![7; 3 * BUFFER]);
+        let error = pour_into(Path::new("/dev/full"), &bytes, &blob(&bytes))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, StreamError::DiskFull { .. }), "{error:?}");
+        assert_eq!(error.to_string(), "no space left to write /dev/full");
+    }
+
+    #[tokio::test]
+    async fn only_what_has_the_right_length_and_digest_is_taken() {
+        let target = NamedTempFile::new().unwrap();
+        let bytes = Bytes::from_static(b"content");
+        let right = blob(&bytes);
+        pour_into(target.path(), &bytes, &right).await.unwrap();
+        for (size, found) in [(6, 7), (8, 7)] {
+            let wrong = Descriptor {
+                size,
+                ..right.clone()
+            };
+            let error = pour_into(target.path(), &bytes, &wrong).await.unwrap_err();
+            assert!(
+                matches!(error, StreamError::Length { expected, found: came, .. }
+                    if expected == size && came == found),
+                "{error:?}"
+            );
+        }
+        let other = Bytes::from_static(b"CONTENT");
+        let error = pour_into(target.path(), &other, &right).await.unwrap_err();
+        assert!(matches!(error, StreamError::Content(_)), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_verified_reader_ends_well_only_after_the_right_bytes() {
+        let read = async |bytes: &'static [u8], blob: &Descriptor| {
+            let reader = Bytes::from_static(bytes).open(0).await.unwrap();
+            let mut text = String::new();
+            let mut reader = Verifying::new(reader, blob).unwrap();
+            reader.read_to_string(&mut text).await.map(|_| text)
+        };
+        let right = blob(b"content");
+        assert_eq!(read(b"content", &right).await.unwrap(), "content");
+        for wrong in [&b"CONTENT"[..], b"conten", b"contents", b""] {
+            let error = read(wrong, &right).await.unwrap_err();
+            assert!(error.to_string().contains("expected"), "{error}");
+        }
+        assert_eq!(read(b"", &blob(b"")).await.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_too_short_is_not_begun() {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"0123").unwrap();
+        let range = FileRange::new(file.path(), 0, 5);
+        let error = range.open(2).await.err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .ends_with("has 4 bytes: expected at least 5"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_range_of_a_file_is_read_from_any_offset() {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"0123456789").unwrap();
+        let range = FileRange::new(file.path(), 2, 5);
+        for (offset, expected) in [(0, "23456"), (3, "56"), (5, ""), (99, "")] {
+            let mut text = String::new();
+            let mut reader = range.open(offset).await.unwrap();
+            reader.read_to_string(&mut text).await.unwrap();
+            assert_eq!(text, expected);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Rights on files that a recipe grants.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use wincimg_windows::access::{Access, Grant};
+use wincimg_windows::path::ImagePath;
+
+use super::text::{Text, Values};
+use super::{FileSource, Plan, PlannedFile, Recipe, RecipeError};
+
+/// Rights on a file or folder; what it has already stays.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { path = 'C:\\app\\data', grant = { ContainerUser = \"modify\" } }"
+)]
+pub(super) struct AccessEntry {
+    /// The file or folder.
+    path: Text,
+    /// full, modify, `read_execute`, read or write, by the account: `ContainerUser`,
+    /// `ContainerAdministrator`, Users, Everyone, Authenticated Users, `LocalService`,
+    /// `NetworkService`, `IIS_IUSRS`, IIS AppPool\NAME, NT SERVICE\NAME or S-1-….
+    grant: BTreeMap<String, Text>,
+    /// What of a folder they are for: all (itself and all that is in it; the default), folders,
+    /// files or none (itself alone).
+    inherit: Option<Text>,
+    /// The layer that it goes into; the recipe's last where absent.
+    pub(super) layer: Option<Text>,
+}
+
+impl Recipe {
+    pub(super) fn access(
+        &self,
+        entry: &AccessEntry,
+        values: &Values,
+    ) -> Result<Access, RecipeError> {
+        let path: ImagePath = self.parsed(&entry.path, values)?;
+        if path.components().is_empty() {
+            let problem = "a layer cannot change the rights on the drive itself";
+            return Err(self.error(&entry.path, problem));
+        }
+        let mut grants: Vec<Grant> = Vec::with_capacity(entry.grant.len());
+        for (account, rights) in &entry.grant {
+            let grant = Grant {
+                account: self.parsed(&rights.with_value(account), values)?,
+                rights: self.parsed(rights, values)?,
+            };
+            let same = |known: &&Grant| known.account.sid() == grant.account.sid();
+            if let Some(known) = grants.iter().find(same) {
+                let problem = format!("{} and {} are one account", known.account, grant.account);
+                return Err(self.error(rights, problem));
+            }
+            grants.push(grant);
+        }
+        if grants.is_empty() {
+            return Err(self.error(&entry.path, "an entry of access grants nothing"));
+        }
+        Ok(Access {
+            path,
+            grants,
+            inherit: self
+                .parsed_option(entry.inherit.as_ref(), values)?
+                .unwrap_or_default(),
+            replaces: false,
+            each_inside: false,
+        })
+    }
+}
+
+impl Plan {
+    /// Whether a path is there because of the plan, whatever its base has.
+    pub(super) fn brings(&self, path: &ImagePath) -> bool {
+        let is_brought = |file: &PlannedFile| {
+            let inside = path.below(&file.target);
+            file.target.below(path).is_some()
+                || inside.is_some_and(|inside| match (&file.unpack, &file.source) {
+                    (Some(unpack), source) => unpack.brings(source, inside),
+                    (None, FileSource::Folder(source)) => {
+                        source.path.join(inside.join("/")).exists()
+                    }
+                    _ => false,
+                })
+        };
+        let folder = self.working_dir.as_ref();
+        self.files.iter().any(is_brought) || folder.is_some_and(|it| it.below(path).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests;

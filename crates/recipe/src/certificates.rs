@@ -1,0 +1,216 @@
+//! Certificates that a recipe's image trusts.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use wincimg_common::files;
+use wincimg_common::x509::Certificate;
+use wincimg_http::certificates_in;
+use wincimg_windows::certificate::{Store, TrustedCertificate};
+
+use super::text::{Text, Texts, Values};
+use super::{Recipe, RecipeError};
+
+/// All CAs of a machine have a quarter of that.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// Files of certificates by the store of the machine that they go into. A path is relative to the
+/// recipe's folder; a file is PEM, with one certificate or many, DER with one, or PKCS #7 (.p7b).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CertificatesEntry {
+    /// CAs that are believed.
+    #[serde(default)]
+    root: Texts,
+    /// CAs between these and a server, for servers that do not send them.
+    #[serde(default)]
+    ca: Texts,
+    /// Those whose signed scripts and programs run unasked.
+    #[serde(default)]
+    trusted_publisher: Texts,
+    /// Certificates that are believed for themselves alone.
+    #[serde(default)]
+    trusted_people: Texts,
+}
+
+/// What an image is to trust, and what its author may not have meant.
+#[derive(Default)]
+pub(super) struct Trusted {
+    /// Each once, in an order that has nothing to do with the recipe's.
+    pub(super) certificates: Vec<TrustedCertificate>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Recipe {
+    pub(super) fn certificates(
+        &self,
+        entry: &CertificatesEntry,
+        values: &Values,
+    ) -> Result<Trusted, RecipeError> {
+        let now = Offset::UTC.to_datetime(Timestamp::now());
+        let mut trusted = Trusted {
+            certificates: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for (store, texts) in [
+            (Store::Root, &entry.root),
+            (Store::Ca, &entry.ca),
+            (Store::TrustedPublisher, &entry.trusted_publisher),
+            (Store::TrustedPeople, &entry.trusted_people),
+        ] {
+            let texts = match texts {
+                Texts::One(text) => std::slice::from_ref(text),
+                Texts::List(list) => list,
+            };
+            for text in texts {
+                let path = self.resolve(text, values)?;
+                for certificate in self.certificates_of(text, &path)? {
+                    trusted.add(store, certificate, &path, now);
+                }
+            }
+        }
+        trusted
+            .certificates
+            .sort_by_cached_key(|it| (it.store, it.certificate.thumbprint()));
+        Ok(trusted)
+    }
+
+    fn certificates_of(&self, text: &Text, path: &str) -> Result<Vec<Certificate>, RecipeError> {
+        let file = self.in_recipe_folder(text, path)?.path;
+        let bytes = files::read(&file, LARGEST_FILE).map_err(|error| {
+            self.error(text, format!("cannot read {}: {error}", file.display()))
+        })?;
+        certificates_in_file(bytes, path).map_err(|unusable| {
+            let error = self.error(text, unusable.problem);
+            match unusable.hint {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            }
+        })
+    }
+}
+
+/// A file that has no certificates that can be used.
+#[derive(Debug)]
+pub struct Unusable {
+    /// What is wrong with it.
+    pub problem: String,
+    /// What helps.
+    pub hint: Option<String>,
+}
+
+/// The certificates of a file that is called so: PEM or base64 alone, DER, or PKCS #7 in either.
+pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Unusable> {
+    let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
+        Some(rest) => rest.to_vec(),
+        None => bytes,
+    };
+    if let Some((what, hint)) = something_else(&bytes, name) {
+        return Err(Unusable {
+            problem: format!("{name} {what}"),
+            hint: Some(hint),
+        });
+    }
+    let invalid = |problem: String| Unusable {
+        problem: format!("cannot use {name}: {problem}"),
+        hint: None,
+    };
+    let parts = match in_base64(&bytes) {
+        Some(der) => vec![der],
+        None => certificates_in(bytes)
+            .map_err(invalid)?
+            .iter()
+            .map(|der| der.to_vec())
+            .collect(),
+    };
+    let mut found = Vec::new();
+    for der in parts {
+        let certificates = match Certificate::in_message(&der) {
+            Some(certificates) => certificates,
+            None => Certificate::parse(der).map(|certificate| vec![certificate]),
+        };
+        found.extend(certificates.map_err(|error| invalid(error.to_string()))?);
+    }
+    if found.is_empty() {
+        return Err(invalid("it has no certificate".to_owned()));
+    }
+    Ok(found)
+}
+
+/// DER in base64, with nothing around it or the lines of PKCS #7.
+fn in_base64(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = str::from_utf8(bytes).ok()?.trim();
+    let inside = match text.strip_prefix("-----BEGIN PKCS7-----") {
+        Some(rest) => rest.strip_suffix("-----END PKCS7-----")?,
+        None => text,
+    };
+    let digits: String = inside.split_whitespace().collect();
+    let der = BASE64_STANDARD.decode(digits).ok()?;
+    der.starts_with(&[0x30]).then_some(der)
+}
+
+impl Trusted {
+    fn add(&mut self, store: Store, certificate: Certificate, path: &str, now: DateTime) {
+        let new = TrustedCertificate { store, certificate };
+        if self.certificates.contains(&new) {
+            return;
+        }
+        let certificate = &new.certificate;
+        let mut warn = |problem: String| {
+            let warning = format!("{certificate} ({path}) {problem}");
+            self.warnings.push(warning);
+        };
+        if certificate.not_after() < now {
+            warn(format!("expired on {}", certificate.not_after().date()));
+        } else if certificate.not_before() > now {
+            let day = certificate.not_before().date();
+            warn(format!("is not valid before {day}"));
+        }
+        match (store, certificate.signs_others()) {
+            (Store::Root, false) => warn(
+                "is not a CA's certificate: as a root it makes nothing trusted but itself"
+                    .to_owned(),
+            ),
+            (Store::Ca, true) if certificate.is_self_issued() => {
+                warn("is a root: below ca nobody believes it; list it below root".to_owned());
+            }
+            _ => {}
+        }
+        self.certificates.push(new);
+    }
+}
+
+/// What a file has in place of certificates, and what to do about it.
+fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
+    /// `INTEGER 3, SEQUENCE`: how PKCS #12 begins.
+    const PKCS12: [u8; 4] = [0x02, 0x01, 0x03, 0x30];
+    let has = |text: &[u8]| bytes.windows(text.len()).any(|found| found == text);
+    // What is inside of a SEQUENCE.
+    let inside = match bytes {
+        [0x30, length @ 0x81..=0x84, rest @ ..] => rest.get(usize::from(length & 0x7F)..),
+        [0x30, _, rest @ ..] => Some(rest),
+        _ => None,
+    };
+    let begins = |with: &[u8]| inside.is_some_and(|inside| inside.starts_with(with));
+    if has(b"PRIVATE KEY-----") {
+        let hint = "put the certificates alone into a file of their own";
+        let problem = "has a private key, which everybody who pulls the image could read";
+        Some((problem, hint.to_owned()))
+    } else if begins(&PKCS12) {
+        let problem = "is PKCS #12 (.pfx, .p12), which may hold a private key";
+        let command = format!("openssl pkcs12 -in {path} -nokeys");
+        let hint = format!("take its certificates: {command} -out certificates.pem");
+        Some((problem, hint))
+    } else if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
+        Some(("is text in UTF-16", "save it as UTF-8".to_owned()))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! How containers of an image start: what a plan lays over the configuration of its base, and the
+//! keys of recipes for what Dockerfiles say beside that.
+
+use jiff::SignedDuration;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use wincimg_oci::document::ContainerConfig;
+use wincimg_windows::search_path::VARIABLE;
+
+use super::text::{Text, Values};
+use super::{Plan, Recipe, RecipeError};
+
+/// What a check of a container's health has beside its command, as configurations call it, in the
+/// order in which it is written.
+pub const HEALTH_TIMES: [&str; 5] = [
+    "Interval",
+    "Timeout",
+    "StartPeriod",
+    "StartInterval",
+    "Retries",
+];
+
+/// Fields that Dockerfiles set and this program has no use for, in the order in which they are
+/// written.
+const IN_ORDER: [&str; 3] = ["Healthcheck", "Volumes", "StopSignal"];
+
+/// How Docker finds out whether a container is well; times are written 90s, 1m30s or 500ms.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { test = [\"CMD\", \"check.exe\"], interval = \"30s\" }"
+)]
+pub(super) struct HealthEntry {
+    /// CMD and a program with its arguments, CMD-SHELL and a line, or NONE.
+    test: Vec<Text>,
+    /// From one check to the next.
+    interval: Option<Text>,
+    /// How long a check may take.
+    timeout: Option<Text>,
+    /// How long a container has before a failed check counts.
+    start_period: Option<Text>,
+    /// From one check to the next meanwhile.
+    start_interval: Option<Text>,
+    /// How many checks in a row have to fail.
+    retries: Option<Text>,
+}
+
+impl Recipe {
+    /// How containers start by the keys that only recipes with layers need, over what the base says.
+    pub(super) fn container(
+        &self,
+        plan: &mut Plan,
+        values: &Values,
+    ) -> Result<ContainerConfig, RecipeError> {
+        let file = &self.file;
+        let mut container = plan.base.container.clone();
+        let list = |texts: &[Text]| -> Result<Vec<String>, RecipeError> {
+            texts
+                .iter()
+                .map(|text| self.resolve(text, values))
+                .collect()
+        };
+        container.on_build = list(&file.on_build)?;
+        if !file.shell.is_empty() {
+            container.shell = Some(list(&file.shell)?);
+        }
+        // As they stand in the file.
+        let mut env: Vec<(String, String)> = std::mem::take(&mut plan.env).into_iter().collect();
+        env.sort_by_key(|(name, _)| file.env.get(name).map_or(usize::MAX, |text| text.offset));
+        for (name, value) in env {
+            set_variable(&mut container.env, &name, &value);
+        }
+        lay_program(&mut container, plan.entrypoint.take(), plan.cmd.take());
+        container.args_escaped |= file.args_escaped;
+        let other = &mut container.other;
+        if let Some(health) = &file.healthcheck {
+            other.insert("Healthcheck".to_owned(), self.health(health, values)?);
+        }
+        if !file.volumes.is_empty() {
+            let volumes = other.entry("Volumes").or_insert(Value::Null);
+            if !volumes.is_object() {
+                *volumes = Value::Object(Map::new());
+            }
+            for folder in list(&file.volumes)? {
+                volumes[folder] = json!({});
+            }
+        }
+        if let Some(signal) = &file.stop_signal {
+            let signal = self.resolve(signal, values)?;
+            other.insert("StopSignal".to_owned(), Value::String(signal));
+        }
+        Ok(container)
+    }
+
+    fn health(&self, entry: &HealthEntry, values: &Values) -> Result<Value, RecipeError> {
+        let words = entry.test.iter().map(|text| self.resolve(text, values));
+        let words = words.collect::<Result<Vec<_>, _>>()?;
+        let is_known = match words.first().map(String::as_str) {
+            Some("NONE") => words.len() == 1,
+            Some("CMD") => true,
+            Some("CMD-SHELL") => words.len() == 2,
+            _ => false,
+        };
+        if !is_known {
+            let problem =
+                "invalid test: expected [\"CMD\", PROGRAM, …], [\"CMD-SHELL\", LINE] or [\"NONE\"]";
+            return Err(match entry.test.first() {
+                Some(text) => self.error(text, problem),
+                None => self.error(&self.file.name, problem),
+            });
+        }
+        let mut check = Map::new();
+        check.insert("Test".to_owned(), json!(words));
+        let times = [
+            &entry.interval,
+            &entry.timeout,
+            &entry.start_period,
+            &entry.start_interval,
+            &entry.retries,
+        ];
+        for (key, text) in HEALTH_TIMES.into_iter().zip(times) {
+            let Some(text) = text else { continue };
+            let value = self.resolve(text, values)?;
+            let number = if key == "Retries" {
+                value.parse().ok()
+            } else {
+                let time: Option<SignedDuration> = value.parse().ok();
+                time.and_then(|time| i64::try_from(time.as_nanos()).ok())
+            };
+            let Some(number) = number.filter(|number| *number >= 0) else {
+                let problem = format!(
+                    "invalid {value:?}: expected a time such as 30s, or a number for retries"
+                );
+                return Err(self.error(text, problem));
+            };
+            check.insert(key.to_owned(), json!(number));
+        }
+        Ok(Value::Object(check))
+    }
+}
+
+impl Plan {
+    /// How containers of the image start, on a base whose containers start so.
+    pub fn container(&self, base: &ContainerConfig) -> ContainerConfig {
+        let mut container = match &self.instructions {
+            Some(instructions) => instructions.container.clone(),
+            // A base's instructions were for this image, not for those that are built on it.
+            None => ContainerConfig {
+                on_build: Vec::new(),
+                ..base.clone()
+            },
+        };
+        for (name, value) in &self.env {
+            set_variable(&mut container.env, name, value);
+        }
+        if let Some(path) = &self.path
+            && let Some(own) = variable(&container.env, VARIABLE)
+        {
+            let path = path.added_to(own);
+            set_variable(&mut container.env, "PATH", &path);
+        }
+        lay_program(&mut container, self.entrypoint.clone(), self.cmd.clone());
+        if let Some(user) = &self.user {
+            container.user = Some(user.clone());
+        }
+        if let Some(folder) = &self.working_dir {
+            container.working_dir = Some(folder.to_string());
+        }
+        for port in &self.ports {
+            let nothing = Value::Object(Map::new());
+            container.exposed_ports.insert(port.clone(), nothing);
+        }
+        container.labels.extend(self.labels.clone());
+        if self.instructions.is_some() {
+            for name in IN_ORDER {
+                if let Some(value) = container.other.shift_remove(name) {
+                    container.other.insert(name.to_owned(), value);
+                }
+            }
+        }
+        container
+    }
+}
+
+/// Puts the program of an image in the place of its base's.
+fn lay_program(
+    container: &mut ContainerConfig,
+    entrypoint: Option<Vec<String>>,
+    cmd: Option<Vec<String>>,
+) {
+    if let Some(entrypoint) = entrypoint {
+        // As Docker's builder for Windows has it: exec form is not escaped yet, and nothing is as
+        // it was.
+        container.args_escaped &= entrypoint.is_empty();
+        container.entrypoint = Some(entrypoint);
+        // The base's arguments were for the base's program.
+        container.cmd = None;
+    }
+    if let Some(cmd) = cmd {
+        container.args_escaped &= cmd.is_empty();
+        container.cmd = Some(cmd);
+    }
+}
+
+/// A variable of an image's environment, unless it is empty, as good as none to Windows.
+pub fn variable<'e>(env: &'e [String], name: &str) -> Option<&'e str> {
+    let mut lines = env.iter().filter_map(|line| line.split_once('='));
+    let (_, value) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// Windows does not tell names of variables apart by case.
+pub fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
+    let entry = format!("{name}={value}");
+    let known = env.iter_mut().find(|line| {
+        line.split_once('=')
+            .is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
+    });
+    match known {
+        Some(line) => *line = entry,
+        None => env.push(entry),
+    }
+}

@@ -1,0 +1,76 @@
+//! What an image without Windows inside cannot have.
+
+use wincimg_images::shim;
+
+use super::Plan;
+
+/// Something in a plan that needs Windows in the image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} cannot be in an image for HostProcess containers: {reason}")]
+pub struct NeedsWindowsInside {
+    what: String,
+    reason: &'static str,
+}
+
+impl Plan {
+    /// Refuses a plan on a base without Windows that needs some.
+    pub fn check_base(&self) -> Result<(), NeedsWindowsInside> {
+        let refused = |what: &str, reason| {
+            Err(NeedsWindowsInside {
+                what: what.to_owned(),
+                reason,
+            })
+        };
+        if self.base.os_version.is_some() {
+            return Ok(());
+        }
+        if self.shutdown_timeout.is_some() {
+            return refused(
+                "shutdown_timeout",
+                "it is two registry values, and the container uses the host's registry",
+            );
+        }
+        if !self.certificates.is_empty() {
+            return refused(
+                "certificates",
+                "they are registry values, and the container uses the host's registry",
+            );
+        }
+        if !self.services.is_empty() {
+            return refused("services", "the host's own run in its place");
+        }
+        if self.path.is_some() {
+            return refused("path", "the container has the host's PATH");
+        }
+        if let Some(edit) = self.registry.first() {
+            return refused(
+                &format!("the registry change \"{edit}\""),
+                "the container uses the host's registry, and Windows refuses changes over hives without content",
+            );
+        }
+        if self.iis.is_some() {
+            return refused("iis", "there is no IIS in it");
+        }
+        if !self.steps.is_empty() {
+            return refused("run", "there is no Windows in it to run commands");
+        }
+        let entrypoint = self.entrypoint.as_deref().unwrap_or_default();
+        let cmd = self.cmd.as_deref().unwrap_or_default();
+        let variables = self
+            .env
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let variables: Vec<String> = variables.collect();
+        let shim = shim::recognise(entrypoint, cmd, &variables);
+        let asks_registry = shim
+            .and_then(|shim| shim.settings)
+            .is_some_and(|settings| settings.stop_timeout.is_none());
+        if asks_registry {
+            return refused(
+                "the shim without --stop-timeout",
+                "it takes the time from the registry, and the container uses the host's",
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! What the instructions of a Dockerfile, or the layers of a recipe, come to: layers in their order,
+//! and how a container starts.
+//!
+//! A recipe that makes one layer needs none of this.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use wincimg_common::foreign::Foreign;
+use wincimg_iis::config::ConfigEdit;
+use wincimg_layer::Download;
+use wincimg_layer::archive::UnpackedContent;
+use wincimg_oci::document::ContainerConfig;
+use wincimg_registry::{DataType, RegistryEdit};
+use wincimg_windows::access::Access;
+use wincimg_windows::path::ImagePath;
+
+use super::source::FileSource;
+
+/// The most bytes of a binary value that a plan shows people.
+const SHOWN_BYTES: usize = 32;
+
+/// What a Dockerfile or the layers of a recipe make of a base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instructions {
+    /// What each instruction does, in order.
+    pub steps: Vec<PlannedStep>,
+    /// How a container starts in the end.
+    pub container: ContainerConfig,
+    /// Who made the image, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// What one instruction does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedStep {
+    /// The line of the Dockerfile, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Its text in the image's history.
+    pub created_by: String,
+    /// Its layer; one that says something about containers only has none. Copies of a plan share it: it
+    /// may have a hundred thousand files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Arc<PlannedLayer>>,
+}
+
+/// What one layer changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PlannedLayer {
+    /// Files and folders, each path once.
+    pub entries: Vec<PlannedEntry>,
+    /// The registry, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub registry: Vec<RegistryEdit>,
+    /// The rights that it grants, in order, once its files are there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<Access>,
+    /// What was moved or copied here within the image, and what it keeps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
+    /// Folders that are gone, with all that was in them, before they are made anew.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub anew: Vec<ImagePath>,
+    /// The server's own configuration of IIS, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub iis: Vec<ConfigEdit>,
+}
+
+/// A file or folder that comes from elsewhere in the image: it keeps its attributes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Where it is.
+    pub path: ImagePath,
+    /// Where it, or what it is a copy of, was before the layer.
+    pub from: ImagePath,
+    /// Whether it is the same, who may do what with it among that.
+    pub is_moved: bool,
+}
+
+/// A file or folder in a layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedEntry {
+    /// Where it is.
+    pub path: ImagePath,
+    /// What is there.
+    pub content: PlannedContent,
+}
+
+/// What a layer has at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannedContent {
+    /// A folder.
+    Folder,
+    /// A file.
+    File(FileSource),
+    /// A symbolic link.
+    Link {
+        /// Where it leads from its folder.
+        target: String,
+        /// Whether a folder is there.
+        to_folder: bool,
+    },
+    /// Nothing, whatever is below.
+    Deleted,
+}
+
+impl From<UnpackedContent> for PlannedContent {
+    fn from(content: UnpackedContent) -> Self {
+        match content {
+            UnpackedContent::Folder => Self::Folder,
+            UnpackedContent::File(member) => Self::File(FileSource::Member(member)),
+            UnpackedContent::Link { target, to_folder } => Self::Link { target, to_folder },
+        }
+    }
+}
+
+impl PlannedEntry {
+    fn is_download(&self) -> bool {
+        matches!(self.content, PlannedContent::File(FileSource::Download(_)))
+    }
+}
+
+impl PlannedLayer {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Instructions {
+    /// The files that are downloaded.
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
+        let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
+        let layers = layers.filter(|layer| layer.entries.iter().any(PlannedEntry::is_download));
+        let entries = layers.flat_map(|layer| &mut Arc::make_mut(layer).entries);
+        entries.filter_map(|entry| match &mut entry.content {
+            PlannedContent::File(source) => source.download_mut(),
+            _ => None,
+        })
+    }
+
+    /// The layers, in order.
+    pub fn layers(&self) -> impl Iterator<Item = &PlannedLayer> {
+        self.steps.iter().filter_map(|step| step.layer.as_deref())
+    }
+}
+
+/// A change to the registry, without the bytes of a certificate and the like.
+fn in_short(edit: &RegistryEdit) -> String {
+    match edit {
+        RegistryEdit::SetValue { key, name, data }
+            if data.kind() == DataType::BINARY && data.bytes().len() > SHOWN_BYTES =>
+        {
+            format!(
+                "set {key} {name:?} = REG_BINARY of {} bytes",
+                data.bytes().len()
+            )
+        }
+        edit => edit.to_string(),
+    }
+}
+
+impl fmt::Display for Instructions {
+    /// The instructions, and whatever a container's configuration has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            let kind = if step.layer.is_some() {
+                "layer"
+            } else {
+                "setting"
+            };
+            writeln!(f, "{kind:<12}{}", Foreign(&step.created_by))?;
+            for edit in step.layer.iter().flat_map(|layer| &layer.registry) {
+                writeln!(f, "registry    {}", Foreign(in_short(edit)))?;
+            }
+            for edit in step.layer.iter().flat_map(|layer| &layer.iis) {
+                writeln!(f, "iis         {}", Foreign(edit.to_string()))?;
+            }
+            for entry in step.layer.iter().flat_map(|layer| &layer.entries) {
+                if let PlannedContent::File(source @ FileSource::Download(_)) = &entry.content {
+                    writeln!(
+                        f,
+                        "file        {} from {}",
+                        Foreign(&entry.path),
+                        Foreign(source)
+                    )?;
+                }
+            }
+        }
+        let config = &self.container;
+        for line in &config.env {
+            writeln!(f, "env         {}", Foreign(line))?;
+        }
+        let lists = [("entrypoint", &config.entrypoint), ("cmd", &config.cmd)];
+        for (name, words) in lists {
+            if let Some(words) = words {
+                let line = if config.args_escaped {
+                    words.join(" ")
+                } else {
+                    format!("{words:?}")
+                };
+                writeln!(f, "{name:<12}{}", Foreign(line))?;
+            }
+        }
+        let texts = [("user", &config.user), ("workdir", &config.working_dir)];
+        for (name, text) in texts {
+            if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
+                writeln!(f, "{name:<12}{}", Foreign(text))?;
+            }
+        }
+        for port in config.exposed_ports.keys() {
+            writeln!(f, "port        {}", Foreign(port))?;
+        }
+        for (name, value) in &config.labels {
+            writeln!(f, "label       {}={}", Foreign(name), Foreign(value))?;
+        }
+        for trigger in &config.on_build {
+            writeln!(f, "onbuild     {}", Foreign(trigger))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,579 @@
+//! Recipes: what an image is to hold, written once and built for every host.
+//!
+//! A recipe is a TOML file. Its texts may have `${variables}`; with values for these, and a base image
+//! that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use std::path::Path;
+//! use wincimg_recipe::{PlanBase, Recipe, Settings};
+//! use wincimg_windows::version::WindowsVersion;
+//!
+//! let host = WindowsVersion::new(17763, 973);
+//! let base = PlanBase {
+//!     name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
+//!     digest: format!("sha256:{}", "0".repeat(64)),
+//!     os_version: Some(host),
+//!     shell: None,
+//!     user: None,
+//!     path: None,
+//!     ..PlanBase::default()
+//! };
+//! let settings = Settings {
+//!     values: &BTreeMap::new(),
+//!     context: Path::new("."),
+//! };
+//! let plan = Recipe::find("pause")?.plan(base, host, &settings)?;
+//! assert_eq!(plan.files[0].target.to_string(), r"C:\wincimg\shim.exe");
+//! println!("{plan}");
+//! # Ok::<(), crate::RecipeError>(())
+//! ```
+
+mod access;
+mod certificates;
+mod container;
+mod file;
+mod files;
+mod host_process;
+mod iis;
+mod instructions;
+mod layers;
+mod mistake;
+mod path;
+mod plan;
+mod planned;
+mod program;
+mod registry;
+mod services;
+mod source;
+pub mod start;
+mod text;
+mod unpack;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use certificates::certificates_in_file;
+pub use container::{HEALTH_TIMES, set_variable, variable};
+use file::RecipeFile;
+pub use file::{VariableType, schema};
+pub use files::utf16_with_mark;
+pub use host_process::NeedsWindowsInside;
+pub use instructions::{
+    Instructions, Kept, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
+};
+pub use mistake::{Mistake, mistake};
+pub use path::PATH_HINT;
+pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
+pub use planned::{add_entries, add_files, keep};
+pub use source::{Brought, Embedded, FileSource, Want, Wants};
+use text::{Text, Values};
+pub use unpack::Unpack;
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
+use wincimg_common::files::{LARGEST_TEXT, like, read_text};
+use wincimg_images::recipes;
+use wincimg_layer::archive::Archives;
+
+/// What every recipe can use beside its own variables.
+const ALWAYS_THERE: [&str; 6] = [
+    "name",
+    "description",
+    "host_build",
+    "base.name",
+    "base.digest",
+    "base.os_version",
+];
+
+/// A recipe that was read, not yet filled in for a host.
+#[derive(Debug)]
+pub struct Recipe {
+    origin: Origin,
+    file: RecipeFile,
+    /// Archives that it unpacks.
+    archives: Archives,
+}
+
+/// Where a recipe's text came from, for messages and for the files that it names.
+#[derive(Debug, Clone)]
+struct Origin {
+    /// A path, or the name of a recipe that ships.
+    name: String,
+    text: String,
+    /// The folder that `from` is relative to; a recipe that ships has none.
+    folder: Option<PathBuf>,
+}
+
+/// What a recipe is filled in with.
+#[derive(Debug, Clone)]
+pub struct Settings<'a> {
+    /// Values for the recipe's variables, by name.
+    pub values: &'a BTreeMap<String, String>,
+    /// The folder that `context` is relative to.
+    pub context: &'a Path,
+}
+
+/// What a recipe says about one of its variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariableInfo<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its value has to be.
+    pub kind: VariableType,
+    /// The value that it has unless another is set.
+    pub default: Option<&'a str>,
+    /// What it is for.
+    pub description: Option<&'a str>,
+}
+
+/// Why a recipe could not be read or filled in.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// No recipe of that name ships, and no file has it.
+    #[error("unknown recipe {name:?}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The recipe that was probably meant.
+        nearest: Option<String>,
+    },
+    /// The file could not be read.
+    #[error("cannot read the recipe {}", path.display())]
+    Unreadable {
+        /// The recipe's file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The recipe is invalid.
+    #[error("{origin}:{line}:{column}: {problem}")]
+    Invalid {
+        /// The recipe's file or name.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
+        /// What was probably meant.
+        hint: Option<String>,
+    },
+    /// A file or folder of the context cannot be read.
+    #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
+    NotInContext {
+        /// The recipe's file or name.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What was looked for.
+        path: PathBuf,
+        /// Where it was looked for.
+        context: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A variable has no default and got no value.
+    #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description.as_deref()))]
+    MissingValue {
+        /// The recipe's name.
+        recipe: String,
+        /// The variable.
+        variable: String,
+        /// What the recipe says about it.
+        description: Option<String>,
+    },
+    /// A value was given for a variable that the recipe does not have.
+    #[error("the recipe {recipe:?} has no variable {variable:?}")]
+    UnknownVariable {
+        /// The recipe's name.
+        recipe: String,
+        /// The variable.
+        variable: String,
+        /// The variable that was probably meant.
+        nearest: Option<String>,
+        /// The recipe's variables.
+        known: Vec<String>,
+    },
+    /// A value is not of its variable's type.
+    #[error("invalid value {value:?} for the variable {variable:?}: expected {expected}")]
+    WrongType {
+        /// The variable.
+        variable: String,
+        /// What was given.
+        value: String,
+        /// The type.
+        expected: VariableType,
+    },
+}
+
+/// A `--set` as it was typed, with a mark below the variable or its value.
+fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
+    let before = format!("--set {variable}");
+    let whole = format!("{before}={}", value.escape_debug());
+    let marked = if at_value {
+        before.len() + 1..whole.len()
+    } else {
+        before.len() - variable.len()..before.len()
+    };
+    Excerpt::of_argument(&whole, marked)
+}
+
+/// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
+fn folder_like(image: &str) -> Option<String> {
+    let meant = like(Path::new(image))?;
+    let has = |name| meant.join(name).is_file();
+    let can_be_built = has("recipe.toml") || has("Dockerfile");
+    can_be_built.then(|| meant.display().to_string())
+}
+
+fn described(description: Option<&str>) -> String {
+    description.map_or_else(String::new, |text| format!(" ({text})"))
+}
+
+impl Diagnose for RecipeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("did you mean {nearest:?}? `wincimg images` lists the recipes")),
+            Self::Unknown { .. } => Some(
+                "`wincimg images` lists the recipes; a path to a recipe file or its folder works too"
+                    .to_owned(),
+            ),
+            Self::Invalid { hint, .. } => hint.clone(),
+            Self::MissingValue { variable, .. } => Some(format!("add --set {variable}=VALUE")),
+            Self::UnknownVariable {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("did you mean {nearest:?}?")),
+            Self::UnknownVariable { known, .. } if known.is_empty() => {
+                Some("it has no variables: leave out --set".to_owned())
+            }
+            Self::UnknownVariable { known, .. } => {
+                Some(format!("its variables are: {}", known.join(", ")))
+            }
+            Self::NotInContext { context, .. } => Some(format!(
+                "the context is the folder {}: choose another with --context DIR",
+                context.display()
+            )),
+            Self::Unreadable { path, .. } => Some(match like(path) {
+                Some(meant) => format!("did you mean {}?", meant.display()),
+                None => "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
+                    .to_owned(),
+            }),
+            Self::WrongType { .. } => None,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Invalid { excerpt, .. } => Some((**excerpt).clone()),
+            // What was typed after it may be nobody else's business.
+            Self::UnknownVariable { variable, .. } => Some(typed(variable, "…", false)),
+            Self::WrongType {
+                variable, value, ..
+            } => Some(typed(variable, value, true)),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Unreadable { .. } => Blame::Circumstances,
+            _ => Blame::Request,
+        }
+    }
+}
+
+impl Recipe {
+    /// Finds a recipe: one that ships, by name; a recipe file; or a folder with a `recipe.toml`.
+    pub fn find(image: &str) -> Result<Self, RecipeError> {
+        if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
+            return Self::parse(Origin {
+                name: format!("{image}.toml"),
+                text: recipe.text.to_owned(),
+                folder: None,
+            });
+        }
+        let path = Path::new(image);
+        if path.is_dir() {
+            Self::load(&path.join("recipe.toml"))
+        } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
+            Self::load(path)
+        } else {
+            Err(RecipeError::Unknown {
+                name: image.to_owned(),
+                nearest: nearest(image, recipes().iter().map(|recipe| recipe.name))
+                    .or_else(|| folder_like(image)),
+            })
+        }
+    }
+
+    /// A recipe file in this folder that a shipped recipe of the same name hides.
+    pub fn hidden(image: &str) -> Option<PathBuf> {
+        let is_shipped = recipes().iter().any(|recipe| recipe.name == image);
+        let path = Path::new(".").join(image);
+        // A folder without one may be what the recipe that ships takes files from.
+        let has_recipe = path.is_file() || path.join("recipe.toml").is_file();
+        (is_shipped && has_recipe).then_some(path)
+    }
+
+    /// Reads a recipe's text as if it stood in a file of that name in a folder.
+    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, RecipeError> {
+        Self::parse(Origin {
+            name: name.to_owned(),
+            text,
+            folder: Some(folder.to_owned()),
+        })
+    }
+
+    /// Reads a recipe file.
+    pub fn load(path: &Path) -> Result<Self, RecipeError> {
+        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(Origin {
+            name: path.display().to_string(),
+            text,
+            folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()),
+        })
+    }
+
+    fn parse(origin: Origin) -> Result<Self, RecipeError> {
+        let file: RecipeFile =
+            toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
+        let recipe = Self {
+            origin,
+            file,
+            archives: Archives::default(),
+        };
+        recipe.check_name()?;
+        recipe.check_base()?;
+        recipe.check_variables()?;
+        Ok(recipe)
+    }
+
+    /// The recipe's name, which images get unless another is asked for.
+    pub fn name(&self) -> &str {
+        &self.file.name.value
+    }
+
+    /// One sentence on what the image is for, as it stands in the file.
+    pub fn description(&self) -> &str {
+        let description = self.file.description.as_ref();
+        description.map_or("", |text| &text.value)
+    }
+
+    /// The base's short name or repository, or its image's name, with the variables in it filled in.
+    pub fn base(&self, settings: &Settings<'_>) -> Result<String, RecipeError> {
+        let values = self.values(settings)?;
+        let base = self.file.base.as_ref().or(self.file.base_image.as_ref());
+        base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
+    }
+
+    /// Whether the base is named as a Dockerfile names it.
+    pub fn has_base_image(&self) -> bool {
+        self.file.base_image.is_some()
+    }
+
+    fn check_base(&self) -> Result<(), RecipeError> {
+        match (&self.file.base, &self.file.base_image) {
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+            (Some(_), Some(image)) => {
+                Err(self.error(image, "a recipe has one of base and base_image"))
+            }
+            (None, None) => {
+                let problem = "missing field `base`";
+                let hint = "name what the image is built on: base = \"nanoserver\"";
+                Err(self
+                    .error(&self.file.name, problem)
+                    .with_hint(hint.to_owned()))
+            }
+        }
+    }
+
+    /// Whether more than labels and the environment, where any text will do, is filled in with what
+    /// only a base image tells.
+    pub fn depends_on_base(&self) -> bool {
+        let uses = |text: &str| text.matches("${base.").count();
+        let RecipeFile {
+            description,
+            labels,
+            env,
+            ..
+        } = &self.file;
+        let harmless = labels.values().chain(env.values()).chain(description);
+        uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
+    }
+
+    /// The variables that a build may set.
+    pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
+        self.file
+            .variables
+            .iter()
+            .map(|(name, variable)| (name, variable.get_ref()))
+            .map(|(name, variable)| VariableInfo {
+                name,
+                kind: variable.kind,
+                default: variable.default.as_ref().map(|text| text.value.as_str()),
+                description: variable.description.as_deref(),
+            })
+    }
+
+    /// The folder that it is in, and what it is called there; a recipe that ships has none.
+    pub fn folder(&self) -> Option<&Path> {
+        self.origin.folder.as_deref()
+    }
+
+    /// Its file, or the name of a recipe that ships, for messages.
+    pub fn origin(&self) -> &str {
+        &self.origin.name
+    }
+
+    /// The recipe's file.
+    pub fn text(&self) -> &str {
+        &self.origin.text
+    }
+
+    fn check_name(&self) -> Result<(), RecipeError> {
+        let name = &self.file.name;
+        let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
+        let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
+        let sound = !name.value.is_empty()
+            && !name.value.as_bytes().windows(2).any(in_a_row)
+            && name.value.bytes().all(|byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || is_separator(byte)
+            })
+            && !name.value.starts_with(|c: char| !c.is_ascii_alphanumeric())
+            && !name.value.ends_with(|c: char| !c.is_ascii_alphanumeric());
+        if sound {
+            return Ok(());
+        }
+        Err(self.error(
+            name,
+            format!(
+                "invalid image name {:?}: expected lower-case letters, digits and single - _ . /",
+                name.value
+            ),
+        ))
+    }
+
+    fn check_variables(&self) -> Result<(), RecipeError> {
+        for (name, variable) in &self.file.variables {
+            let start = variable.span().start;
+            let variable = variable.get_ref();
+            if ALWAYS_THERE.contains(&name.as_str()) {
+                let problem = format!("{name:?} is set by wincimg: give the variable another name");
+                return Err(self.origin.error_at(start, problem));
+            }
+            if let Some(default) = &variable.default
+                && !variable.kind.accepts(&default.value)
+            {
+                let problem = format!("invalid default of {name:?}: expected {}", variable.kind);
+                return Err(self.error(default, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of the recipe's own variables.
+    fn values(&self, settings: &Settings<'_>) -> Result<Values, RecipeError> {
+        for variable in settings.values.keys() {
+            if !self.file.variables.contains_key(variable) {
+                return Err(RecipeError::UnknownVariable {
+                    recipe: self.name().to_owned(),
+                    variable: variable.clone(),
+                    nearest: nearest(variable, self.file.variables.keys().map(String::as_str)),
+                    known: self.file.variables.keys().cloned().collect(),
+                });
+            }
+        }
+        let mut values = Values::default();
+        for (name, variable) in &self.file.variables {
+            let variable = variable.get_ref();
+            let value = settings.values.get(name).cloned().or_else(|| {
+                let default = variable.default.as_ref()?;
+                Some(default.value.clone())
+            });
+            let Some(value) = value else {
+                return Err(RecipeError::MissingValue {
+                    recipe: self.name().to_owned(),
+                    variable: name.clone(),
+                    description: variable.description.clone(),
+                });
+            };
+            if !variable.kind.accepts(&value) {
+                return Err(RecipeError::WrongType {
+                    variable: name.clone(),
+                    value,
+                    expected: variable.kind,
+                });
+            }
+            values.insert(name, value);
+        }
+        Ok(values)
+    }
+
+    /// A text of the recipe with its variables filled in.
+    fn resolve(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
+        values
+            .fill(&text.value)
+            .map_err(|problem| self.error(text, problem))
+    }
+
+    fn error(&self, text: &Text, problem: impl Into<String>) -> RecipeError {
+        self.origin.error_at(text.offset, problem)
+    }
+}
+
+impl Origin {
+    /// Line and column.
+    fn place_of(&self, offset: usize) -> (usize, usize) {
+        line_and_column(&self.text, offset)
+    }
+
+    /// What the parser found, with what was meant where that can be seen.
+    fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
+        let Mistake {
+            offset,
+            problem,
+            hint,
+        } = mistake(&self.text, error);
+        let found = self.error_at(offset, problem);
+        match hint {
+            Some(hint) => found.with_hint(hint),
+            None => found,
+        }
+    }
+
+    fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
+        let (line, column) = self.place_of(offset);
+        RecipeError::Invalid {
+            origin: self.name.clone(),
+            line,
+            column,
+            problem: problem.into(),
+            excerpt: Box::new(Excerpt::at(&self.text, offset)),
+            hint: None,
+        }
+    }
+}
+
+impl RecipeError {
+    /// The same with what was probably meant.
+    fn with_hint(mut self, said: String) -> Self {
+        if let Self::Invalid { hint, .. } = &mut self {
+            *hint = Some(said);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

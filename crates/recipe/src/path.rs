@@ -1,0 +1,125 @@
+//! The folders that a recipe adds to PATH.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer};
+use wincimg_windows::search_path::{PathAdditions, entry};
+
+use super::text::{Text, Values};
+use super::{Recipe, RecipeError};
+
+/// What to do where a base's PATH is not known.
+pub const PATH_HINT: &str =
+    "write the whole PATH out under [env]; `wincimg base show REF` says what is known of a base";
+
+/// Folders before those of the base, or before and after.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sides {
+    #[serde(default)]
+    prepend: Vec<Text>,
+    #[serde(default)]
+    append: Vec<Text>,
+}
+
+/// What a recipe says under `path`.
+#[derive(Debug)]
+pub(super) struct PathEntry(Sides);
+
+impl<'de> Deserialize<'de> for PathEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = PathEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(r"a list of folders, such as ['C:\app'], or { append = ['C:\app'] }")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<PathEntry, A::Error> {
+                let mut sides = Sides::default();
+                while let Some(folder) = items.next_element()? {
+                    sides.prepend.push(folder);
+                }
+                Ok(PathEntry(sides))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, fields: A) -> Result<PathEntry, A::Error> {
+                Sides::deserialize(MapAccessDeserializer::new(fields)).map(PathEntry)
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for PathEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "Path".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let folders = serde_json::json!({
+            "type": "array",
+            "items": generator.subschema_for::<Text>(),
+        });
+        json_schema!({
+            "description": "Folders in front of the base's, or { prepend = [..], append = [..] }",
+            "anyOf": [
+                folders,
+                {
+                    "type": "object",
+                    "properties": { "prepend": folders, "append": folders },
+                    "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
+impl Recipe {
+    /// What is added to PATH, by the key of its own or by a variable with the base's PATH in it.
+    pub(super) fn path_additions(
+        &self,
+        values: &Values,
+    ) -> Result<Option<PathAdditions>, RecipeError> {
+        let mut variables = self.file.env.iter();
+        let variable = variables.find(|(name, _)| is_path(name));
+        let Some(PathEntry(sides)) = &self.file.path else {
+            let Some((_, text)) = variable else {
+                return Ok(None);
+            };
+            let additions = PathAdditions::read(&self.resolve(text, values)?).transpose();
+            return additions.map_err(|error| self.error(text, error.to_string()));
+        };
+        if let Some((name, text)) = variable {
+            let problem = format!("env.{name} and path are both about PATH: leave one of them out");
+            return Err(self.error(text, problem));
+        }
+        let folders = |texts: &[Text]| {
+            let folder = |text: &Text| {
+                let folder = entry(&self.resolve(text, values)?);
+                folder.map_err(|error| self.error(text, error.to_string()))
+            };
+            texts.iter().map(folder).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Some(PathAdditions {
+            prepend: folders(&sides.prepend)?,
+            append: folders(&sides.append)?,
+        }))
+    }
+}
+
+/// Whether a variable is PATH to Windows.
+pub(super) fn is_path(name: &str) -> bool {
+    name.eq_ignore_ascii_case("path")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,612 @@
+//! The plan: everything about an image to be made, and nothing about how.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+use toml::Spanned;
+use wincimg_common::foreign::Foreign;
+use wincimg_iis::{IisSettings, schema_files, server_config};
+use wincimg_layer::Download;
+use wincimg_oci::document::ContainerConfig;
+use wincimg_registry::{Link, RegistryEdit, Root, hive};
+use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
+use wincimg_windows::access::Access;
+use wincimg_windows::certificate::TrustedCertificate;
+use wincimg_windows::inside::{Inside, Needs};
+use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::argv;
+use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::search_path::{PathAdditions, PathError};
+use wincimg_windows::service::Service;
+use wincimg_windows::shutdown;
+use wincimg_windows::version::WindowsVersion;
+
+use super::file::RunEntry;
+use super::iis::name_pool;
+use super::instructions::{Instructions, PlannedContent};
+use super::path::is_path;
+use super::source::{FileSource, Want, Wants};
+use super::text::{Text, Texts, Values};
+use super::unpack::Unpack;
+use super::{Recipe, RecipeError, Settings};
+
+/// Everything about an image to be made. Equal plans make equal images.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The image's name, without registry and tag.
+    pub name: String,
+    /// The base image.
+    pub base: PlanBase,
+    /// The host that it is for; none where it is for any.
+    pub host_build: Option<WindowsVersion>,
+    /// What a Dockerfile's instructions, or a recipe's layers, do to the base before all that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
+    /// Whether its layers are fitted to what the base has, whether or not anything else asks for that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub looks_inside: bool,
+    /// What is put into it; no two may be the same file.
+    pub files: Vec<PlannedFile>,
+    /// Changes to its registry, in order, without those that other fields stand for.
+    pub registry: Vec<RegistryEdit>,
+    /// Variables added to the base's environment.
+    pub env: BTreeMap<String, String>,
+    /// Folders added to the base's PATH.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathAdditions>,
+    /// The program that a container runs; the base's where absent.
+    pub entrypoint: Option<Vec<String>>,
+    /// Its further arguments; the base's where absent.
+    pub cmd: Option<Vec<String>>,
+    /// Who runs it; the base's where absent.
+    pub user: Option<String>,
+    /// Where it starts; the base's where absent.
+    pub working_dir: Option<ImagePath>,
+    /// Ports added to the base's, as `8080/tcp`.
+    pub ports: Vec<String>,
+    /// Labels added to the base's.
+    pub labels: BTreeMap<String, String>,
+    /// Seconds that a container gets to stop; the base's where absent.
+    pub shutdown_timeout: Option<u32>,
+    /// The certificates that Windows trusts in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<TrustedCertificate>,
+    /// The rights that it grants, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<Access>,
+    /// The services that it brings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
+    /// What is set about its site on IIS.
+    pub iis: Option<IisSettings>,
+    /// What has to run on Windows during the build.
+    pub steps: Vec<Step>,
+    /// What the recipe's author may want to know about how it was read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What the recipe's author has most likely not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The image that another one is built on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PlanBase {
+    /// Its reference with a tag.
+    pub name: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// Its version of Windows; none where it brings no Windows.
+    #[serde(serialize_with = "as_os_version")]
+    pub os_version: Option<WindowsVersion>,
+    /// What reads its commands in shell form; `cmd` where absent.
+    pub shell: Option<Vec<String>>,
+    /// Who runs its programs; an administrator where absent.
+    pub user: Option<String>,
+    /// PATH in its environment, which hides the one in its registry.
+    #[serde(skip)]
+    pub path: Option<String>,
+    /// Instructions that it has for whatever is built on it, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_build: Vec<String>,
+    /// How its containers start.
+    #[serde(skip)]
+    pub container: ContainerConfig,
+}
+
+/// With the leading `10.0.`, as image configurations and the other results write it.
+// Serde passes it so.
+#[allow(clippy::ref_option)]
+fn as_os_version<S: serde::Serializer>(
+    version: &Option<WindowsVersion>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    version
+        .map(|version| version.os_version())
+        .serialize(serializer)
+}
+
+/// A file or folder on its way into the image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedFile {
+    /// Where it comes from.
+    pub source: FileSource,
+    /// Its path in the image; a folder's content goes into it.
+    pub target: ImagePath,
+    /// Whether what is in it, an archive, goes there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpack: Option<Unpack>,
+}
+
+/// A command that needs Windows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What to run.
+    pub command: Command,
+}
+
+/// How a command is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// A program and its arguments.
+    Exec(Vec<String>),
+    /// A line for the image's shell.
+    Shell(String),
+}
+
+impl Plan {
+    /// The host that it is for, as recipes and results call it.
+    pub fn host(&self) -> String {
+        host_name(self.host_build)
+    }
+
+    /// Whether another plan makes the same image for another host.
+    pub fn differs_in_host_alone(&self, other: &Self) -> bool {
+        let for_other = Self {
+            host_build: other.host_build,
+            ..self.clone()
+        };
+        for_other == *other
+    }
+
+    /// Every change to the registry, those that other keys stand for among them, on a base of which
+    /// that is known.
+    pub fn registry_edits(&self, inside: &dyn Inside) -> Result<Vec<RegistryEdit>, PathError> {
+        let path = self.path.as_ref().map(|path| path.edit(inside));
+        let mut edits = self.edits_on_any_base();
+        edits.extend(path.transpose()?);
+        Ok(edits)
+    }
+
+    fn edits_on_any_base(&self) -> Vec<RegistryEdit> {
+        let certificates = self.certificates.iter().map(TrustedCertificate::edit);
+        let services = self.services.iter().flat_map(Service::edits);
+        let declared = certificates.chain(services);
+        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
+        declared
+            .chain(self.registry.iter().cloned())
+            .chain(timeout)
+            .collect()
+    }
+
+    /// Whether IIS's own configuration gets changes.
+    pub fn changes_server(&self) -> bool {
+        let settings = self.iis.as_ref();
+        let mut layers = self.instructions.iter().flat_map(Instructions::layers);
+        settings.is_some_and(|iis| !iis.server_edits().is_empty())
+            || layers.any(|layer| !layer.iis.is_empty())
+    }
+
+    /// The files of its own that it downloads; `place` is where they are named.
+    pub fn wants(&self, place: &str) -> Wants {
+        let mut wants = Wants::new();
+        let own = self.files.iter().map(|file| (&file.source, &file.target));
+        let layers = self.instructions.iter().flat_map(Instructions::layers);
+        let entries = layers.flat_map(|layer| &layer.entries);
+        let files = entries.filter_map(|entry| match &entry.content {
+            PlannedContent::File(source) => Some((source, &entry.path)),
+            _ => None,
+        });
+        for (source, target) in own.chain(files) {
+            let FileSource::Download(download) = source else {
+                continue;
+            };
+            let want = Want {
+                digests: download.digest.iter().cloned().collect(),
+                name: target.components().last().cloned().unwrap_or_default(),
+                follows: true,
+                place: place.to_owned(),
+            };
+            want.added_to(&mut wants, &download.url);
+        }
+        wants
+    }
+
+    /// These files.
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
+        let own = self
+            .files
+            .iter_mut()
+            .filter_map(|file| file.source.download_mut());
+        own.chain(
+            self.instructions
+                .iter_mut()
+                .flat_map(Instructions::downloads_mut),
+        )
+    }
+
+    /// What has to be known of the base before the image can be made.
+    pub fn needs(&self) -> Needs {
+        let instructions = self.instructions.as_ref();
+        let mut needs = Needs::default();
+        if self.looks_inside {
+            needs.hives.extend([Root::System, Root::Software]);
+            needs.files = true;
+        }
+        needs.hives.extend(hive::needed(&self.edits_on_any_base()));
+        needs.files |= self.access.iter().any(|access| !self.brings(&access.path));
+        if self.path.is_some() {
+            needs.hives.insert(Root::System);
+        }
+        for layer in instructions.into_iter().flat_map(Instructions::layers) {
+            needs.hives.extend(hive::needed(&layer.registry));
+        }
+        if self.changes_server() {
+            needs
+                .contents
+                .extend(server_config().into_iter().chain(schema_files()));
+            // The new version keeps the descriptor.
+            needs.files = true;
+        }
+        needs
+    }
+}
+
+/// `17763.973`, or `any`.
+fn host_name(host_build: Option<WindowsVersion>) -> String {
+    host_build.map_or_else(|| "any".to_owned(), |version| version.to_string())
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exec(arguments) => f.write_str(&arguments.join(" ")),
+            Self::Shell(line) => f.write_str(line),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    /// One fact a line, for a person; what the base decides is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |list: &[String]| {
+            let words: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
+            format!("[{}]", words.join(", "))
+        };
+        writeln!(f, "image       {}", self.name)?;
+        writeln!(f, "host build  {}", self.host())?;
+        let version = self.base.os_version.map(|version| version.to_string());
+        let version = version.as_deref().unwrap_or("no Windows inside");
+        writeln!(f, "base        {} ({version})", Foreign(&self.base.name))?;
+        writeln!(f, "            {}", self.base.digest)?;
+        for trigger in &self.base.on_build {
+            writeln!(f, "onbuild     {}", Foreign(trigger))?;
+        }
+        if let Some(instructions) = &self.instructions {
+            write!(f, "{instructions}")?;
+        }
+        for file in &self.files {
+            let (target, source) = (Foreign(&file.target), Foreign(&file.source));
+            write!(f, "file        {target} from {source}")?;
+            match &file.unpack {
+                Some(unpack) => writeln!(f, ", {unpack}")?,
+                None => writeln!(f)?,
+            }
+        }
+        for certificate in &self.certificates {
+            writeln!(f, "certificate {}", Foreign(certificate))?;
+        }
+        for access in &self.access {
+            writeln!(f, "access      {}", Foreign(access))?;
+        }
+        for service in &self.services {
+            writeln!(f, "service     {}", Foreign(service))?;
+        }
+        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
+        for edit in self.registry.iter().cloned().chain(timeout) {
+            writeln!(f, "registry    {}", Foreign(edit))?;
+        }
+        if let Some(iis) = &self.iis {
+            write_iis(iis, f)?;
+        }
+        for step in &self.steps {
+            writeln!(f, "run         {}", Foreign(&step.command))?;
+        }
+        for (name, value) in &self.env {
+            writeln!(f, "env         {}={}", Foreign(name), Foreign(value))?;
+        }
+        let path = self.path.iter();
+        for folder in path.clone().flat_map(|path| &path.prepend) {
+            writeln!(f, "path        {}, before the base's", Foreign(folder))?;
+        }
+        for folder in path.flat_map(|path| &path.append) {
+            writeln!(f, "path        {}, after the base's", Foreign(folder))?;
+        }
+        if let Some(entrypoint) = &self.entrypoint {
+            writeln!(f, "entrypoint  {}", quoted(entrypoint))?;
+        }
+        if let Some(cmd) = &self.cmd {
+            writeln!(f, "cmd         {}", quoted(cmd))?;
+        }
+        if let Some(user) = &self.user {
+            writeln!(f, "user        {}", Foreign(user))?;
+        }
+        if let Some(folder) = &self.working_dir {
+            writeln!(f, "workdir     {}", Foreign(folder))?;
+        }
+        for port in &self.ports {
+            writeln!(f, "port        {port}")?;
+        }
+        for (name, value) in &self.labels {
+            writeln!(f, "label       {}={}", Foreign(name), Foreign(value))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_iis(iis: &IisSettings, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(
+        f,
+        "iis         {} in {}",
+        Foreign(&iis.site),
+        Foreign(&iis.path)
+    )?;
+    for extension in &iis.file_extensions {
+        writeln!(f, "iis         may serve {}", Foreign(extension))?;
+    }
+    for (extension, kind) in &iis.mime_types {
+        writeln!(f, "iis         {} is {}", Foreign(extension), Foreign(kind))?;
+    }
+    for document in &iis.default_documents {
+        writeln!(f, "iis         serves {} for a folder", Foreign(document))?;
+    }
+    for edit in iis.server_edits() {
+        writeln!(f, "iis         {}", Foreign(edit))?;
+    }
+    Ok(())
+}
+
+impl Recipe {
+    /// Fills the recipe in for one base image and the host that it fits.
+    pub fn plan(
+        &self,
+        base: PlanBase,
+        host_build: impl Into<Option<WindowsVersion>>,
+        settings: &Settings<'_>,
+    ) -> Result<Plan, RecipeError> {
+        let host_build = host_build.into();
+        let mut values = self.values(settings)?;
+        values.insert("name", self.name().to_owned());
+        let description = self.file.description.as_ref();
+        let description = description
+            .map(|text| self.resolve(text, &values))
+            .transpose()?;
+        values.insert("description", description.unwrap_or_default());
+        values.insert("host_build", host_name(host_build));
+        values.insert("base.name", base.name.clone());
+        values.insert("base.digest", base.digest.clone());
+        let version = base.os_version.map(|version| version.os_version());
+        values.insert("base.os_version", version.unwrap_or_default());
+        let list = |texts: &Option<Vec<Text>>| -> Result<Option<Vec<String>>, RecipeError> {
+            texts
+                .as_ref()
+                .map(|texts| {
+                    texts
+                        .iter()
+                        .map(|text| self.resolve(text, &values))
+                        .collect()
+                })
+                .transpose()
+        };
+        let map =
+            |texts: &BTreeMap<String, Text>| -> Result<BTreeMap<String, String>, RecipeError> {
+                texts
+                    .iter()
+                    .map(|(name, text)| Ok((name.clone(), self.resolve(text, &values)?)))
+                    .collect()
+            };
+        let file = &self.file;
+        let shutdown_timeout = file.shutdown_timeout.as_ref();
+        let shutdown_timeout = shutdown_timeout
+            .map(|text| self.seconds(text, &values))
+            .transpose()?;
+        let (registry, links) = self.own_registry(&values)?;
+        let certificates = file.certificates.as_ref();
+        let trusted = certificates
+            .map(|entry| self.certificates(entry, &values))
+            .transpose()?
+            .unwrap_or_default();
+        let mut plan = Plan {
+            name: self.name().to_owned(),
+            base,
+            host_build,
+            instructions: None,
+            looks_inside: file.look_inside,
+            files: file
+                .files
+                .iter()
+                .filter(|entry| entry.layer.is_none())
+                .map(|entry| self.planned_file(entry, &values, settings))
+                .collect::<Result<_, _>>()?,
+            registry,
+            env: self.environment(&file.env, shutdown_timeout, &values)?,
+            path: self.path_additions(&values)?,
+            entrypoint: list(&file.entrypoint)?,
+            cmd: file
+                .cmd
+                .as_ref()
+                .map(|texts| self.arguments(texts, &values))
+                .transpose()?,
+            user: self.parsed_option(file.user.as_ref(), &values)?,
+            working_dir: self.parsed_option(file.working_dir.as_ref(), &values)?,
+            ports: file
+                .ports
+                .iter()
+                .map(|text| self.port(text, &values))
+                .collect::<Result<_, _>>()?,
+            labels: map(&file.labels)?,
+            shutdown_timeout,
+            certificates: trusted.certificates,
+            access: file
+                .access
+                .iter()
+                .filter(|entry| entry.layer.is_none())
+                .map(|entry| self.access(entry, &values))
+                .collect::<Result<_, _>>()?,
+            services: self.services(&file.services, &values)?,
+            iis: file
+                .iis
+                .as_ref()
+                .map(|entry| self.iis(entry, &values))
+                .transpose()?,
+            steps: file
+                .run
+                .iter()
+                .map(|entry| self.step(entry, &values))
+                .collect::<Result<_, _>>()?,
+            notes: links.iter().map(ToString::to_string).collect(),
+            warnings: trusted.warnings,
+        };
+        name_pool(&mut plan);
+        self.add_instructions(&mut plan, &values, settings)?;
+        self.check_program(&plan, &self.base(settings)?)?;
+        Ok(plan)
+    }
+
+    /// The changes of the registry that are in no layer of their own, and the links that they went
+    /// through.
+    fn own_registry(
+        &self,
+        values: &Values,
+    ) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>), RecipeError> {
+        let mut registry = Vec::new();
+        let mut links = BTreeSet::new();
+        let entries = self.file.registry.iter();
+        for entry in entries.filter(|entry| !entry.get_ref().has_layer()) {
+            let changes = self.registry_edits(entry, values)?;
+            registry.extend(changes.edits);
+            links.extend(changes.links);
+        }
+        Ok((registry, links))
+    }
+
+    /// The arguments that texts stand for; one alone is taken apart as Windows does it.
+    fn arguments(&self, texts: &Texts, values: &Values) -> Result<Vec<String>, RecipeError> {
+        match texts {
+            Texts::One(text) => {
+                let line = self.resolve(text, values)?;
+                Ok(argv::split_arguments(&line, Reader::CRuntime))
+            }
+            Texts::List(list) => list.iter().map(|text| self.resolve(text, values)).collect(),
+        }
+    }
+
+    pub(super) fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
+        &self,
+        text: &Text,
+        values: &Values,
+    ) -> Result<T, RecipeError> {
+        self.resolve(text, values)?
+            .parse()
+            .map_err(|problem: T::Err| self.error(text, problem.to_string()))
+    }
+
+    pub(super) fn parsed_option<T: std::str::FromStr<Err: fmt::Display>>(
+        &self,
+        text: Option<&Text>,
+        values: &Values,
+    ) -> Result<Option<T>, RecipeError> {
+        text.map(|text| self.parsed(text, values)).transpose()
+    }
+
+    /// Variables with names that Windows tells apart, and the one from which the shim takes its time.
+    pub(super) fn environment(
+        &self,
+        texts: &BTreeMap<String, Text>,
+        shutdown_timeout: Option<u32>,
+        values: &Values,
+    ) -> Result<BTreeMap<String, String>, RecipeError> {
+        let mut variables = BTreeMap::new();
+        for (name, text) in texts {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(self.error(text, format!("invalid name of a variable: {name:?}")));
+            }
+            let same = |known: &&String| known.eq_ignore_ascii_case(name);
+            if let Some(known) = variables.keys().find(same) {
+                let problem = format!("{known} and {name} are the same variable on Windows");
+                return Err(self.error(text, problem));
+            }
+            let value = self.resolve(text, values)?;
+            // That one is under `path`.
+            if !(is_path(name) && PathAdditions::read(&value).is_some()) {
+                variables.insert(name.clone(), value);
+            }
+        }
+        let is_set = |name: &String| name.eq_ignore_ascii_case(STOP_TIMEOUT);
+        if let Some(seconds) = shutdown_timeout
+            && !variables.keys().any(is_set)
+        {
+            variables.insert(STOP_TIMEOUT.to_owned(), seconds.to_string());
+        }
+        Ok(variables)
+    }
+
+    fn seconds(&self, text: &Text, values: &Values) -> Result<u32, RecipeError> {
+        /// A day: more is a slip of the keyboard, or milliseconds.
+        const MOST: u32 = 86_400;
+        let value = self.resolve(text, values)?;
+        value
+            .parse()
+            .ok()
+            .filter(|seconds| (1..=MOST).contains(seconds))
+            .ok_or_else(|| {
+                let problem =
+                    format!("invalid shutdown timeout {value:?}: expected 1 to {MOST} seconds");
+                self.error(text, problem)
+            })
+    }
+
+    fn port(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
+        let value = self.resolve(text, values)?;
+        let (number, protocol) = value.split_once('/').unwrap_or((&value, "tcp"));
+        match number.parse::<u16>() {
+            Ok(number @ 1..) if matches!(protocol, "tcp" | "udp" | "sctp") => {
+                Ok(format!("{number}/{protocol}"))
+            }
+            _ => Err(self.error(
+                text,
+                format!("invalid port {value:?}: expected 8080 or 53/udp"),
+            )),
+        }
+    }
+
+    fn step(&self, entry: &Spanned<RunEntry>, values: &Values) -> Result<Step, RecipeError> {
+        let RunEntry { command, shell } = entry.get_ref();
+        let command = match (command, shell) {
+            (Some(arguments), None) if !arguments.is_empty() => Command::Exec(
+                arguments
+                    .iter()
+                    .map(|text| self.resolve(text, values))
+                    .collect::<Result<_, _>>()?,
+            ),
+            (None, Some(line)) => Command::Shell(self.resolve(line, values)?),
+            _ => {
+                let problem = "a run has either a command or a shell line";
+                return Err(self.origin.error_at(entry.span().start, problem));
+            }
+        };
+        Ok(Step { command })
+    }
+}

@@ -1,0 +1,320 @@
+//! Registry changes as a recipe writes them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, Deserializer};
+use toml::Spanned;
+use wincimg_common::files;
+use wincimg_registry::regfile::Imported;
+use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
+
+use super::text::{Text, Values};
+use super::{Recipe, RecipeError};
+
+/// Exports of whole hives are some hundred MiB.
+const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
+
+/// Changes to one key, or a registration file with changes to many.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with key and values, or with import"
+)]
+pub(super) struct RegistryEntry {
+    /// A key, such as HKLM\SYSTEM\CurrentControlSet\Services\NAME.
+    key: Option<Text>,
+    /// What happens to a key of that name in the base: merge or replace.
+    mode: Option<Text>,
+    /// Values to set; an empty name is the key's default value.
+    #[serde(default)]
+    values: BTreeMap<String, ValueEntry>,
+    /// Names of values to delete.
+    #[serde(default)]
+    delete_values: Vec<Text>,
+    /// Delete the key and everything under it.
+    #[serde(default)]
+    delete: bool,
+    /// A .reg file in the recipe's folder.
+    import: Option<Text>,
+    /// The layer that it goes into; the recipe's last where absent.
+    pub(super) layer: Option<Text>,
+}
+
+impl RegistryEntry {
+    pub(super) fn has_layer(&self) -> bool {
+        self.layer.is_some()
+    }
+}
+
+/// A value's data and where it stands in the file.
+#[derive(Debug)]
+struct ValueEntry {
+    offset: usize,
+    data: Data,
+}
+
+/// A whole number is a `dword`, a string an `sz`, a list a `multi_sz`, unless a type is given.
+#[derive(Debug)]
+enum Data {
+    Number(i64),
+    Text(String),
+    List(Vec<String>),
+    Typed { kind: String, data: Box<Data> },
+}
+
+impl<'de> Deserialize<'de> for ValueEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Data>::deserialize(deserializer)?;
+        Ok(Self {
+            offset: spanned.span().start,
+            data: spanned.into_inner(),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Data;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, a string, a list of strings or { type, data }")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Data, E> {
+                Ok(Data::Number(number))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Data, E> {
+                Ok(Data::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Data, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Data::List(list))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut fields: A) -> Result<Data, A::Error> {
+                let (mut kind, mut data) = (None, None);
+                while let Some(name) = fields.next_key::<String>()? {
+                    match name.as_str() {
+                        "type" => kind = Some(fields.next_value()?),
+                        "data" => data = Some(Box::new(fields.next_value()?)),
+                        other => return Err(de::Error::unknown_field(other, &["type", "data"])),
+                    }
+                }
+                Ok(Data::Typed {
+                    kind: kind.ok_or_else(|| de::Error::missing_field("type"))?,
+                    data: data.ok_or_else(|| de::Error::missing_field("data"))?,
+                })
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for ValueEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "RegistryValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let plain = json_schema!({
+            "anyOf": [
+                { "type": "integer" },
+                { "type": "string" },
+                { "type": "array", "items": { "type": "string" } }
+            ]
+        });
+        json_schema!({
+            "description": "A number is a DWORD, a string an SZ, a list a MULTI_SZ; or say the type",
+            "anyOf": [
+                plain,
+                {
+                    "type": "object",
+                    "properties": { "type": { "type": "string" }, "data": plain },
+                    "required": ["type", "data"],
+                    "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
+impl Recipe {
+    /// The edits of one entry, in the order in which they apply, and the links that they went through.
+    pub(super) fn registry_edits(
+        &self,
+        entry: &Spanned<RegistryEntry>,
+        values: &Values,
+    ) -> Result<Imported, RecipeError> {
+        let offset = entry.span().start;
+        let entry = entry.get_ref();
+        let key_text = match (&entry.key, &entry.import) {
+            (Some(key), None) => key,
+            (None, Some(import)) => return self.import(entry, import, values),
+            _ => {
+                let problem = "an entry of registry has either a key or an import";
+                return Err(self.origin.error_at(offset, problem));
+            }
+        };
+        let (key, link) = KeyPath::parse(&self.resolve(key_text, values)?)
+            .map_err(|problem| self.error(key_text, problem.to_string()))?;
+        let edits = self.edits_of_key(entry, key_text, key, values)?;
+        Ok(Imported {
+            edits,
+            links: link.into_iter().collect(),
+        })
+    }
+
+    fn edits_of_key(
+        &self,
+        entry: &RegistryEntry,
+        key_text: &Text,
+        key: KeyPath,
+        values: &Values,
+    ) -> Result<Vec<RegistryEdit>, RecipeError> {
+        if entry.delete {
+            if !entry.values.is_empty() || !entry.delete_values.is_empty() || entry.mode.is_some() {
+                return Err(self.error(key_text, "a key that is deleted takes nothing else"));
+            }
+            return Ok(vec![RegistryEdit::DeleteKey { key }]);
+        }
+        let mut edits = Vec::new();
+        let mode = self.mode_of(entry, values)?;
+        let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
+        if mode != KeyMode::Merge || nothing_else {
+            edits.push(RegistryEdit::CreateKey {
+                key: key.clone(),
+                mode,
+            });
+        }
+        for name in &entry.delete_values {
+            edits.push(RegistryEdit::DeleteValue {
+                key: key.clone(),
+                name: self.resolve(name, values)?,
+            });
+        }
+        for (name, value) in &entry.values {
+            let data = data_of(&value.data, values)
+                .map_err(|problem| self.origin.error_at(value.offset, problem))?;
+            edits.push(RegistryEdit::SetValue {
+                key: key.clone(),
+                name: name.clone(),
+                data,
+            });
+        }
+        Ok(edits)
+    }
+
+    fn import(
+        &self,
+        entry: &RegistryEntry,
+        import: &Text,
+        values: &Values,
+    ) -> Result<Imported, RecipeError> {
+        let alone = entry.values.is_empty()
+            && entry.delete_values.is_empty()
+            && !entry.delete
+            && entry.mode.is_none();
+        if !alone {
+            return Err(self.error(import, "an import takes nothing else"));
+        }
+        let path = self
+            .in_recipe_folder(import, &self.resolve(import, values)?)?
+            .path;
+        let bytes = files::read(&path, LARGEST_IMPORT).map_err(|error| {
+            self.error(import, format!("cannot read {}: {error}", path.display()))
+        })?;
+        regfile::import(&bytes)
+            .map_err(|error| self.error(import, format!("{}: {error}", path.display())))
+    }
+
+    fn mode_of(&self, entry: &RegistryEntry, values: &Values) -> Result<KeyMode, RecipeError> {
+        let Some(text) = &entry.mode else {
+            return Ok(KeyMode::Merge);
+        };
+        match self.resolve(text, values)?.as_str() {
+            "merge" => Ok(KeyMode::Merge),
+            "replace" => Ok(KeyMode::Replace),
+            "replace_values" => Ok(KeyMode::ReplaceValues),
+            other => Err(self.error(
+                text,
+                format!("invalid mode {other:?}: expected merge, replace or replace_values"),
+            )),
+        }
+    }
+}
+
+fn data_of(data: &Data, values: &Values) -> Result<RegistryData, String> {
+    match data {
+        Data::Number(number) => dword(*number),
+        Data::Text(text) => Ok(RegistryData::sz(&values.fill(text)?)),
+        Data::List(list) => multi_sz(list, values),
+        Data::Typed { kind, data } => typed(kind, data, values),
+    }
+}
+
+fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, String> {
+    let text_of = |data: &Data| match data {
+        Data::Text(text) => values.fill(text),
+        Data::Number(number) => Ok(number.to_string()),
+        _ => Err(format!("{kind} takes a single text or number")),
+    };
+    let number_of = |data: &Data| -> Result<i64, String> {
+        let text = text_of(data)?;
+        text.parse()
+            .map_err(|_| format!("invalid {kind} {text:?}: expected a whole number"))
+    };
+    match (DataType::from_name(kind), data) {
+        (Some(DataType::SZ), _) => Ok(RegistryData::sz(&text_of(data)?)),
+        (Some(DataType::EXPAND_SZ), _) => Ok(RegistryData::expand_sz(&text_of(data)?)),
+        (Some(DataType::LINK), _) => Ok(RegistryData::link(&text_of(data)?)),
+        (Some(DataType::DWORD), _) => dword(number_of(data)?),
+        (Some(DataType::DWORD_BIG_ENDIAN), _) => u32::try_from(number_of(data)?)
+            .map(RegistryData::dword_big_endian)
+            .map_err(|_| "the number does not fit into 32 bits".to_owned()),
+        (Some(DataType::QWORD), _) => u64::try_from(number_of(data)?)
+            .map(RegistryData::qword)
+            .map_err(|_| "a qword cannot be negative".to_owned()),
+        (Some(DataType::MULTI_SZ), Data::List(list)) => multi_sz(list, values),
+        (Some(DataType::MULTI_SZ), _) => Err("multi_sz takes a list of strings".to_owned()),
+        (Some(other), _) => {
+            let text = text_of(data)?;
+            let digits: String = text
+                .chars()
+                .filter(|c| !c.is_whitespace() && *c != ',')
+                .collect();
+            let bytes = hex::decode(&digits)
+                .map_err(|_| format!("invalid {kind} {text:?}: expected bytes such as 00 ff"))?;
+            Ok(RegistryData::new(other, bytes))
+        }
+        (None, _) => Err(format!(
+            "unknown type {kind:?}: expected sz, expand_sz, multi_sz, dword, qword, binary, \
+             none or another that the registry has"
+        )),
+    }
+}
+
+fn dword(number: i64) -> Result<RegistryData, String> {
+    u32::try_from(number).map(RegistryData::dword).map_err(|_| {
+        format!("{number} does not fit into a dword: give {{ type = \"qword\", data = … }}")
+    })
+}
+
+fn multi_sz(list: &[String], values: &Values) -> Result<RegistryData, String> {
+    let filled: Vec<String> = list
+        .iter()
+        .map(|text| values.fill(text))
+        .collect::<Result<_, _>>()?;
+    RegistryData::multi_sz(&filled).map_err(|error| error.to_string())
+}

@@ -1,0 +1,661 @@
+use wincimg_registry::Root;
+use wincimg_windows::version::WindowsVersion;
+
+use super::*;
+
+fn recipe(text: &str) -> Result<Recipe, RecipeError> {
+    Recipe::parse(Origin {
+        name: "recipe.toml".to_owned(),
+        text: text.to_owned(),
+        folder: Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")),
+    })
+}
+
+fn base() -> PlanBase {
+    PlanBase {
+        name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
+        digest: format!("sha256:{}", "a".repeat(64)),
+        os_version: Some(WindowsVersion::new(17763, 973)),
+        shell: None,
+        user: Some("ContainerUser".to_owned()),
+        path: None,
+        ..PlanBase::default()
+    }
+}
+
+fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, RecipeError> {
+    let values = values
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    let settings = Settings {
+        values: &values,
+        context: Path::new(env!("CARGO_MANIFEST_DIR")),
+    };
+    recipe.plan(base(), WindowsVersion::new(17763, 973), &settings)
+}
+
+pub(super) fn plan(body: &str) -> Result<Plan, RecipeError> {
+    let recipe = recipe(&format!("name = \"app\"\nbase = \"nanoserver\"\n{body}"))?;
+    plan_with(&recipe, &[])
+}
+
+pub(super) fn problem(body: &str) -> String {
+    plan(body).unwrap_err().to_string()
+}
+
+#[test]
+fn every_recipe_that_ships_is_found_by_its_name() {
+    for shipped in wincimg_images::recipes() {
+        let recipe = Recipe::find(shipped.name).unwrap();
+        assert_eq!(recipe.name(), shipped.name);
+        assert!(!recipe.description().is_empty());
+    }
+}
+
+#[test]
+fn the_pause_plan_says_everything_about_its_image() {
+    let plan = plan_with(&Recipe::find("pause").unwrap(), &[]).unwrap();
+    insta::assert_snapshot!(plan.to_string());
+    insta::assert_json_snapshot!(plan);
+}
+
+#[test]
+fn the_recipe_in_the_guide_is_one() {
+    let guide = include_str!("../../../docs/guide/recipes.md");
+    let (_, rest) = guide.split_once("`web/recipe.toml`:\n\n```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    let web = recipe(text).unwrap();
+    assert_eq!(web.name(), "web");
+    assert_eq!(web.variables().count(), 1);
+}
+
+#[test]
+fn equal_inputs_make_equal_plans() {
+    let pause = Recipe::find("pause").unwrap();
+    let plan = plan_with(&pause, &[]).unwrap();
+    assert_eq!(
+        plan,
+        plan_with(&pause, &[("shutdown_timeout", "30")]).unwrap()
+    );
+    let other = plan_with(&pause, &[("shutdown_timeout", "31")]).unwrap();
+    assert_ne!(plan, other);
+    assert_eq!(other.shutdown_timeout, Some(31));
+}
+
+#[test]
+fn unknown_keys_are_refused_with_their_place() {
+    let error = recipe("name = \"x\"\nbase = \"y\"\nfiels = 1\n").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("recipe.toml:3:1: unknown field `fiels`"),
+        "{error}"
+    );
+    let error =
+        recipe("name = \"x\"\nbase = \"y\"\n[[files]]\nfrom = \"a\"\n  too = \"b\"").unwrap_err();
+    assert!(
+        error.to_string().starts_with("recipe.toml:5:3: "),
+        "{error}"
+    );
+    let error = recipe("name = \"x\"").unwrap_err();
+    assert!(
+        error.to_string().contains("missing field `base`"),
+        "{error}"
+    );
+    let error = recipe("name = \"Über\"\nbase = \"y\"").unwrap_err();
+    assert!(
+        error.to_string().starts_with("recipe.toml:1:8: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_slip_is_shown_in_its_line_with_what_was_meant() {
+    for (line, problem, mark, hint) in [
+        (
+            "fiels = 1",
+            "unknown field `fiels`",
+            "  3 | fiels = 1\n    | ^^^^^",
+            "did you mean `files`?",
+        ),
+        (
+            "[variables.port]\ntype = \"integr\"",
+            "unknown variant `integr`",
+            "  4 | type = \"integr\"\n    |        ^^^^^^^^",
+            "did you mean `integer`?",
+        ),
+        (
+            "[variables.port]\ndefualt = 1",
+            "unknown field `defualt`",
+            "  4 | defualt = 1\n    | ^^^^^^^",
+            "did you mean `default`?",
+        ),
+        (
+            "user = nanouser",
+            "the text nanouser has no quotes",
+            "  3 | user = nanouser\n    |        ^^^^^^^^",
+            "quote it: user = \"nanouser\"",
+        ),
+        (
+            "user = ContainerUser # who",
+            "the text ContainerUser has no quotes",
+            "  3 | user = ContainerUser # who\n    |        ^^^^^^^^^^^^^",
+            "quote it: user = \"ContainerUser\"",
+        ),
+        (
+            "[variables.go]\ndefault = 1.26 # a flavour",
+            "invalid type: floating point `1.26`",
+            "  4 | default = 1.26 # a flavour\n    |           ^^^^",
+            "quote it: default = \"1.26\"",
+        ),
+    ] {
+        let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{line}\n")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{line}: {error}");
+        assert_eq!(
+            error.excerpt().map(|it| it.to_string()).as_deref(),
+            Some(mark),
+            "{line}"
+        );
+        assert_eq!(error.hint().as_deref(), Some(hint), "{line}");
+    }
+    let error = plan("[labels]\na = \"${base.nme}\"").unwrap_err();
+    assert!(
+        error.to_string().contains("did you mean \"base.name\"?"),
+        "{error}"
+    );
+    let error = recipe("name = \"x\"\nbase = nanoserver\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "recipe.toml:2:8: the text nanoserver has no quotes"
+    );
+}
+
+#[test]
+fn a_setting_is_shown_as_it_was_typed() {
+    let recipe =
+        recipe("name = \"x\"\nbase = \"nanoserver\"\n[variables.port]\ntype = \"integer\"\n");
+    let recipe = recipe.unwrap();
+    let shown = |name, value| {
+        let error = plan_with(&recipe, &[(name, value)]).unwrap_err();
+        (error.excerpt().unwrap().to_string(), error.hint())
+    };
+    let (excerpt, hint) = shown("prot", "secret");
+    assert_eq!(excerpt, "  --set prot=…\n        ^^^^");
+    assert_eq!(hint.as_deref(), Some("did you mean \"port\"?"));
+    let (excerpt, _) = shown("port", "80\n80");
+    assert_eq!(excerpt, "  --set port=80\\n80\n             ^^^^^^");
+}
+
+#[test]
+fn a_program_that_no_file_brings_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("app");
+    std::fs::create_dir_all(app.join("bin")).unwrap();
+    for file in ["server.exe", "bin/Tool.exe", "notes.txt"] {
+        std::fs::write(app.join(file), "x").unwrap();
+    }
+    let set = |from: &str, program: &str| {
+        let values = [("program", program), ("base", from)];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Recipe::find("app").unwrap().plan(
+            base(),
+            WindowsVersion::new(17763, 973),
+            &Settings {
+                values: &values.into_iter().collect(),
+                context: folder.path(),
+            },
+        )
+    };
+    let error = set("nanoserver", "sevrer.exe").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the program \"sevrer.exe\" is not among the files of "),
+        "{error}"
+    );
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("did you mean \"server.exe\"?")
+    );
+    assert!(
+        error
+            .excerpt()
+            .unwrap()
+            .to_string()
+            .contains("entrypoint = ")
+    );
+    let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("its programs are: Tool.exe"));
+    for program in [
+        "server.exe",
+        "SERVER.EXE",
+        "server",
+        r"bin\tool.exe",
+        "bin/tool",
+    ] {
+        set("nanoserver", program).unwrap();
+    }
+    set("repo.example/app-base:1", "sevrer.exe").unwrap();
+}
+
+#[test]
+fn variables_have_types_defaults_and_places() {
+    let text = "name = \"x\"\nbase = \"servercore\"\nports = [\"${port}\"]\n\
+                [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";
+    let needs_port = recipe(text).unwrap();
+    let error = plan_with(&needs_port, &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the recipe \"x\" needs a value for \"port\" (where it listens)"
+    );
+    assert_eq!(error.hint().as_deref(), Some("add --set port=VALUE"));
+    let plan = plan_with(&needs_port, &[("port", "8080")]).unwrap();
+    assert_eq!(plan.ports, ["8080/tcp"]);
+    let error = plan_with(&needs_port, &[("port", "http")]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("invalid value \"http\" for the variable \"port\": expected integer"),
+        "{error}"
+    );
+    let error = plan_with(&needs_port, &[("prt", "1")]).unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("did you mean \"port\"?"));
+    let error = plan_with(&needs_port, &[("region", "eu")]).unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("its variables are: port"));
+    let error = recipe(&format!("{text}default = \"http\"\n")).unwrap_err();
+    assert!(
+        error.to_string().starts_with("recipe.toml:7:11: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unknown_recipe_suggests_the_nearest_name() {
+    let error = Recipe::find("puase").unwrap_err();
+    assert!(error.hint().unwrap().contains("\"pause\""));
+    assert!(matches!(
+        Recipe::find("./nowhere").unwrap_err(),
+        RecipeError::Unreadable { .. }
+    ));
+}
+
+#[test]
+fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
+    let plan = plan(
+        "[[files]]\nfrom = \"lib.rs\"\nto = 'C:\\app\\'\n\
+         [[files]]\ncontext = \"src\"\nto = 'C:\\site'\n\
+         [[files]]\ncontent = \"hello ${base.os_version}\"\nto = \"/hello.txt\"\n",
+    )
+    .unwrap();
+    let targets: Vec<String> = plan
+        .files
+        .iter()
+        .map(|file| file.target.to_string())
+        .collect();
+    assert_eq!(targets, [r"C:\app\lib.rs", r"C:\site", r"C:\hello.txt"]);
+    assert_eq!(
+        plan.files[2].source,
+        FileSource::Text("hello 10.0.17763.973".to_owned())
+    );
+}
+
+#[test]
+fn files_that_cannot_be_are_refused_with_their_place() {
+    for (entry, said) in [
+        (
+            "from = \"../Cargo.toml\"\nto = \"/x\"",
+            "5:8: \"../Cargo.toml\" leads out",
+        ),
+        (
+            "from = \"/etc/passwd\"\nto = \"/x\"",
+            "5:8: \"/etc/passwd\" leads out",
+        ),
+        ("from = \"nothing\"\nto = \"/x\"", "5:8: cannot read"),
+        (
+            "from = \"lib.rs\"\nto = \"/../x\"",
+            "6:6: invalid name \"..\"",
+        ),
+        (
+            "from = \"lib.rs\"\nto = \"/CON\"",
+            "6:6: invalid name \"CON\"",
+        ),
+        ("from = \"lib.rs\"\nto = 'D:\\x'", "not on C:"),
+        (
+            "from = \"lib.rs\"\nto = \"/\"\ncontent = \"\"",
+            "exactly one of",
+        ),
+        (
+            "content = \"x\"\nto = \"/folder/\"",
+            "add the name of the file",
+        ),
+        ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
+    ] {
+        let found = problem(&format!("#\n[[files]]\n{entry}\n"));
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn registry_values_get_the_type_that_they_look_like_or_say() {
+    let plan = plan(
+        "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Acme'\nmode = \"replace\"\ndelete_values = [\"Old\"]\n\
+         values = { Number = 7, Text = \"a\", List = [\"a\", \"b\"], Big = { type = \"qword\", data = 9 },\n\
+         Bytes = { type = \"binary\", data = \"00 ff\" } }\n\
+         [[registry]]\nkey = 'HKLM\\SOFTWARE\\Gone'\ndelete = true\n\
+         [[registry]]\nkey = 'HKLM\\SOFTWARE\\There'\n",
+    )
+    .unwrap();
+    let edits: Vec<String> = plan.registry.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(edits.join("\n"));
+}
+
+#[test]
+fn registry_entries_that_cannot_be_are_refused() {
+    for (entry, said) in [
+        ("key = 'HKCU\\Software\\X'", "4:7: "),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\nmode = \"mrge\"",
+            "invalid mode \"mrge\"",
+        ),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\ndelete = true\nvalues = { A = 1 }",
+            "nothing else",
+        ),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = -1 }",
+            "5:16: -1 does not fit",
+        ),
+        ("key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = 1.5 }", "5:16: "),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = { type = \"wrd\", data = 1 } }",
+            "unknown type \"wrd\"",
+        ),
+    ] {
+        let found = problem(&format!("[[registry]]\n{entry}\n"));
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe_file = folder.path().join("recipe.toml");
+    let text = "name = \"x\"\nbase = \"nanoserver\"\n[[registry]]\nimport = \"app.reg\"\n";
+    std::fs::write(&recipe_file, text).unwrap();
+    let reg = |text: &str| std::fs::write(folder.path().join("app.reg"), text).unwrap();
+    let plan = || plan_with(&Recipe::load(&recipe_file).unwrap(), &[]);
+    reg(
+        "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Acme]\n\"A\"=dword:0000000a\n",
+    );
+    let edits: Vec<String> = plan()
+        .unwrap()
+        .registry
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        edits.contains(&r#"set HKLM\SOFTWARE\Acme "A" = REG_DWORD 10"#.to_owned()),
+        "{edits:?}"
+    );
+    reg("Windows Registry Editor Version 5.00\n\n[HKEY_CURRENT_USER\\Acme]\n");
+    let error = plan().unwrap_err().to_string();
+    assert!(
+        error.contains("recipe.toml:4:10: ") && error.contains("app.reg"),
+        "{error}"
+    );
+    assert!(problem("[[registry]]\n").contains("3:1: an entry of registry has either"));
+}
+
+#[test]
+fn names_of_variables_are_those_that_windows_tells_apart() {
+    for (env, said) in [
+        (
+            r#"{ "A=B" = "x" }"#,
+            "recipe.toml:3:17: invalid name of a variable: \"A=B\"",
+        ),
+        (r#"{ "" = "x" }"#, "invalid name of a variable: \"\""),
+        (
+            r#"{ PATH = "x", Path = "y" }"#,
+            "PATH and Path are the same",
+        ),
+    ] {
+        let problem = problem(&format!("env = {env}\n"));
+        assert!(problem.contains(said), "{problem}");
+    }
+}
+
+#[test]
+fn ports_are_numbers_with_a_protocol() {
+    let plan = plan("ports = [80, \"0081\", \"+82\", \"53/udp\"]\n").unwrap();
+    assert_eq!(plan.ports, ["80/tcp", "81/tcp", "82/tcp", "53/udp"]);
+    for port in ["0", "65536", "80/icmp", "-1", "http"] {
+        let problem = problem(&format!("ports = [\"{port}\"]\n"));
+        assert!(problem.contains("invalid port"), "{problem}");
+    }
+}
+
+#[test]
+fn a_name_is_one_that_registries_take() {
+    for name in ["", "App", "a b", "-a", "a.", "a//b", "a..b", "a-/b"] {
+        let error = recipe(&format!("name = \"{name}\"\nbase = \"x\"\n")).unwrap_err();
+        assert!(error.to_string().contains("invalid image name"), "{error}");
+    }
+    assert!(recipe("name = \"shop/web-1.2_3\"\nbase = \"x\"\n").is_ok());
+}
+
+#[test]
+fn a_description_is_filled_in_before_a_label_takes_it() {
+    let plan = plan(
+        "description = \"listens on ${port}\"\nlabels = { d = \"${description}\" }\n\
+         [variables.port]\ndefault = 80\n",
+    );
+    assert_eq!(plan.unwrap().labels["d"], "listens on 80");
+}
+
+#[test]
+fn a_variable_cannot_take_the_name_of_one_that_is_always_there() {
+    let problem = problem("user = \"${name}\"\n[variables.name]\ndefault = \"me\"\n");
+    assert!(
+        problem.starts_with("recipe.toml:4:1: \"name\" is set by"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn the_shim_finds_the_shutdown_timeout_in_the_images_environment() {
+    let env = |text: &str| plan(text).unwrap().env;
+    let variable = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+    assert_eq!(
+        env("shutdown_timeout = 90"),
+        variable("WINCIMG_STOP_TIMEOUT", "90")
+    );
+    let own = "shutdown_timeout = 90\nenv = { wincimg_stop_timeout = \"75\" }";
+    assert_eq!(env(own), variable("wincimg_stop_timeout", "75"));
+    assert_eq!(env(""), [].into());
+}
+
+#[test]
+fn a_shutdown_timeout_is_a_number_of_seconds() {
+    assert_eq!(
+        plan("shutdown_timeout = 90").unwrap().shutdown_timeout,
+        Some(90)
+    );
+    for value in ["0", "-1", "\"30s\"", "30000000"] {
+        assert!(
+            problem(&format!("shutdown_timeout = {value}")).contains("invalid shutdown timeout")
+        );
+    }
+}
+
+#[test]
+fn a_run_is_either_a_command_or_a_shell_line() {
+    let plan = plan(
+        "[[run]]\ncommand = [\"cmd\", \"/c\", \"echo ${host_build}\"]\n[[run]]\nshell = \"dir\"\n",
+    )
+    .unwrap();
+    assert_eq!(plan.steps[0].command.to_string(), "cmd /c echo 17763.973");
+    assert_eq!(plan.steps[1].command, Command::Shell("dir".to_owned()));
+    assert!(problem("[[run]]\n").contains("either a command or a shell line"));
+    assert!(problem("[[run]]\ncommand = []\n").contains("either a command or a shell line"));
+}
+
+#[test]
+fn the_service_monitor_is_told_of_a_pool_with_another_name() {
+    let started = |body: &str| {
+        let plan = plan(body).unwrap();
+        [
+            plan.entrypoint.unwrap_or_default(),
+            plan.cmd.unwrap_or_default(),
+        ]
+        .concat()
+        .join(" ")
+    };
+    let pool = "[iis]\napp_pool = { name = \"Web Pool\" }\n";
+    let monitor = r"entrypoint = ['C:\ServiceMonitor.exe', 'w3svc']";
+    assert_eq!(
+        started(&format!("{monitor}\n{pool}")),
+        r"C:\ServiceMonitor.exe w3svc Web Pool"
+    );
+    let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'c:/servicemonitor', 'W3SVC']";
+    assert!(started(&format!("{shim}\n{pool}")).ends_with("W3SVC Web Pool"));
+    let divided = "entrypoint = ['C:\\ServiceMonitor.exe']\ncmd = ['w3svc']";
+    assert!(started(&format!("{divided}\n{pool}")).ends_with("w3svc Web Pool"));
+    for left in [
+        format!("{monitor}\n[iis]\n"),
+        format!("{monitor}\n[iis]\napp_pool = {{ name = \"defaultapppool\" }}\n"),
+        monitor.to_owned(),
+    ] {
+        assert!(started(&left).ends_with("w3svc"), "{left}");
+    }
+    let own = r"entrypoint = ['C:\ServiceMonitor.exe', 'w3svc', 'Other']";
+    assert!(started(&format!("{own}\n{pool}")).ends_with("w3svc Other"));
+    let other = "entrypoint = ['C:\\app\\w3svc.exe', 'w3svc']";
+    assert!(started(&format!("{other}\n{pool}")).ends_with("w3svc.exe w3svc"));
+}
+
+#[test]
+fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
+    let listed = plan(
+        "[iis]\nfile_extensions = [\"json\", \".WOFF2\"]\n\
+         mime_types = { json = \"application/json\", \".woff2\" = \"font/woff2\" }\n\
+         [iis.app_pool.settings]\n\"processModel.idleTimeout\" = \"00:00:00\"\nautoStart = true\n",
+    )
+    .unwrap()
+    .iis
+    .unwrap();
+    let texts = [
+        ("extensions", "woff2, json,"),
+        ("types", "json = application/json,woff2=font/woff2"),
+        (
+            "settings",
+            "autoStart=true,processModel.idleTimeout=00:00:00",
+        ),
+    ];
+    let recipe = recipe(
+        "name = \"x\"\nbase = \"iis\"\n[variables]\nextensions = {}\ntypes = {}\nsettings = {}\n\
+         [iis]\nfile_extensions = \"${extensions}\"\nmime_types = \"${types}\"\n\
+         app_pool = { settings = \"${settings}\" }\n",
+    )
+    .unwrap();
+    let in_one = plan_with(&recipe, &texts).unwrap();
+    assert_eq!(in_one.iis, Some(listed.clone()));
+    assert_eq!(listed.site.as_str(), "Default Web Site");
+    assert_eq!(listed.path.to_string(), r"C:\inetpub\wwwroot");
+    assert_eq!(listed.app_pool.as_str(), "DefaultAppPool");
+    let said = in_one.to_string();
+    assert!(said.contains("iis         may serve .woff2\n"), "{said}");
+    assert!(
+        said.contains("iis         .json is application/json\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "iis         system.applicationHost/applicationPools \
+             [name='DefaultAppPool'].autoStart:true\n"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
+    for (entry, said) in [
+        ("site_s = 1", "4:1: unknown field `site_s`"),
+        ("app_pool = { pool = 1 }", "4:14: unknown field `pool`"),
+        (
+            "file_extensions = [\"json\", \"a b\"]",
+            "4:28: invalid file extension \"a b\"",
+        ),
+        ("file_extensions = { a = \"b\" }", "4:19: "),
+        ("mime_types = [\"json\"]", "4:14: "),
+        ("mime_types = \"json\"", "4:14: \"json\" has no ="),
+        (
+            "mime_types = { json = \"json\" }",
+            "4:23: invalid content type \"json\"",
+        ),
+        (
+            "mime_types = { json = \"a/b\", \".JSON\" = \"a/b\" }",
+            "duplicate .json",
+        ),
+        (
+            "site = \"a/b\"",
+            "4:8: invalid name of a site or an application pool \"a/b\"",
+        ),
+        ("path = 'site'", "4:8: "),
+        (
+            "app_pool = { settings = { \"a b\" = 1 } }",
+            "invalid attribute of IIS's configuration \"a b\"",
+        ),
+        (
+            "app_pool = { settings = { a = \"\\n\" } }",
+            "expected a value on one line",
+        ),
+    ] {
+        let found = problem(&format!("[iis]\n{entry}\n"));
+        assert!(found.contains(said), "{entry}: {found}");
+    }
+}
+
+#[test]
+fn arguments_in_one_text_are_taken_apart_as_windows_does_it() {
+    let cmd = |value: &str| plan(&format!("cmd = {value}\n")).unwrap().cmd.unwrap();
+    assert_eq!(
+        cmd(r#"'--name "my app" C:\x\'"#),
+        ["--name", "my app", r"C:\x\"]
+    );
+    assert_eq!(cmd(r#"["--name", "my app"]"#), ["--name", "my app"]);
+    assert!(cmd("\"\"").is_empty());
+}
+
+#[test]
+fn the_schema_knows_every_key_of_the_recipes_that_ship() {
+    let schema = schema();
+    let known = schema["properties"].as_object().unwrap();
+    for shipped in wincimg_images::recipes() {
+        let table: toml::Table = shipped.text.parse().unwrap();
+        for key in table.keys() {
+            assert!(known.contains_key(key), "{key}");
+        }
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
+        let _ = recipe(&text);
+        let _ = plan(&text);
+    }
+}
+
+#[test]
+fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
+    let deleting =
+        |key: &str| plan(&format!("[[registry]]\nkey = '{key}'\ndelete = true\n")).unwrap();
+    let vendor = deleting(r"HKLM\SOFTWARE\Vendor\Toolbar");
+    let hives = vendor.needs().hives;
+    assert_eq!(hives.into_iter().collect::<Vec<_>>(), [Root::Software]);
+    let service = deleting(r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack");
+    assert!(service.needs().is_empty());
+}

@@ -1,0 +1,159 @@
+//! Which security descriptor a key of a delta hive gets.
+//!
+//! A key that is only passed through carries a descriptor all the same, and in a container it is
+//! the one that counts. So it must be the descriptor that the key has in Windows' base hive, or an
+//! image that sets one value would change who may open the key. What is known of those is in
+//! [`super::known`]; every other key inherits from the nearest of them above it, as when the kernel
+//! creates a key.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::delta::Delta;
+use super::known::{CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT};
+use crate::Root;
+use crate::security::{Child, SddlError, SecurityDescriptor, Sid};
+use crate::upcase::Folded;
+
+/// Where a key is, as far as its descriptor is concerned.
+#[derive(Clone, Copy)]
+pub(super) struct Position(Option<&'static Known>);
+
+/// A key whose descriptor is known, or that leads to one.
+#[derive(Default)]
+struct Known {
+    own: Option<SecurityDescriptor>,
+    below: BTreeMap<Folded, Known>,
+}
+
+/// What is known of one hive.
+struct KnownHive {
+    root: SecurityDescriptor,
+    /// What keys directly below the root inherit from.
+    passed_on: SecurityDescriptor,
+    tree: Known,
+}
+
+/// The descriptor of a hive's root, the one that keys below it inherit from, and where to look for
+/// the descriptors of those keys.
+pub(super) fn of_root(
+    hive: Delta,
+) -> Result<
+    (
+        &'static SecurityDescriptor,
+        &'static SecurityDescriptor,
+        Position,
+    ),
+    SddlError,
+> {
+    static KNOWN: LazyLock<Result<[KnownHive; 4], SddlError>> = LazyLock::new(|| {
+        Ok([
+            system()?,
+            plain(SOFTWARE_ROOT)?,
+            plain(SAM_ROOT)?,
+            plain(SECURITY_ROOT)?,
+        ])
+    });
+    let [system, software, sam, security] = KNOWN.as_ref().map_err(Clone::clone)?;
+    let hive = match hive {
+        Delta::Edited(Root::System) => system,
+        Delta::Edited(Root::Software | Root::DefaultUser) => software,
+        Delta::Sam => sam,
+        Delta::Security => security,
+    };
+    Ok((&hive.root, &hive.passed_on, Position(Some(&hive.tree))))
+}
+
+impl Position {
+    /// The key of that name below this one.
+    pub(super) fn below(self, name: &Folded) -> Self {
+        Self(self.0.and_then(|known| known.below.get(name)))
+    }
+
+    /// The key's descriptor, where it is not inherited.
+    pub(super) fn own(self) -> Option<&'static SecurityDescriptor> {
+        self.0?.own.as_ref()
+    }
+}
+
+fn system() -> Result<KnownHive, SddlError> {
+    let mut tree = Known::default();
+    for (sddl, paths) in SYSTEM {
+        for path in paths {
+            let known = path.split('\\').fold(&mut tree, |known, name| {
+                known.below.entry(Folded::new(name)).or_default()
+            });
+            known.own = Some(descriptor(sddl)?);
+        }
+    }
+    Ok(KnownHive {
+        root: descriptor(SYSTEM_ROOT)?,
+        passed_on: descriptor(CONTROL_SET)?,
+        tree,
+    })
+}
+
+/// A hive of which only the root's descriptor is known.
+fn plain(root: &str) -> Result<KnownHive, SddlError> {
+    Ok(KnownHive {
+        root: descriptor(root)?,
+        passed_on: descriptor(root)?,
+        tree: Known::default(),
+    })
+}
+
+fn descriptor(sddl: &str) -> Result<SecurityDescriptor, SddlError> {
+    const CAPABILITY: &str = "S-1-15-3-1024-1065365936-1281604716-3511738428-1654721687-432734479-3232135806-4053264122-3456934681";
+    sddl.replace("%C", CAPABILITY).parse()
+}
+
+/// The descriptor of a key that Windows' setup created below one with this descriptor.
+pub(super) fn inherited(parent: &SecurityDescriptor) -> SecurityDescriptor {
+    let system = Sid::local_system();
+    parent.inherited_by(Child::Key, &system, &system)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_root_has_a_descriptor_that_can_be_read() {
+        for hive in Root::ALL.map(Delta::Edited) {
+            assert!(of_root(hive).is_ok());
+        }
+        for hive in [Delta::Sam, Delta::Security] {
+            assert!(of_root(hive).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_ordinary_key_inherits_from_the_control_set() {
+        let control = inherited(&descriptor(CONTROL_SET).unwrap());
+        let expected = descriptor(
+            "O:SYG:SYD:AI(A;CIID;KR;;;BU)(A;CIID;KA;;;BA)(A;CIID;KA;;;SY)(A;CIIOID;KA;;;CO)S:AI",
+        )
+        .unwrap();
+        let first = |descriptor: &SecurityDescriptor| {
+            let list = descriptor.dacl.as_ref().unwrap();
+            list.entries[..4].to_vec()
+        };
+        assert_eq!(first(&control), first(&expected));
+        assert_eq!(control.control, expected.control);
+        assert_eq!(
+            (control.owner, control.group),
+            (expected.owner, expected.group)
+        );
+    }
+
+    #[test]
+    fn a_known_key_is_found_whatever_its_case() {
+        let (_, _, root) = of_root(Delta::Edited(Root::System)).unwrap();
+        let lsa = ["CONTROLSET001", "control", "LSA"]
+            .iter()
+            .fold(root, |at, name| at.below(&Folded::new(name)));
+        assert!(lsa.own().is_some());
+        assert!(lsa.below(&Folded::new("x")).own().is_none());
+    }
+}

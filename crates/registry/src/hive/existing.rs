@@ -1,0 +1,78 @@
+//! Which keys are there before anything changes.
+
+use crate::base::{BaseKeys, InsideError, Known};
+use crate::upcase::Folded;
+use crate::{KeyPath, Root};
+
+/// Keys that every Windows image has, Nano Server's too, with the keys above them.
+const IN_EVERY_WINDOWS: [(Root, &[&str]); 3] = [
+    (
+        Root::System,
+        &[
+            r"ControlSet001\Control\Lsa",
+            r"ControlSet001\Control\Session Manager\Environment",
+            r"ControlSet001\Control\Session Manager\Memory Management",
+            r"ControlSet001\Services\Tcpip\Parameters",
+        ],
+    ),
+    (
+        Root::Software,
+        &[
+            r"Classes",
+            r"Microsoft\Cryptography",
+            r"Microsoft\Ole",
+            r"Microsoft\Rpc",
+            r"Microsoft\SystemCertificates\ROOT\Certificates",
+            r"Microsoft\Windows\CurrentVersion",
+            r"Microsoft\Windows NT\CurrentVersion",
+            r"Policies\Microsoft",
+        ],
+    ),
+    (Root::DefaultUser, &[r"Software\Microsoft"]),
+];
+
+/// Whether a base has a key, by what is known of it, or of every Windows; `None` where neither says.
+pub fn exists(inside: &dyn BaseKeys, key: &KeyPath) -> Result<Option<bool>, InsideError> {
+    Ok(match inside.key(key)? {
+        Known::Present(_) => Some(true),
+        Known::Absent => Some(false),
+        Known::Unknown => in_every_windows(key).then_some(true),
+    })
+}
+
+/// Whether every image of Windows has a key.
+pub(super) fn in_every_windows(key: &KeyPath) -> bool {
+    let wanted: Vec<Folded> = key
+        .components()
+        .iter()
+        .map(|name| Folded::new(name))
+        .collect();
+    let leads_to = |path: &&str| {
+        let known: Vec<Folded> = path.split('\\').map(Folded::new).collect();
+        known.starts_with(&wanted)
+    };
+    let mut roots = IN_EVERY_WINDOWS.iter();
+    let paths = roots.find(|(root, _)| *root == key.root());
+    wanted.is_empty() || paths.is_some_and(|(_, paths)| paths.iter().any(leads_to))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_windows_has_some_keys_in_any_case() {
+        for (key, known) in [
+            (r"HKLM\SYSTEM\CurrentControlSet\Services", true),
+            (r"HKLM\SOFTWARE", true),
+            (r"HKLM\SOFTWARE\microsoft\WINDOWS\currentversion", true),
+            (r"HKU\.DEFAULT", true),
+            (r"HKLM\SOFTWARE\Contoso", false),
+            (r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack", false),
+            (r"HKU\.DEFAULT\Control Panel", false),
+        ] {
+            assert_eq!(in_every_windows(&key.parse().unwrap()), known, "{key}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The hives of a layer: all of them where one has something to say.
+
+use std::collections::BTreeSet;
+
+use super::delta::Delta;
+use super::follow::followed;
+use super::settle::settle;
+use super::tree::{self, Node};
+use super::writer::write_hive;
+use super::{FileTime, Semantics, WriteError};
+use crate::base::{BaseKeys, Unseen};
+use crate::{KeyPath, RegistryEdit, Root};
+
+/// A file of a layer's `Hives` directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiveFile {
+    /// Its name, such as `System_Delta`.
+    pub name: &'static str,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// The hives of which something has to be known before these edits can be made on a base: those in
+/// which they delete what may not be there.
+pub fn needed(edits: &[RegistryEdit]) -> BTreeSet<Root> {
+    let Ok(changes) = tree::apply(edits) else {
+        return BTreeSet::new();
+    };
+    let needed = changes.into_iter().filter_map(|(root, mut tree)| {
+        let settled = settle(&mut tree, KeyPath::root_of(root), &Unseen);
+        matches!(settled, Err(WriteError::UnknownHolder { .. })).then_some(root)
+    });
+    needed.collect()
+}
+
+/// The files of a layer's `Hives` directory that make these edits on a base. None where nothing
+/// changes. Else all five that Windows gives its own layers, which
+/// have nothing but a root where nothing changes: containerd's CIM snapshotters open every hive of
+/// the layer below one that has hives.
+///
+/// As far as the base is known, links between its keys are followed, keys that it has keep their
+/// descriptors, new ones are marked as new and inherit theirs, and deleting where there is nothing
+/// creates nothing. Of the rest it is taken that it is Windows.
+pub fn layer_hives(
+    edits: &[RegistryEdit],
+    inside: &dyn BaseKeys,
+    timestamp: FileTime,
+) -> Result<Vec<HiveFile>, WriteError> {
+    let mut changes = tree::apply(&followed(edits, inside)?)?;
+    for (root, tree) in &mut changes {
+        settle(tree, KeyPath::root_of(*root), inside)?;
+    }
+    changes.retain(|_, tree| !tree.is_empty());
+    if changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    Delta::ALL
+        .into_iter()
+        .map(|delta| {
+            let own = match delta {
+                Delta::Edited(root) => changes.remove(&root),
+                Delta::Sam | Delta::Security => None,
+            };
+            let tree = own.unwrap_or_else(|| Node::new("ROOT", Semantics::Merge));
+            Ok(HiveFile {
+                name: delta.file(),
+                bytes: write_hive(delta, &tree, timestamp)?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,314 @@
+//! From the bytes of a hive to its keys.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::bins::Cells;
+use super::format::{
+    DATA_IN_PLACE, KEY_HEADER, MAX_DEPTH, NOWHERE, PAGE, SECURITY_HEADER, SEGMENT, VALUE_HEADER,
+    base, checksum, key_flags, value_flags,
+};
+use super::{FileTime, Key, Layer, ReadError, Value, ValueContent};
+use crate::DataType;
+
+/// A hive that was read completely.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hive<'h> {
+    /// The second number of the format's version, 3 to 6.
+    pub minor_version: u32,
+    /// Whether the file says that its keys may take part in layers.
+    pub layered: bool,
+    /// The end of the path that the file had when Windows wrote it.
+    pub file_name: String,
+    /// The root key.
+    pub root: Key<'h>,
+}
+
+impl<'h> Hive<'h> {
+    /// Reads a primary or delta hive. What follows its last bin does not matter.
+    pub fn read(file: &'h [u8]) -> Result<Self, ReadError> {
+        let header = file
+            .get(..PAGE)
+            .filter(|header| header.starts_with(b"regf"))
+            .ok_or(ReadError::NotAHive)?;
+        let block = Fields::new(header, 0);
+        let (expected, found) = (checksum(header), block.u32(base::CHECKSUM)?);
+        if expected != found {
+            return Err(ReadError::Checksum { expected, found });
+        }
+        let (major, minor) = (block.u32(base::MAJOR)?, block.u32(base::MINOR)?);
+        let kind = (block.u32(base::FILE_TYPE)?, block.u32(base::FILE_FORMAT)?);
+        if major != 1 || !(3..=6).contains(&minor) || kind != (0, 1) {
+            return Err(ReadError::Version { major, minor });
+        }
+        if block.u32(base::PRIMARY_SEQUENCE)? != block.u32(base::SECONDARY_SEQUENCE)? {
+            return Err(ReadError::Unfinished);
+        }
+        let declared = block.u32(base::BINS_SIZE)?;
+        let bins = file[PAGE..]
+            .get(..declared as usize)
+            .ok_or(ReadError::Short {
+                declared,
+                actual: file.len() - PAGE,
+            })?;
+        let mut reader = Reader {
+            cells: Cells::new(bins)?,
+            descriptors: HashMap::new(),
+            big_data: minor > 3,
+        };
+        let name = block.bytes(base::FILE_NAME, base::FILE_NAME_SIZE)?;
+        Ok(Self {
+            minor_version: minor,
+            layered: minor > 5 && block.u32(base::FLAGS)? & base::LAYERED_KEYS != 0,
+            file_name: utf16_lossy(name)
+                .split('\0')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            root: reader.key(block.u32(base::ROOT)?, 1)?,
+        })
+    }
+}
+
+struct Reader<'h> {
+    cells: Cells<'h>,
+    /// The only cells that more than one record points to.
+    descriptors: HashMap<u32, &'h [u8]>,
+    big_data: bool,
+}
+
+impl<'h> Reader<'h> {
+    fn record(&mut self, offset: u32, signature: [u8; 2]) -> Result<Fields<'h>, ReadError> {
+        let fields = Fields::new(self.cells.take(offset)?, offset);
+        if fields.bytes.starts_with(&signature) {
+            Ok(fields)
+        } else {
+            Err(fields.damaged("a record of the wrong kind"))
+        }
+    }
+
+    fn key(&mut self, offset: u32, depth: usize) -> Result<Key<'h>, ReadError> {
+        let node = self.record(offset, *b"nk")?;
+        if depth > MAX_DEPTH {
+            return Err(node.damaged("a key nested deeper than Windows allows"));
+        }
+        let mut key = self.key_alone(&node)?;
+        let subkeys = self.subkeys(&node)?;
+        key.subkeys.reserve_exact(subkeys.len());
+        for subkey in subkeys {
+            key.subkeys.push(self.key(subkey, depth + 1)?);
+        }
+        Ok(key)
+    }
+
+    /// The key without its subkeys.
+    fn key_alone(&mut self, node: &Fields<'h>) -> Result<Key<'h>, ReadError> {
+        let flags = node.u16(2)?;
+        let name = node.bytes(KEY_HEADER, usize::from(node.u16(72)?))?;
+        let [_, layer, ..] = *node.bytes(12, 4)? else {
+            return Err(node.cut());
+        };
+        Ok(Key {
+            name: decode_name(name, flags & key_flags::ASCII_NAME != 0),
+            layer: Layer::from_byte(layer),
+            flags,
+            timestamp: FileTime(u64::from(node.u32(4)?) | u64::from(node.u32(8)?) << 32),
+            class: self.class(node)?,
+            security: self.descriptor(node.u32(44)?)?,
+            values: self.values(node, flags)?,
+            subkeys: Vec::new(),
+        })
+    }
+
+    fn class(&mut self, node: &Fields<'h>) -> Result<Option<String>, ReadError> {
+        let (offset, length) = (node.u32(48)?, usize::from(node.u16(74)?));
+        if offset == NOWHERE || length == 0 {
+            return Ok(None);
+        }
+        let class = Fields::new(self.cells.take(offset)?, offset);
+        Ok(Some(utf16_lossy(class.bytes(0, length)?)))
+    }
+
+    fn descriptor(&mut self, offset: u32) -> Result<&'h [u8], ReadError> {
+        if let Some(descriptor) = self.descriptors.get(&offset) {
+            return Ok(descriptor);
+        }
+        let record = self.record(offset, *b"sk")?;
+        let descriptor = record.bytes(SECURITY_HEADER, record.u32(16)? as usize)?;
+        self.descriptors.insert(offset, descriptor);
+        Ok(descriptor)
+    }
+
+    fn values(&mut self, node: &Fields<'h>, flags: u16) -> Result<Vec<Value<'h>>, ReadError> {
+        let count = node.u32(36)? as usize;
+        // In such a key the count is a handle that some process of Windows once had.
+        if count == 0 || flags & key_flags::PREDEFINED_HANDLE != 0 {
+            return Ok(Vec::new());
+        }
+        let offset = node.u32(40)?;
+        let list = Fields::new(self.cells.take(offset)?, offset);
+        list.words(0, count, 1)?
+            .map(|cell| self.value(cell))
+            .collect()
+    }
+
+    fn value(&mut self, offset: u32) -> Result<Value<'h>, ReadError> {
+        let record = self.record(offset, *b"vk")?;
+        let flags = record.u16(16)?;
+        let name = record.bytes(VALUE_HEADER, usize::from(record.u16(2)?))?;
+        let content = if flags & value_flags::TOMBSTONE != 0 {
+            ValueContent::Tombstone
+        } else {
+            ValueContent::Data {
+                kind: DataType(record.u32(12)?),
+                bytes: self.data(&record)?,
+            }
+        };
+        Ok(Value {
+            name: decode_name(name, flags & value_flags::ASCII_NAME != 0),
+            content,
+        })
+    }
+
+    fn data(&mut self, record: &Fields<'h>) -> Result<Cow<'h, [u8]>, ReadError> {
+        let (size, place) = (record.u32(4)?, record.u32(8)?);
+        let length = (size & !DATA_IN_PLACE) as usize;
+        if size & DATA_IN_PLACE != 0 {
+            return match record.bytes(8, 4)?.get(..length) {
+                Some(data) => Ok(Cow::Borrowed(data)),
+                None => Err(record.damaged("a value with more than four bytes in place")),
+            };
+        }
+        if length == 0 {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        if length > SEGMENT && self.big_data {
+            return self.segments(place, length).map(Cow::Owned);
+        }
+        let cell = Fields::new(self.cells.take(place)?, place);
+        cell.bytes(0, length).map(Cow::Borrowed)
+    }
+
+    fn segments(&mut self, offset: u32, length: usize) -> Result<Vec<u8>, ReadError> {
+        let big = self.record(offset, *b"db")?;
+        let (count, place) = (usize::from(big.u16(2)?), big.u32(4)?);
+        if count != length.div_ceil(SEGMENT) {
+            return Err(big.damaged("a big value with the wrong number of segments"));
+        }
+        let list = Fields::new(self.cells.take(place)?, place);
+        let mut data = Vec::new();
+        for place in list.words(0, count, 1)? {
+            let segment = Fields::new(self.cells.take(place)?, place);
+            data.extend_from_slice(segment.bytes(0, SEGMENT.min(length - data.len()))?);
+        }
+        Ok(data)
+    }
+
+    /// The offsets of the keys below.
+    fn subkeys(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, ReadError> {
+        let count = node.u32(20)? as usize;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let offset = node.u32(28)?;
+        let list = Fields::new(self.cells.take(offset)?, offset);
+        let mut subkeys = Vec::new();
+        if list.bytes.starts_with(b"ri") {
+            for offset in list.words(4, usize::from(list.u16(2)?), 1)? {
+                let leaf = Fields::new(self.cells.take(offset)?, offset);
+                subkeys.extend(leaf.leaf_entries()?);
+            }
+        } else {
+            subkeys.extend(list.leaf_entries()?);
+        }
+        if subkeys.len() == count {
+            Ok(subkeys)
+        } else {
+            Err(node.damaged("a key whose subkey list has the wrong length"))
+        }
+    }
+}
+
+/// The content of a cell, with its offset for error messages.
+struct Fields<'h> {
+    bytes: &'h [u8],
+    offset: u32,
+}
+
+impl<'h> Fields<'h> {
+    fn new(bytes: &'h [u8], offset: u32) -> Self {
+        Self { bytes, offset }
+    }
+
+    fn damaged(&self, problem: &'static str) -> ReadError {
+        ReadError::Damaged {
+            offset: self.offset,
+            problem,
+        }
+    }
+
+    fn cut(&self) -> ReadError {
+        self.damaged("a record that is longer than its cell")
+    }
+
+    fn bytes(&self, at: usize, length: usize) -> Result<&'h [u8], ReadError> {
+        self.bytes
+            .get(at..)
+            .and_then(|rest| rest.get(..length))
+            .ok_or_else(|| self.cut())
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], ReadError> {
+        let rest = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
+        rest.copied().ok_or_else(|| self.cut())
+    }
+
+    fn u16(&self, at: usize) -> Result<u16, ReadError> {
+        self.array(at).map(u16::from_le_bytes)
+    }
+
+    fn u32(&self, at: usize) -> Result<u32, ReadError> {
+        self.array(at).map(u32::from_le_bytes)
+    }
+
+    /// That many numbers from there on, each the first of a group of `stride` numbers.
+    fn words(
+        &self,
+        at: usize,
+        count: usize,
+        stride: usize,
+    ) -> Result<impl Iterator<Item = u32> + use<'h>, ReadError> {
+        let length = count.checked_mul(4 * stride).ok_or_else(|| self.cut())?;
+        let (words, _) = self.bytes(at, length)?.as_chunks::<4>();
+        Ok(words
+            .iter()
+            .step_by(stride)
+            .map(|&word| u32::from_le_bytes(word)))
+    }
+
+    fn leaf_entries(&self) -> Result<impl Iterator<Item = u32> + use<'h>, ReadError> {
+        let stride = match self.bytes.first_chunk() {
+            Some(b"lh" | b"lf") => 2,
+            Some(b"li") => 1,
+            _ => return Err(self.damaged("a subkey list of an unknown kind")),
+        };
+        self.words(4, usize::from(self.u16(2)?), stride)
+    }
+}
+
+/// A name in one of its two forms. Half surrogate pairs, which Windows lets a name have, become
+/// replacement characters.
+fn decode_name(bytes: &[u8], ascii: bool) -> String {
+    if ascii {
+        bytes.iter().copied().map(char::from).collect()
+    } else {
+        utf16_lossy(bytes)
+    }
+}
+
+fn utf16_lossy(bytes: &[u8]) -> String {
+    let (units, _) = bytes.as_chunks::<2>();
+    char::decode_utf16(units.iter().map(|&unit| u16::from_le_bytes(unit)))
+        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
+}

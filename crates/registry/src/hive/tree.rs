@@ -1,0 +1,204 @@
+//! What a list of edits comes to: the keys of one delta hive, before they have cells.
+
+use std::collections::BTreeMap;
+
+use super::{Semantics, WriteError};
+use crate::upcase::Folded;
+use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
+
+/// A key of a delta hive.
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) semantics: Semantics,
+    /// Whether an edit makes sure that the key is there.
+    pub(super) created: bool,
+    /// What it lies over.
+    pub(super) below: Below,
+    pub(super) values: BTreeMap<Folded, ValueChange>,
+    pub(super) subkeys: BTreeMap<Folded, Node>,
+}
+
+/// What the base has where a key of a delta is.
+pub(super) enum Below {
+    /// Nobody has looked.
+    Unknown,
+    /// No key, or none that shows.
+    Nothing,
+    /// A key with this descriptor.
+    Key(Vec<u8>),
+}
+
+/// What happens to a value: it gets data, or is deleted.
+pub(super) struct ValueChange {
+    pub(super) name: String,
+    pub(super) data: Option<RegistryData>,
+}
+
+/// Applies the edits to each hive that they are about, in order.
+pub(super) fn apply<'e>(
+    edits: impl IntoIterator<Item = &'e RegistryEdit>,
+) -> Result<BTreeMap<Root, Node>, WriteError> {
+    let mut hives = BTreeMap::new();
+    for edit in edits {
+        hives
+            .entry(edit.key().root())
+            .or_insert_with(|| Node::new("ROOT", Semantics::Merge))
+            .apply(edit)?;
+    }
+    hives.retain(|_, root| !root.is_empty());
+    Ok(hives)
+}
+
+impl Node {
+    pub(super) fn new(name: &str, semantics: Semantics) -> Self {
+        Self {
+            name: name.to_owned(),
+            semantics,
+            created: false,
+            below: Below::Unknown,
+            values: BTreeMap::new(),
+            subkeys: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.subkeys.is_empty()
+    }
+
+    fn apply(&mut self, edit: &RegistryEdit) -> Result<(), WriteError> {
+        match edit {
+            RegistryEdit::SetValue { key, name, data } => {
+                check_value_name(key, name)?;
+                let change = ValueChange {
+                    name: name.clone(),
+                    data: Some(data.clone()),
+                };
+                self.touch(key.components())
+                    .values
+                    .insert(Folded::new(name), change);
+            }
+            RegistryEdit::DeleteValue { key, name } => {
+                check_value_name(key, name)?;
+                if let Some(node) = self.living(key.components()) {
+                    node.delete_value(name);
+                }
+            }
+            RegistryEdit::CreateKey { key, mode } => self.create(key, *mode)?,
+            RegistryEdit::DeleteKey { key } => {
+                let (name, above) = own_name(key)?;
+                if let Some(parent) = self.living(above) {
+                    parent.delete_subkey(name);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, key: &KeyPath, mode: KeyMode) -> Result<(), WriteError> {
+        match mode {
+            KeyMode::Merge => {
+                self.touch(key.components());
+            }
+            KeyMode::Replace => {
+                let (name, above) = own_name(key)?;
+                let mut fresh = Self::new(name, Semantics::SupersedeTree);
+                fresh.created = true;
+                self.touch(above).subkeys.insert(Folded::new(name), fresh);
+            }
+            KeyMode::ReplaceValues => {
+                own_name(key)?;
+                let node = self.touch(key.components());
+                node.values.clear();
+                if node.semantics == Semantics::Merge {
+                    node.semantics = Semantics::SupersedeLocal;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The key at that path, created where it is missing, brought back where it was deleted.
+    fn touch(&mut self, path: &[String]) -> &mut Self {
+        path.iter().fold(self, |node, name| {
+            let semantics = node.of_new_subkey();
+            let subkey = node
+                .subkeys
+                .entry(Folded::new(name))
+                .or_insert_with(|| Self::new(name, semantics));
+            if subkey.semantics == Semantics::Tombstone {
+                *subkey = Self::new(name, Semantics::SupersedeTree);
+            }
+            subkey.created = true;
+            subkey
+        })
+    }
+
+    /// The key at that path, unless it or a key above it was deleted.
+    fn living(&mut self, path: &[String]) -> Option<&mut Self> {
+        let mut node = self;
+        for name in path {
+            let semantics = node.of_new_subkey();
+            let folded = Folded::new(name);
+            if semantics == Semantics::SupersedeTree && !node.subkeys.contains_key(&folded) {
+                return None;
+            }
+            node = node
+                .subkeys
+                .entry(folded)
+                .or_insert_with(|| Self::new(name, semantics));
+            if node.semantics == Semantics::Tombstone {
+                return None;
+            }
+        }
+        Some(node)
+    }
+
+    /// Below a key that starts empty every key does.
+    fn of_new_subkey(&self) -> Semantics {
+        match self.semantics {
+            Semantics::SupersedeTree => Semantics::SupersedeTree,
+            _ => Semantics::Merge,
+        }
+    }
+
+    /// Where nothing of the base shows, there is nothing to hide.
+    fn delete_value(&mut self, name: &str) {
+        let folded = Folded::new(name);
+        if self.semantics == Semantics::Merge {
+            let name = name.to_owned();
+            self.values.insert(folded, ValueChange { name, data: None });
+        } else {
+            self.values.remove(&folded);
+        }
+    }
+
+    fn delete_subkey(&mut self, name: &str) {
+        let folded = Folded::new(name);
+        if self.semantics == Semantics::SupersedeTree {
+            self.subkeys.remove(&folded);
+        } else {
+            self.subkeys
+                .insert(folded, Self::new(name, Semantics::Tombstone));
+        }
+    }
+}
+
+/// The last name of a path and those before it. A hive's root has none: it can be neither deleted
+/// nor replaced.
+fn own_name(key: &KeyPath) -> Result<(&str, &[String]), WriteError> {
+    match key.components() {
+        [above @ .., name] => Ok((name, above)),
+        [] => Err(WriteError::WholeHive { root: key.root() }),
+    }
+}
+
+fn check_value_name(key: &KeyPath, name: &str) -> Result<(), WriteError> {
+    let length = name.encode_utf16().count();
+    if length > MAX_VALUE_NAME {
+        return Err(WriteError::ValueNameTooLong {
+            key: key.clone(),
+            length,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! From edits to the bytes of delta hives.
+
+use super::cells::CellWriter;
+use super::delta::Delta;
+use super::descriptors::{self, Position};
+use super::format::{
+    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
+    VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
+};
+use super::record::Record;
+use super::shared::SharedDescriptors;
+use super::tree::{self, Below, Node, ValueChange};
+use super::{FileTime, Layer, Semantics, WriteError};
+use crate::upcase::Folded;
+use crate::{RegistryEdit, Root};
+
+/// A delta hive, ready to be put into a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeltaHive {
+    /// The hive whose changes it holds; its file is [`Root::delta_name`].
+    pub root: Root,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
+/// Writes the delta hives that make these edits, in the order of [`Root::ALL`]; none for a hive in
+/// which nothing changes. Every key gets the timestamp; the same arguments give the same bytes.
+///
+/// A layer should carry what [`layer_hives`](super::layer_hives) makes of the edits.
+pub fn write_deltas(
+    edits: &[RegistryEdit],
+    timestamp: FileTime,
+) -> Result<Vec<DeltaHive>, WriteError> {
+    tree::apply(edits)?
+        .into_iter()
+        .map(|(root, tree)| {
+            let bytes = write_hive(Delta::Edited(root), &tree, timestamp)?;
+            Ok(DeltaHive { root, bytes })
+        })
+        .collect()
+}
+
+pub(super) fn write_hive(
+    hive: Delta,
+    tree: &Node,
+    timestamp: FileTime,
+) -> Result<Vec<u8>, WriteError> {
+    let (root_key, bins) = contents(hive, tree, timestamp)?;
+    let mut file = base_block(MINOR_OF_DELTAS, base::LAYERED_KEYS, root_key, bins.len());
+    let name: Vec<u8> = format!(r"Hives\{}", hive.file())
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .take(base::FILE_NAME_SIZE - 2)
+        .collect();
+    file[base::FILE_NAME..base::FILE_NAME + name.len()].copy_from_slice(&name);
+    Ok(sealed(file, &bins))
+}
+
+/// A whole hive with nothing in it but its root, such as an image has that brings no Windows.
+pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
+    let hive = Delta::Edited(Root::System);
+    let tree = Node::new("ROOT", Semantics::Merge);
+    let (root_key, bins) = contents(hive, &tree, timestamp)?;
+    let file = base_block(MINOR_OF_WHOLE_HIVES, 0, root_key, bins.len());
+    Ok(sealed(file, &bins))
+}
+
+/// The root key's cell and the bins.
+fn contents(hive: Delta, tree: &Node, timestamp: FileTime) -> Result<(u32, Vec<u8>), WriteError> {
+    let (own, passed_on, position) = descriptors::of_root(hive)?;
+    let mut writer = Writer {
+        cells: CellWriter::default(),
+        descriptors: SharedDescriptors::default(),
+        timestamp,
+    };
+    let descriptors = &mut writer.descriptors;
+    let place = match &tree.below {
+        Below::Key(security) => {
+            let descriptor = descriptors.intern_bytes(security);
+            Place {
+                parent: NOWHERE,
+                position,
+                descriptor,
+                passed_on: descriptor,
+            }
+        }
+        Below::Unknown | Below::Nothing => Place {
+            parent: NOWHERE,
+            position,
+            descriptor: descriptors.intern(own),
+            passed_on: descriptors.intern(passed_on),
+        },
+    };
+    let root_key = writer.key(tree, &place)?;
+    writer.descriptors.link(&mut writer.cells);
+    Ok((root_key, writer.cells.finish()?))
+}
+
+struct Writer {
+    cells: CellWriter,
+    descriptors: SharedDescriptors,
+    timestamp: FileTime,
+}
+
+/// What is settled about a key before it is written.
+struct Place {
+    parent: u32,
+    position: Position,
+    descriptor: usize,
+    /// The descriptor that subkeys inherit from.
+    passed_on: usize,
+}
+
+/// A list of a key: how many entries, and the cell where they are.
+struct List {
+    count: u32,
+    cell: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self {
+        count: 0,
+        cell: NOWHERE,
+    };
+
+    fn new(count: usize, cell: u32) -> Result<Self, WriteError> {
+        let count = u32::try_from(count).map_err(|_| WriteError::HiveTooLarge)?;
+        Ok(Self { count, cell })
+    }
+}
+
+impl Writer {
+    /// Writes a key with all below it and returns its cell.
+    fn key(&mut self, node: &Node, place: &Place) -> Result<u32, WriteError> {
+        let (name, _) = encode_name(&node.name);
+        let cell = self.cells.reserve(KEY_HEADER + name.len())?;
+        let security = self.descriptors.cell(place.descriptor, &mut self.cells)?;
+        let values = self.values(node)?;
+        let subkeys = self.subkeys(node, cell, place)?;
+        let record = self.key_node(node, place.parent, security, &values, &subkeys);
+        self.cells.fill(cell, 0, record.as_bytes());
+        Ok(cell)
+    }
+
+    fn key_node(
+        &self,
+        node: &Node,
+        parent: u32,
+        security: u32,
+        values: &List,
+        subkeys: &List,
+    ) -> Record {
+        let root = parent == NOWHERE;
+        let (name, ascii) = encode_name(&node.name);
+        let mut flags = if ascii { key_flags::ASCII_NAME } else { 0 };
+        if root {
+            flags |= key_flags::HIVE_ENTRY | key_flags::NO_DELETE;
+        }
+        let layer = Layer {
+            inherit_class: !root && node.semantics == Semantics::Merge,
+            semantics: node.semantics,
+        };
+        let subkey_names = node.subkeys.values().map(|key| utf16_len(&key.name));
+        let value_names = node.values.values().map(|value| utf16_len(&value.name));
+        Record::new(*b"nk")
+            .u16(flags)
+            .bytes(&self.timestamp.0.to_le_bytes())
+            .bytes(&[ACCESSED, layer.to_byte(), 0, 0])
+            .u32(parent)
+            .u32(subkeys.count)
+            .u32(0)
+            .u32(subkeys.cell)
+            .u32(NOWHERE)
+            .u32(values.count)
+            .u32(values.cell)
+            .u32(security)
+            .u32(NOWHERE)
+            .longest(subkey_names)
+            .u32(0)
+            .longest(value_names)
+            .longest(node.values.values().map(ValueChange::data_len))
+            .u32(0)
+            .name_length(name.len())
+            .u16(0)
+            .bytes(&name)
+    }
+
+    fn values(&mut self, node: &Node) -> Result<List, WriteError> {
+        if node.values.is_empty() {
+            return Ok(List::EMPTY);
+        }
+        let list = self.cells.reserve(4 * node.values.len())?;
+        for (index, value) in node.values.values().enumerate() {
+            let cell = self.value(value)?;
+            self.cells.set(list, 4 * index, cell);
+        }
+        List::new(node.values.len(), list)
+    }
+
+    fn value(&mut self, value: &ValueChange) -> Result<u32, WriteError> {
+        let (name, ascii) = encode_name(&value.name);
+        let cell = self.cells.reserve(VALUE_HEADER + name.len())?;
+        // About an empty name the bit says nothing, and Windows leaves it out.
+        let mut flags = if ascii && !name.is_empty() {
+            value_flags::ASCII_NAME
+        } else {
+            0
+        };
+        let (size, place, kind) = if let Some(data) = &value.data {
+            let (size, place) = self.data(data.bytes())?;
+            (size, place, data.kind().0)
+        } else {
+            flags |= value_flags::TOMBSTONE;
+            (0, NOWHERE, 0)
+        };
+        let record = Record::new(*b"vk")
+            .name_length(name.len())
+            .u32(size)
+            .u32(place)
+            .u32(kind)
+            .u16(flags)
+            .u16(0)
+            .bytes(&name);
+        self.cells.fill(cell, 0, record.as_bytes());
+        Ok(cell)
+    }
+
+    /// Stores data and returns its size and its place, as a value has them.
+    fn data(&mut self, data: &[u8]) -> Result<(u32, u32), WriteError> {
+        let size = u32::try_from(data.len()).map_err(|_| WriteError::HiveTooLarge)?;
+        if data.len() <= 4 {
+            let mut word = [0; 4];
+            word[..data.len()].copy_from_slice(data);
+            return Ok((size | DATA_IN_PLACE, u32::from_le_bytes(word)));
+        }
+        if data.len() <= SEGMENT {
+            return Ok((size, self.cells.add(data)?));
+        }
+        let segments = data.chunks(SEGMENT);
+        let count = u16::try_from(segments.len()).map_err(|_| WriteError::HiveTooLarge)?;
+        let list = self.cells.reserve(4 * segments.len())?;
+        let record = Record::new(*b"db").u16(count).u32(list).u32(0);
+        let big = self.cells.add(record.as_bytes())?;
+        for (index, segment) in segments.enumerate() {
+            let cell = self.cells.reserve(SEGMENT_CELL)?;
+            self.cells.fill(cell, 0, segment);
+            self.cells.set(list, 4 * index, cell);
+        }
+        Ok((size, big))
+    }
+
+    fn subkeys(&mut self, node: &Node, cell: u32, place: &Place) -> Result<List, WriteError> {
+        if node.subkeys.is_empty() {
+            return Ok(List::EMPTY);
+        }
+        let mut entries = Vec::with_capacity(node.subkeys.len());
+        for (name, subkey) in &node.subkeys {
+            let position = place.position.below(name);
+            let descriptor = match (&subkey.below, position.own()) {
+                (Below::Key(security), _) => self.descriptors.intern_bytes(security),
+                (Below::Unknown, Some(own)) => self.descriptors.intern(own),
+                (Below::Unknown | Below::Nothing, _) => self.descriptors.inherited(place.passed_on),
+            };
+            let passed_on = if self.descriptors.is_readable(descriptor) {
+                descriptor
+            } else {
+                place.passed_on
+            };
+            let place = Place {
+                parent: cell,
+                position,
+                descriptor,
+                passed_on,
+            };
+            entries.push((name, self.key(subkey, &place)?));
+        }
+        let list = if entries.len() <= LEAF_ENTRIES {
+            self.leaf(&entries)?
+        } else {
+            self.index(&entries)?
+        };
+        List::new(entries.len(), list)
+    }
+
+    /// A hash leaf. The tree keeps keys in the order that the list must have.
+    fn leaf(&mut self, entries: &[(&Folded, u32)]) -> Result<u32, WriteError> {
+        let head = Record::new(*b"lh").name_length(entries.len());
+        let record = entries.iter().fold(head, |record, (name, cell)| {
+            record.u32(*cell).u32(name.hash37())
+        });
+        self.cells.add(record.as_bytes())
+    }
+
+    /// An index root over as many leaves as it takes.
+    fn index(&mut self, entries: &[(&Folded, u32)]) -> Result<u32, WriteError> {
+        let leaves = entries.chunks(LEAF_ENTRIES);
+        let count = u16::try_from(leaves.len()).map_err(|_| WriteError::HiveTooLarge)?;
+        let mut record = Record::new(*b"ri").u16(count);
+        for leaf in leaves {
+            record = record.u32(self.leaf(leaf)?);
+        }
+        self.cells.add(record.as_bytes())
+    }
+}
+
+impl ValueChange {
+    fn data_len(&self) -> usize {
+        self.data.as_ref().map_or(0, |data| data.bytes().len())
+    }
+}
+
+/// Layered keys came with it.
+const MINOR_OF_DELTAS: u32 = 6;
+const MINOR_OF_WHOLE_HIVES: u32 = 5;
+
+fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
+    let mut block = vec![0; PAGE];
+    let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"regf");
+    let [a, b, c, d, ..] = bins.to_le_bytes();
+    for (at, number) in [
+        (base::PRIMARY_SEQUENCE, 1),
+        (base::SECONDARY_SEQUENCE, 1),
+        (base::MAJOR, 1),
+        (base::MINOR, minor),
+        (base::FILE_TYPE, 0),
+        (base::FILE_FORMAT, 1),
+        (base::ROOT, root_key),
+        (base::BINS_SIZE, u32::from_le_bytes([a, b, c, d])),
+        (base::CLUSTERING, 1),
+        (base::FLAGS, flags),
+    ] {
+        put(at, &number.to_le_bytes());
+    }
+    block
+}
+
+/// The file of a base block, now complete, and its bins.
+fn sealed(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
+    let sum = checksum(&block);
+    block[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+    block.extend_from_slice(bins);
+    block
+}

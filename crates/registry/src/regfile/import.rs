@@ -1,0 +1,251 @@
+//! Registration files as edits.
+//!
+//! Reads what `regedit` writes and what people write for it: both headers, every form of value,
+//! deletions of keys and values, comments on lines of their own and behind values. Stricter than
+//! `regedit` in that a line it would skip is an error here.
+
+use std::collections::BTreeSet;
+
+use super::line::Line;
+use super::text::{NARROW_HEADER, decode, western};
+use super::{Problem, RegFileError};
+use crate::{DataType, KeyMode, KeyPath, Link, RegistryData, RegistryEdit};
+
+/// What a registration file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The changes, in their order.
+    pub edits: Vec<RegistryEdit>,
+    /// The links that keys of the file go through.
+    pub links: BTreeSet<Link>,
+}
+
+/// Reads a registration file of either version.
+pub fn import(bytes: &[u8]) -> Result<Imported, RegFileError> {
+    let text = decode(bytes)?;
+    let mut lines = Lines::new(&text);
+    let header = lines.next().unwrap_or_else(|| Line::new(1, ""));
+    let narrow = match header.rest().trim_end() {
+        NARROW_HEADER => true,
+        "Windows Registry Editor Version 5.00" => false,
+        _ => return Err(header.error(Problem::Header)),
+    };
+    let mut parser = Parser {
+        lines,
+        narrow,
+        section: Section::None,
+        edits: Vec::new(),
+        links: BTreeSet::new(),
+    };
+    while let Some(line) = parser.lines.next() {
+        parser.line(line)?;
+    }
+    Ok(Imported {
+        edits: parser.edits,
+        links: parser.links,
+    })
+}
+
+struct Lines<'t> {
+    lines: std::iter::Enumerate<std::str::Lines<'t>>,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            lines: text.lines().enumerate(),
+        }
+    }
+}
+
+impl<'t> Iterator for Lines<'t> {
+    type Item = Line<'t>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (index, text) = self.lines.next()?;
+        Some(Line::new(index + 1, text))
+    }
+}
+
+/// What the values that follow are about.
+enum Section {
+    /// No key yet.
+    None,
+    /// This key.
+    Key(KeyPath),
+    /// A key that was just deleted, which can have no values.
+    Deleted,
+}
+
+struct Parser<'t> {
+    lines: Lines<'t>,
+    narrow: bool,
+    section: Section,
+    edits: Vec<RegistryEdit>,
+    links: BTreeSet<Link>,
+}
+
+impl<'t> Parser<'t> {
+    fn line(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
+        line.skip_blanks();
+        match line.rest().chars().next() {
+            None | Some(';') => Ok(()),
+            Some('[') => self.key(line),
+            Some('"' | '@') => self.value(line),
+            Some(_) => Err(line.error(Problem::Expected("[key], \"name\"=, @= or a comment"))),
+        }
+    }
+
+    fn key(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
+        line.next();
+        let deleted = line.take("-");
+        // A key's name may have a bracket in it, so the last one of the line is the closing one.
+        let Some(end) = line.rest().rfind(']') else {
+            return Err(line.error(Problem::Expected("] at the end of the key")));
+        };
+        let (key, through) =
+            KeyPath::parse(&line.rest()[..end]).map_err(|error| line.error(Problem::Key(error)))?;
+        self.links.extend(through);
+        let mut after = line;
+        after.take(&line.rest()[..=end]);
+        after.end()?;
+        if deleted {
+            self.section = Section::Deleted;
+            self.edits.push(RegistryEdit::DeleteKey { key });
+        } else {
+            self.section = Section::Key(key.clone());
+            let mode = KeyMode::Merge;
+            self.edits.push(RegistryEdit::CreateKey { key, mode });
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
+        let key = match &self.section {
+            Section::Key(key) => key.clone(),
+            Section::None => return Err(line.error(Problem::Expected("a [key] before its values"))),
+            Section::Deleted => {
+                return Err(line.error(Problem::Expected("no values under a deleted key")));
+            }
+        };
+        let name = if line.take("@") {
+            String::new()
+        } else {
+            quoted(&mut line)?
+        };
+        line.skip_blanks();
+        if !line.take("=") {
+            return Err(line.error(Problem::Expected("=")));
+        }
+        line.skip_blanks();
+        let edit = if line.take("-") {
+            line.end()?;
+            RegistryEdit::DeleteValue { key, name }
+        } else {
+            let data = self.data(line)?;
+            RegistryEdit::SetValue { key, name, data }
+        };
+        self.edits.push(edit);
+        Ok(())
+    }
+
+    fn data(&mut self, mut line: Line<'t>) -> Result<RegistryData, RegFileError> {
+        if line.rest().starts_with('"') {
+            let text = quoted(&mut line)?;
+            line.end()?;
+            return Ok(RegistryData::sz(&text));
+        }
+        if line.take("dword:") {
+            line.skip_blanks();
+            let number = hexadecimal(&mut line, "number of up to 8 hexadecimal digits")?;
+            line.end()?;
+            return Ok(RegistryData::dword(number));
+        }
+        if line.take("hex(") {
+            let kind = hexadecimal(&mut line, "type number in hexadecimal")?;
+            if !line.take("):") {
+                return Err(line.error(Problem::Expected("): after the type number")));
+            }
+            return self.bytes(DataType(kind), line);
+        }
+        if line.take("hex:") {
+            return self.bytes(DataType::BINARY, line);
+        }
+        let forms = "\"text\", dword:, hex:, hex(type): or -";
+        Err(line.error(Problem::Expected(forms)))
+    }
+
+    /// Bytes with commas between them, over as many lines as end in a backslash.
+    fn bytes(&mut self, kind: DataType, mut line: Line<'t>) -> Result<RegistryData, RegFileError> {
+        let mut bytes = Vec::new();
+        loop {
+            line.skip_blanks();
+            if line.take("\\") {
+                line.end()?;
+                let unfinished = line.error(Problem::Expected("another line with bytes"));
+                line = self.lines.next().ok_or(unfinished)?;
+                continue;
+            }
+            if line.rest().is_empty() || line.rest().starts_with(';') {
+                break;
+            }
+            let number: u32 = hexadecimal(&mut line, "byte in hexadecimal")?;
+            let byte = u8::try_from(number).map_err(|_| {
+                line.error(Problem::Number {
+                    text: format!("{number:x}"),
+                    what: "byte in hexadecimal",
+                })
+            })?;
+            bytes.push(byte);
+            line.skip_blanks();
+            if !line.take(",") {
+                line.end()?;
+                break;
+            }
+        }
+        let text = [DataType::SZ, DataType::EXPAND_SZ, DataType::MULTI_SZ].contains(&kind);
+        if self.narrow && text {
+            bytes = western(&bytes)
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect();
+        }
+        Ok(RegistryData::new(kind, bytes))
+    }
+}
+
+/// A text in quotation marks, in which a backslash stands before those and before itself.
+fn quoted(line: &mut Line<'_>) -> Result<String, RegFileError> {
+    let start = *line;
+    line.next();
+    let mut text = String::new();
+    loop {
+        let here = *line;
+        match line.next() {
+            Some('"') => return Ok(text),
+            Some('\\') => match line.next() {
+                Some(c @ ('\\' | '"')) => text.push(c),
+                Some('n') => text.push('\n'),
+                Some('r') => text.push('\r'),
+                Some('0') => text.push('\0'),
+                _ => return Err(here.error(Problem::Expected(r#"one of \\ \" \n \r \0"#))),
+            },
+            Some(c) => text.push(c),
+            None => return Err(start.error(Problem::Expected("a closing \" on the same line"))),
+        }
+    }
+}
+
+fn hexadecimal(line: &mut Line<'_>, what: &'static str) -> Result<u32, RegFileError> {
+    let start = *line;
+    let digits = line.take_while(|c| c.is_ascii_alphanumeric());
+    u32::from_str_radix(digits, 16)
+        .ok()
+        .filter(|_| digits.len() <= 8)
+        .ok_or_else(|| {
+            start.error(Problem::Number {
+                text: digits.to_owned(),
+                what,
+            })
+        })
+}

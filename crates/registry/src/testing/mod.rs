@@ -1,0 +1,117 @@
+//! For the tests of whoever writes over a base: bases into which somebody has looked, in memory.
+
+#![allow(clippy::unwrap_used)]
+
+mod descriptor;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use descriptor::read as read_descriptor;
+
+use crate::hive::Key;
+use crate::security::{Layout, SecurityDescriptor};
+use crate::upcase::Folded;
+use crate::{BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, Root};
+
+type Names = Vec<Folded>;
+
+/// What is known of a base's hives.
+#[derive(Debug, Clone, Default)]
+pub struct Keys {
+    hives: BTreeSet<Root>,
+    keys: BTreeMap<(Root, Names), BaseKey>,
+}
+
+/// The self-relative form of a descriptor in SDDL.
+pub fn security(sddl: &str) -> Vec<u8> {
+    let descriptor: SecurityDescriptor = sddl.parse().unwrap();
+    descriptor.to_bytes(Layout::ListsFirst)
+}
+
+fn folded(names: &[String]) -> Names {
+    names.iter().map(|name| Folded::new(name)).collect()
+}
+
+impl Keys {
+    /// With a hive, as one sees it through all layers.
+    pub fn with_hive(mut self, root: Root, top: &Key<'_>) -> Self {
+        self.add(&mut KeyPath::root_of(root), top);
+        self
+    }
+
+    fn add(&mut self, path: &mut KeyPath, key: &Key<'_>) {
+        let values = key.values.iter();
+        let values = values.map(|value| (value.name.clone(), value.data().unwrap()));
+        let values: Vec<(String, RegistryData)> = values.collect();
+        self.insert(
+            path,
+            BaseKey {
+                security: key.security.to_vec(),
+                class: key.class.clone(),
+                link: values.iter().find_map(target),
+                values,
+            },
+        );
+        for subkey in &key.subkeys {
+            path.push(&subkey.name).unwrap();
+            self.add(path, subkey);
+            path.pop();
+        }
+    }
+
+    /// With a key, whose hive has no other keys than those that are told.
+    pub fn with_key(mut self, path: &str, sddl: &str, values: &[(&str, RegistryData)]) -> Self {
+        let values = values.iter();
+        let values = values.map(|(name, data)| ((*name).to_owned(), data.clone()));
+        let values: Vec<_> = values.collect();
+        let key = BaseKey {
+            security: security(sddl),
+            class: None,
+            link: values.iter().find_map(target),
+            values,
+        };
+        self.insert(&path.parse().unwrap(), key);
+        self
+    }
+
+    fn insert(&mut self, path: &KeyPath, key: BaseKey) {
+        self.hives.insert(path.root());
+        self.keys
+            .insert((path.root(), folded(path.components())), key);
+    }
+
+    /// Without any key in hives that are known.
+    pub fn without_keys(mut self) -> Self {
+        self.keys.clear();
+        self
+    }
+
+    /// With a link from one key to another, written as the kernel knows it.
+    pub fn with_link(self, path: &str, target: &str) -> Self {
+        let target: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let value = RegistryData::new(DataType::LINK, target);
+        self.with_key(path, "O:SYG:SYD:", &[("SymbolicLinkValue", value)])
+    }
+}
+
+/// Where a link leads, if layers can change what is there.
+fn target((name, data): &(String, RegistryData)) -> Option<KeyPath> {
+    if name != "SymbolicLinkValue" || data.kind() != DataType::LINK {
+        return None;
+    }
+    let (units, _) = data.bytes().as_chunks::<2>();
+    let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+    let path = String::from_utf16(&units).unwrap();
+    let path = path.strip_prefix(r"\Registry\Machine\")?;
+    format!(r"HKLM\{path}").parse().ok()
+}
+
+impl BaseKeys for Keys {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        if !self.hives.contains(&path.root()) {
+            return Ok(Known::Unknown);
+        }
+        let key = self.keys.get(&(path.root(), folded(path.components())));
+        Ok(key.cloned().map_or(Known::Absent, Known::Present))
+    }
+}

@@ -1,0 +1,119 @@
+//! `%NAME%` in a line, which cmd fills in before it reads anything else.
+
+use wincimg_windows::quoting::cmd::LIMIT;
+
+use super::super::image::Seen;
+use super::super::machine::Machine;
+use super::super::traced::Traced;
+use super::super::trouble::Trouble;
+
+/// Fills in the variables of a line the way the command line does, where an unknown name stays.
+pub(super) fn expand(machine: &Machine<'_>, line: &Traced) -> Result<Traced, Trouble> {
+    let text = line.as_str();
+    let mut out = Traced::default();
+    let mut from = 0;
+    while let Some(start) = text[from..].find('%').map(|at| from + at) {
+        out.append(&line.part(from..start));
+        let end = text[start + 1..].find('%').map(|at| start + 1 + at);
+        let value = match end {
+            Some(end) => value(machine, &text[start + 1..end])
+                .map_err(|trouble| trouble.placed(line.origin(start)))?,
+            None => None,
+        };
+        match (value, end) {
+            (Some(value), Some(end)) => {
+                out.append(&Traced::from_one(&value, line.origin(start)));
+                from = end + 1;
+            }
+            _ => {
+                out.push('%', line.origin(start));
+                from = start + 1;
+            }
+        }
+    }
+    out.append(&line.from(from));
+    if out.as_str().len() > LIMIT {
+        return Err(Trouble::unclear("the line is longer than cmd takes"));
+    }
+    Ok(out)
+}
+
+/// What stands between two percent signs, if it is a variable that exists.
+fn value(machine: &Machine<'_>, inside: &str) -> Result<Option<String>, Trouble> {
+    let (name, modifier) = match inside.split_once(':') {
+        Some((name, modifier)) if !modifier.is_empty() => (name, Some(modifier)),
+        _ => (inside, None),
+    };
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let value = match machine.variable(name) {
+        Seen::There(value) => value,
+        Seen::Missing => match name.to_ascii_uppercase().as_str() {
+            "CD" => machine.folder.to_string(),
+            // No command of the line has run yet.
+            "ERRORLEVEL" => "0".to_owned(),
+            "DATE"
+            | "TIME"
+            | "RANDOM"
+            | "CMDCMDLINE"
+            | "CMDEXTVERSION"
+            | "HIGHESTNUMANODENUMBER" => {
+                return Err(Trouble::unknown(format!(
+                    "what %{name}% is, only Windows knows"
+                )));
+            }
+            _ => return Ok(None),
+        },
+        Seen::Later => {
+            return Err(Trouble::later(format!(
+                "the value of %{name}% comes from a download"
+            )));
+        }
+        Seen::Unknown => {
+            return Err(Trouble::unknown(format!(
+                "the value of %{name}% is not known"
+            )));
+        }
+    };
+    match modifier {
+        None => Ok(Some(value)),
+        Some(modifier) => modified(&value, modifier)
+            .map(Some)
+            .ok_or_else(|| Trouble::unclear(format!("the form of %{inside}% is not understood"))),
+    }
+}
+
+fn modified(value: &str, modifier: &str) -> Option<String> {
+    if let Some(range) = modifier.strip_prefix('~') {
+        let characters: Vec<char> = value.chars().collect();
+        let length = i64::try_from(characters.len()).ok()?;
+        let (start, count) = match range.split_once(',') {
+            Some((start, count)) => (start.parse::<i64>().ok()?, Some(count.parse::<i64>().ok()?)),
+            None => (range.parse::<i64>().ok()?, None),
+        };
+        let start = if start < 0 { length + start } else { start }.clamp(0, length);
+        let end = match count {
+            None => length,
+            Some(count) if count < 0 => length + count,
+            Some(count) => start.saturating_add(count),
+        }
+        .clamp(start, length);
+        let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+        return Some(characters[range].iter().collect());
+    }
+    let (from, to) = modifier.split_once('=')?;
+    if from.is_empty() || from.starts_with('*') || !value.is_ascii() || !from.is_ascii() {
+        return None;
+    }
+    let mut out = String::new();
+    let mut rest = value;
+    let from = from.to_ascii_lowercase();
+    while let Some(at) = rest.to_ascii_lowercase().find(&from) {
+        out.push_str(&rest[..at]);
+        out.push_str(to);
+        rest = &rest[at + from.len()..];
+    }
+    out.push_str(rest);
+    Some(out)
+}

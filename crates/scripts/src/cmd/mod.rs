@@ -1,0 +1,534 @@
+//! A line as `cmd /C` runs it.
+//!
+//! Whether cmd goes on after a command that fails is in the operators; what a built-in command says
+//! of itself is what Windows' own does. Variables are filled in once, for the whole line, before any
+//! of it runs: a `set` in a line is seen by the programs that it starts, and by nothing else.
+
+mod builtins;
+mod expand;
+mod files;
+mod parse;
+
+use parse::{Node, Redirect, Simple, Target, Test};
+use wincimg_windows::quoting::cmd as quoting;
+
+use super::image::{Action, Seen};
+use super::machine::{Fitting, Machine, Now, Paths, Wildcards, is_nul, parent};
+use super::tools;
+use super::traced::Traced;
+use super::trouble::Trouble;
+
+/// Runs the text after `/C` and gives its exit code.
+pub(super) fn run(machine: &mut Machine<'_>, text: &Traced) -> Result<i32, Trouble> {
+    machine.nested(|machine| {
+        let line = expand::expand(machine, &unquoted(text))?;
+        if line.as_str().contains('\n') {
+            return Err(Trouble::unclear("cmd reads no more than one line of it"));
+        }
+        let node = parse::parse(&line)?;
+        let mut cmd = Cmd {
+            machine,
+            output: None,
+            exit: None,
+            is_unsettled: false,
+        };
+        let code = cmd.node(&node)?;
+        Ok(cmd.exit.unwrap_or(code))
+    })
+}
+
+/// Without the first and the last quote, if it begins with one.
+fn unquoted(text: &Traced) -> Traced {
+    let start = text.as_str().len() - text.as_str().trim_start_matches([' ', '\t']).len();
+    let text = text.from(start);
+    if !text.as_str().starts_with('"') {
+        return text;
+    }
+    let rest = text.from(1);
+    match rest.as_str().rfind('"') {
+        Some(last) => {
+            let mut out = rest.part(0..last);
+            out.append(&rest.from(last + 1));
+            out
+        }
+        None => rest,
+    }
+}
+
+/// A cmd at work.
+struct Cmd<'m, 'a> {
+    machine: &'m mut Machine<'a>,
+    /// What commands say, where that goes into a file.
+    output: Option<Vec<u8>>,
+    /// The exit code, once it has ended.
+    exit: Option<i32>,
+    /// Whether a command failed that nothing saw to.
+    is_unsettled: bool,
+}
+
+/// Where the output of a command goes.
+enum Destination {
+    Nowhere,
+    File { name: Traced, append: bool },
+}
+
+impl Cmd<'_, '_> {
+    fn node(&mut self, node: &Node) -> Result<i32, Trouble> {
+        if self.exit.is_some() {
+            return Ok(0);
+        }
+        self.machine.step()?;
+        match node {
+            Node::Nothing => Ok(0),
+            Node::Sequence(nodes) => self.sequence(nodes),
+            Node::And(nodes) => {
+                for node in nodes {
+                    let code = self.node(node)?;
+                    if code != 0 || self.exit.is_some() {
+                        return Ok(code);
+                    }
+                }
+                Ok(0)
+            }
+            Node::Or(nodes) => {
+                let mut code = 0;
+                for node in nodes {
+                    code = self.node(node)?;
+                    if code == 0 || self.exit.is_some() {
+                        break;
+                    }
+                }
+                Ok(code)
+            }
+            Node::Pipe(nodes) => self.pipe(nodes),
+            Node::Block(inside, redirects) => self.redirected(redirects, |cmd| cmd.node(inside)),
+            Node::If {
+                not,
+                ignore_case,
+                test,
+                then,
+                otherwise,
+            } => {
+                if self.test(test, *ignore_case)? == *not {
+                    otherwise.as_deref().map_or(Ok(0), |node| self.node(node))
+                } else {
+                    self.node(then)
+                }
+            }
+            Node::For {
+                variable,
+                items,
+                body,
+                at,
+            } => self
+                .iteration(*variable, items, body)
+                .map_err(|trouble| trouble.in_command("for", *at)),
+            Node::Simple(simple) => self.simple(simple),
+        }
+    }
+
+    /// Commands with `&` between them: whatever fails, the next one runs.
+    fn sequence(&mut self, nodes: &[Node]) -> Result<i32, Trouble> {
+        let mut code = 0;
+        let mut failed = None;
+        for node in nodes {
+            if code != 0 {
+                failed.get_or_insert(first_place(node));
+                self.is_unsettled = true;
+            }
+            code = self.node(node)?;
+            if self.exit.is_some() {
+                return Ok(code);
+            }
+        }
+        match failed {
+            Some(at) if code == 0 => Err(Trouble::unclear(
+                "a command fails and & goes on: what the line's exit code is, is not certain",
+            )
+            .placed(at)),
+            _ => Ok(code),
+        }
+    }
+
+    fn iteration(&mut self, variable: char, items: &[Traced], body: &Node) -> Result<i32, Trouble> {
+        let mut code = 0;
+        for item in items {
+            for value in self.values(item.as_str())? {
+                if code != 0 {
+                    return Err(Trouble::unclear(
+                        "a command fails and the loop goes on: what the exit code is, is not certain",
+                    ));
+                }
+                code = self.node(&body.with(variable, &value)?)?;
+                if self.exit.is_some() {
+                    return Ok(code);
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    /// What an item of a loop's list stands for.
+    fn values(&self, item: &str) -> Result<Vec<String>, Trouble> {
+        if !item.contains(['*', '?']) {
+            return Ok(vec![item.to_owned()]);
+        }
+        if item.contains('"') {
+            return Err(Trouble::unclear(
+                "wildcards in quotes are not understood here",
+            ));
+        }
+        let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
+            return Ok(Vec::new());
+        };
+        let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
+        match self.machine.fitting(&folder, &pattern, Wildcards::Cmd)? {
+            Fitting::Later => Err(Trouble::later(
+                "which files a loop means is known only after a download",
+            )),
+            Fitting::Paths(paths) => {
+                let mut values = Vec::new();
+                for path in paths {
+                    // A list has no folders.
+                    if self.machine.now(&path)? == Now::File {
+                        let name = super::machine::last_name(&path);
+                        values.push(format!("{prefix}{name}"));
+                    }
+                }
+                Ok(values)
+            }
+        }
+    }
+
+    /// A digest that is printed and looked for: of pipes the only one that is understood.
+    fn pipe(&mut self, nodes: &[Node]) -> Result<i32, Trouble> {
+        let at = nodes.first().map_or(0, first_place);
+        let words = |node: &Node| match node {
+            Node::Simple(simple) => {
+                let (name, rest) = command_name(&simple.text);
+                let words = rest.arguments();
+                let words = words.iter().map(|word| word.as_str().to_owned());
+                Some((tools::program_name(&name), words.collect::<Vec<_>>()))
+            }
+            _ => None,
+        };
+        let refused = || Trouble::unclear("a command's output goes into another one").placed(at);
+        let [first, rest @ ..] = nodes else {
+            return Ok(0);
+        };
+        let Some((program, arguments)) = words(first) else {
+            return Err(refused());
+        };
+        let [option, file, name] = arguments.as_slice() else {
+            return Err(refused().in_command(&program, at));
+        };
+        let option = option.trim_start_matches(['-', '/']);
+        if program != "certutil" || !option.eq_ignore_ascii_case("hashfile") {
+            return Err(refused().in_command(&program, at));
+        }
+        let algorithm = tools::algorithm(name)?;
+        let path = tools::hash_file(self.machine, file)?;
+        for node in rest {
+            let sought = words(node)
+                .filter(|(program, _)| matches!(program.as_str(), "find" | "findstr"))
+                .and_then(|(_, words)| tools::find_digest(&words, algorithm));
+            let digest = sought.ok_or_else(refused)?;
+            self.machine.apply(Action::Verify {
+                path: path.clone(),
+                algorithm,
+                digest,
+            })?;
+        }
+        Ok(0)
+    }
+
+    fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool, Trouble> {
+        match test {
+            Test::Exist(path) => self
+                .exists(path.as_str())
+                .map_err(|trouble| trouble.in_command("if exist", path.origin(0))),
+            Test::Defined(name) => match self.machine.variable(name.as_str()) {
+                Seen::There(_) => Ok(true),
+                Seen::Missing => Ok(false),
+                Seen::Later | Seen::Unknown => Err(Trouble::unknown(format!(
+                    "whether the variable {} is set is not known",
+                    name.as_str()
+                ))
+                .in_command("if defined", name.origin(0))),
+            },
+            Test::ErrorLevel(number) => Err(Trouble::unclear("exit codes are not followed")
+                .in_command("if errorlevel", number.origin(0))),
+            Test::Compare {
+                left,
+                operator,
+                right,
+            } => compare(left.as_str(), operator, right.as_str(), ignore_case)
+                .map_err(|trouble| trouble.in_command("if", left.origin(0))),
+        }
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, Trouble> {
+        let bare = path.replace('"', "");
+        if is_nul(&bare) {
+            return Err(Trouble::unclear(
+                "whether the device exists is not understood",
+            ));
+        }
+        let is_folder = bare.ends_with(['\\', '/']);
+        match self.machine.paths(&bare, Wildcards::Cmd)? {
+            Paths::One(path) => match self.machine.now(&path)? {
+                Now::Folder => Ok(true),
+                Now::File => Ok(!is_folder),
+                Now::Missing => Ok(false),
+                Now::Later => Err(Trouble::later(
+                    "it depends on a file that is not downloaded yet",
+                )),
+            },
+            Paths::Pattern { folder, pattern } => {
+                match self.machine.fitting(&folder, &pattern, Wildcards::Cmd)? {
+                    Fitting::Paths(paths) => Ok(!paths.is_empty()),
+                    Fitting::Later => Err(Trouble::later(
+                        "it depends on a file that is not downloaded yet",
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Runs something whose output goes somewhere.
+    fn redirected(
+        &mut self,
+        redirects: &[Redirect],
+        run: impl FnOnce(&mut Self) -> Result<i32, Trouble>,
+    ) -> Result<i32, Trouble> {
+        let Some((destination, at)) = destination(redirects)? else {
+            return run(self);
+        };
+        let kept = std::mem::replace(
+            &mut self.output,
+            matches!(destination, Destination::File { .. }).then(Vec::new),
+        );
+        let result = run(self);
+        let said = std::mem::replace(&mut self.output, kept);
+        let code = result?;
+        if let (Destination::File { name, append }, Some(said)) = (destination, said) {
+            if code != 0 {
+                return Err(
+                    Trouble::unclear("a command fails whose output goes into a file").placed(at),
+                );
+            }
+            self.write(&name.as_str().replace('"', ""), append, said)
+                .map_err(|trouble| trouble.placed(at))?;
+        }
+        Ok(code)
+    }
+
+    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), Trouble> {
+        let path = self.machine.path(name)?;
+        if parent(&path).is_some() && !self.machine.parent_is_there(&path)? {
+            return Err(Trouble::fails(format!("the folder of {path} is not there")));
+        }
+        if self.machine.now(&path)? == Now::Folder {
+            return Err(Trouble::fails(format!("{path} is a folder")));
+        }
+        self.machine.apply(if append {
+            Action::Append { path, content }
+        } else {
+            Action::Write { path, content }
+        })
+    }
+
+    fn simple(&mut self, simple: &Simple) -> Result<i32, Trouble> {
+        let at = simple.text.origin(0);
+        let (name, rest) = command_name(&simple.text);
+        let writes = simple.redirects.iter().any(
+            |redirect| matches!(&redirect.to, Target::File { name, .. } if !is_nul(name.as_str())),
+        );
+        if simple.ends_in_spaces && writes && name.eq_ignore_ascii_case("echo") {
+            return Err(Trouble::unclear(
+                "whether it writes the space behind the name of the file is not certain",
+            )
+            .help("put the redirection before echo, or no space behind it")
+            .in_command(&name, at));
+        }
+        let before = self.machine.error.take();
+        let code = self
+            .redirected(&simple.redirects, |cmd| {
+                cmd.command(&name, &rest, &simple.text)
+            })
+            .map_err(|trouble| trouble.in_command(&name, at))?;
+        if code == 0 {
+            self.machine.error = before;
+        } else if !name.eq_ignore_ascii_case("exit") {
+            self.machine.ends_with(code, &name, at);
+        }
+        Ok(code)
+    }
+
+    fn command(&mut self, name: &str, rest: &Traced, whole: &Traced) -> Result<i32, Trouble> {
+        if name.is_empty() {
+            return Ok(0);
+        }
+        if quoting::is_built_in(name) && !whole.as_str().starts_with('"') {
+            return self.builtin(&name.to_ascii_lowercase(), rest);
+        }
+        self.is_silent()?;
+        if name.len() == 2 && name.ends_with(':') {
+            return Err(Trouble::unclear("the image has no other drive than C:"));
+        }
+        // Its own folder comes first where cmd looks for a program.
+        self.is_not_shadowed(name)?;
+        tools::command_line(self.machine, whole)
+    }
+
+    fn is_not_shadowed(&self, name: &str) -> Result<(), Trouble> {
+        if name.contains(['\\', '/', ':']) || self.machine.folder.components().is_empty() {
+            return Ok(());
+        }
+        for extension in ["", ".com", ".exe", ".bat", ".cmd"] {
+            let file = format!("{name}{extension}");
+            let is_one = file.contains('.')
+                && self
+                    .machine
+                    .path(&file)
+                    .is_ok_and(|path| matches!(self.machine.entry(&path), Seen::There(_)));
+            if is_one {
+                return Err(Trouble::windows(format!(
+                    "it runs {file} of the working folder"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a command whose output is not known where it goes into a file.
+    fn is_silent(&self) -> Result<(), Trouble> {
+        match self.output {
+            None => Ok(()),
+            Some(_) => Err(Trouble::windows(
+                "what it prints goes into a file, and only running it tells what that is",
+            )),
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
+        if !text.is_ascii() {
+            return Err(Trouble::unclear(
+                "how cmd writes characters beyond ASCII depends on its code page",
+            ));
+        }
+        output.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// The command's name and what follows it.
+fn command_name(text: &Traced) -> (String, Traced) {
+    let line = text.as_str();
+    let start = line.len()
+        - line
+            .trim_start_matches([' ', '\t', ',', ';', '=', '@'])
+            .len();
+    let text = text.from(start);
+    let line = text.as_str();
+    let letters = line
+        .find(|c: char| !c.is_ascii_alphabetic())
+        .unwrap_or(line.len());
+    let ends_a_builtin = line[letters..]
+        .chars()
+        .next()
+        .is_none_or(|c| " \t,;=./\\:+[(\"".contains(c));
+    let word = &line[..letters];
+    let is_path = line[letters..].starts_with(['.', ':', '\\'])
+        && line[letters..]
+            .chars()
+            .nth(1)
+            .is_some_and(char::is_alphanumeric)
+        && !matches!(word.to_ascii_lowercase().as_str(), "echo" | "cd" | "chdir");
+    if ends_a_builtin && !is_path && quoting::is_built_in(word) {
+        return (word.to_owned(), text.from(letters));
+    }
+    let mut quoted = false;
+    let end = line
+        .find(|c: char| {
+            quoted ^= c == '"';
+            !quoted && " \t,;=".contains(c)
+        })
+        .unwrap_or(line.len());
+    (line[..end].replace('"', ""), text.from(end))
+}
+
+/// Where standard output goes, and where that is written; errors may go where they will.
+fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, Trouble> {
+    let mut found = None;
+    for redirect in redirects {
+        match (&redirect.to, redirect.stream) {
+            (Target::Input, _) | (Target::Stream(1 | 2), 1 | 2) => {}
+            (Target::File { name, .. }, 1 | 2) if is_nul(&name.as_str().replace('"', "")) => {
+                if redirect.stream == 1 {
+                    found = Some((Destination::Nowhere, name.origin(0)));
+                }
+            }
+            (Target::File { name, append }, 1) => {
+                let file = Destination::File {
+                    name: name.clone(),
+                    append: *append,
+                };
+                found = Some((file, name.origin(0)));
+            }
+            (Target::File { name, .. }, _) => {
+                return Err(Trouble::unclear(format!(
+                    "stream {} goes into a file",
+                    redirect.stream
+                ))
+                .placed(name.origin(0)));
+            }
+            (Target::Stream(_), _) => {
+                return Err(Trouble::unclear("a redirection is not understood"));
+            }
+        }
+    }
+    let errors_with_output = redirects
+        .iter()
+        .any(|redirect| redirect.stream == 2 && redirect.to == Target::Stream(1));
+    match found {
+        Some((Destination::File { .. }, at)) if errors_with_output => {
+            Err(Trouble::unclear("errors go into a file together with the output").placed(at))
+        }
+        found => Ok(found),
+    }
+}
+
+fn compare(left: &str, operator: &str, right: &str, ignore_case: bool) -> Result<bool, Trouble> {
+    let order = match (left.parse::<i32>(), right.parse::<i32>()) {
+        (Ok(left), Ok(right)) if operator != "==" => left.cmp(&right),
+        _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
+        _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
+        _ => return Err(Trouble::unclear("how texts compare is not understood")),
+    };
+    Ok(match operator {
+        "==" | "equ" => order.is_eq(),
+        "neq" => order.is_ne(),
+        "lss" => order.is_lt(),
+        "leq" => order.is_le(),
+        "gtr" => order.is_gt(),
+        _ => order.is_ge(),
+    })
+}
+
+/// Where a part of a line begins.
+fn first_place(node: &Node) -> usize {
+    match node {
+        Node::Sequence(nodes) | Node::And(nodes) | Node::Or(nodes) | Node::Pipe(nodes) => {
+            nodes.first().map_or(0, first_place)
+        }
+        Node::Block(inside, _) => first_place(inside),
+        Node::If { then, .. } => first_place(then),
+        Node::For { at, .. } => *at,
+        Node::Simple(simple) => simple.text.origin(0),
+        Node::Nothing => 0,
+    }
+}

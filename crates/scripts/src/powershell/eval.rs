@@ -1,0 +1,711 @@
+//! Runs statements, pipelines and commands.
+
+use std::collections::BTreeMap;
+
+use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::powershell::native_command_line;
+
+use super::super::image::{Action, Seen};
+use super::super::machine::Machine;
+use super::super::tools;
+use super::super::traced::Traced;
+use super::super::trouble::{Trouble, TroubleKind};
+use super::ast::{
+    Argument, Command, Element, Expression, Flow, Piece, Pipeline, Redirect, Statement,
+};
+use super::flow::Function;
+use super::value::Value;
+
+/// How deep expressions may lie in each other.
+const DEPTH: usize = 120;
+
+/// A PowerShell at work.
+pub(super) struct Shell<'m, 'a> {
+    pub(super) machine: &'m mut Machine<'a>,
+    pub(super) script: &'m Traced,
+    pub(super) variables: BTreeMap<String, Value>,
+    /// Whether it is PowerShell 7 rather than Windows PowerShell.
+    pub(super) is_core: bool,
+    /// The folder of the process, which `cd` does not change.
+    pub(super) process_folder: ImagePath,
+    pub(super) exit: Option<i32>,
+    /// `$?`
+    pub(super) is_ok: bool,
+    pub(super) last_exit: Option<i32>,
+    /// Whether the script has loaded the types that unpack zip files.
+    pub(super) has_zip: bool,
+    /// What ends the blocks that are running.
+    pub(super) flow: Option<Flow>,
+    pub(super) functions: BTreeMap<String, Function>,
+    /// How many functions and blocks are called from each other.
+    pub(super) calls: usize,
+    pub(super) depth: usize,
+}
+
+/// What happens when a cmdlet fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnError {
+    Stop,
+    GoOn,
+}
+
+impl Shell<'_, '_> {
+    /// Runs statements and gives what they put out.
+    pub(super) fn block(&mut self, statements: &[Statement]) -> Result<Value, Trouble> {
+        let mut out = Vec::new();
+        for statement in statements {
+            if self.exit.is_some() || self.flow.is_some() {
+                break;
+            }
+            out.extend(self.statement(statement)?.items());
+        }
+        Ok(Value::of(out))
+    }
+
+    pub(super) fn place(&self, at: usize) -> usize {
+        self.script.origin(at)
+    }
+
+    pub(super) fn statement(&mut self, statement: &Statement) -> Result<Value, Trouble> {
+        self.machine.step()?;
+        match statement {
+            Statement::Pipeline(pipeline) => {
+                let at = self.place(pipeline.at);
+                self.pipeline(pipeline)
+                    .map_err(|trouble| trouble.placed(at))
+            }
+            Statement::Assign {
+                to,
+                operator,
+                value,
+                at,
+            } => {
+                let place = self.place(*at);
+                self.assign(to, *operator, value)
+                    .map_err(|trouble| trouble.placed(place))?;
+                Ok(Value::Null)
+            }
+            Statement::If {
+                clauses,
+                otherwise,
+                at,
+            } => {
+                let place = self.place(*at);
+                self.condition(clauses, otherwise)
+                    .map_err(|trouble| trouble.in_command("if", place))
+            }
+            Statement::ForEach {
+                variable,
+                items,
+                body,
+                at,
+            } => self.for_each_of(variable, items, body, self.place(*at)),
+            Statement::Loop {
+                test,
+                goes_on_if,
+                tests_last,
+                body,
+                at,
+            } => {
+                let place = self.place(*at);
+                self.run_loop(test, *goes_on_if, *tests_last, body)
+                    .map_err(|trouble| trouble.in_command("while", place))
+            }
+            Statement::Try {
+                body,
+                catch,
+                is_choosy,
+                finally,
+            } => self.attempt(body, catch.as_deref(), *is_choosy, finally),
+            Statement::Function {
+                name,
+                parameters,
+                body,
+            } => {
+                let function = Function {
+                    parameters: parameters.clone(),
+                    body: body.clone(),
+                };
+                self.functions.insert(name.clone(), function);
+                Ok(Value::Null)
+            }
+            Statement::Flow { flow, value } => {
+                let value = match value {
+                    Some(value) => self.statement(value)?,
+                    None => Value::Null,
+                };
+                self.flow = Some(*flow);
+                Ok(value)
+            }
+            Statement::Throw { at } => {
+                Err(Trouble::fails("the script throws an error")
+                    .in_command("throw", self.place(*at)))
+            }
+            Statement::Exit { code, at } => self
+                .leave(code.as_ref())
+                .map_err(|trouble| trouble.in_command("exit", self.place(*at))),
+        }
+    }
+
+    /// An `if`. One that asks for a file's digest is a check of that file where the other answer ends
+    /// the build.
+    fn condition(
+        &mut self,
+        clauses: &[(Statement, Vec<Statement>)],
+        otherwise: &[Statement],
+    ) -> Result<Value, Trouble> {
+        for (test, body) in clauses {
+            let value = self.statement(test)?;
+            let Value::Matches {
+                path,
+                algorithm,
+                digest,
+                if_equal,
+            } = value
+            else {
+                if value.truth()? {
+                    return self.block(body);
+                }
+                continue;
+            };
+            let on_mismatch = if if_equal { otherwise } else { body };
+            if clauses.len() > 1 || !self.surely_fails(on_mismatch) {
+                return Err(Trouble::unclear(
+                    "what depends on a file's digest is more than a failure",
+                ));
+            }
+            self.machine.apply(Action::Verify {
+                path,
+                algorithm,
+                digest,
+            })?;
+            return self.block(if if_equal { body } else { otherwise });
+        }
+        self.block(otherwise)
+    }
+
+    /// Whether the build fails once these are run, whatever else they do.
+    fn surely_fails(&self, statements: &[Statement]) -> bool {
+        statements.iter().any(|statement| match statement {
+            Statement::Throw { .. } => true,
+            Statement::Exit {
+                code: Some(Expression::Number(code)),
+                ..
+            } => *code != 0,
+            Statement::Pipeline(pipeline) => match pipeline.elements.as_slice() {
+                [Element::Command(command)] => {
+                    matches!(&command.name, Expression::Word(name) if name.eq_ignore_ascii_case("write-error"))
+                        && self.on_error() == OnError::Stop
+                        && command.arguments.iter().all(|argument| {
+                            !matches!(argument, Argument::Parameter { name, .. } if name.starts_with("ea") || name.starts_with("error"))
+                        })
+                }
+                _ => false,
+            },
+            _ => false,
+        })
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Value, Trouble> {
+        let mut input: Option<Value> = None;
+        let mut all_ok = true;
+        for element in &pipeline.elements {
+            input = Some(match element {
+                Element::Expression(expression) => {
+                    let value = self.expression(expression)?;
+                    if !matches!(expression, Expression::Group(_)) {
+                        self.is_ok = true;
+                    }
+                    value
+                }
+                Element::Command(command) => self.command(command, input)?,
+            });
+            // It failed if any part of it did.
+            all_ok &= self.is_ok;
+            self.is_ok = all_ok;
+        }
+        Ok(input.unwrap_or(Value::Null))
+    }
+
+    fn command(&mut self, command: &Command, input: Option<Value>) -> Result<Value, Trouble> {
+        self.machine.step()?;
+        let at = self.place(command.at);
+        let name = self
+            .expression(&command.name)
+            .map_err(|trouble| trouble.placed(at))?;
+        if let Value::Block(statements) = name {
+            let function = Function {
+                parameters: Vec::new(),
+                body: statements,
+            };
+            let value = self.call_function(&function, command);
+            let value = value.map_err(|trouble| trouble.placed(at))?;
+            return self.redirected(command, value);
+        }
+        let name = name.text().map_err(|trouble| trouble.placed(at))?;
+        self.named_command(&name, command, input)
+            .map_err(|trouble| trouble.in_command(&name, at))
+    }
+
+    fn named_command(
+        &mut self,
+        name: &str,
+        command: &Command,
+        input: Option<Value>,
+    ) -> Result<Value, Trouble> {
+        let lower = name.to_lowercase();
+        let cmdlet = self.alias(&lower);
+        self.is_ok = true;
+        if let Some(function) = self.functions.get(&lower).cloned() {
+            if input.is_some() {
+                return Err(Trouble::unclear("a function gets another command's output"));
+            }
+            let value = self.call_function(&function, command)?;
+            return self.redirected(command, value);
+        }
+        let value = if cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
+            match self.cmdlet(&cmdlet, command, input) {
+                Err(trouble) if trouble.kind == TroubleKind::Fails => {
+                    let action = self.error_action(command)?;
+                    let at = self.place(command.at);
+                    self.failed(action, trouble.in_command(name, at))?;
+                    Value::Null
+                }
+                other => {
+                    let at = self.place(command.at);
+                    let error = self.machine.error.take();
+                    self.machine.error = error.map(|error| error.in_command(name, at));
+                    other?
+                }
+            }
+        } else if is_verb_noun(&lower) {
+            return Err(Trouble::unclear("the cmdlet is not understood"));
+        } else {
+            if input.is_some() {
+                return Err(Trouble::unclear("a program gets another command's output"));
+            }
+            self.native(name, command)?
+        };
+        self.redirected(command, value)
+    }
+
+    /// Goes on after an error, or does not.
+    pub(super) fn failed(&mut self, action: OnError, trouble: Trouble) -> Result<(), Trouble> {
+        match action {
+            OnError::Stop => Err(trouble),
+            OnError::GoOn => {
+                self.is_ok = false;
+                self.machine.error = Some(trouble);
+                Ok(())
+            }
+        }
+    }
+
+    /// The same for what may have failed; other trouble is not an error of the command.
+    pub(super) fn settled(
+        &mut self,
+        action: OnError,
+        done: Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        match done {
+            Err(trouble) if trouble.kind == TroubleKind::Fails => self.failed(action, trouble),
+            done => done,
+        }
+    }
+
+    /// What `$ErrorActionPreference` says.
+    pub(super) fn on_error(&self) -> OnError {
+        match self.variables.get("erroractionpreference") {
+            Some(Value::Text(text)) if text.eq_ignore_ascii_case("stop") => OnError::Stop,
+            _ => OnError::GoOn,
+        }
+    }
+
+    /// Whether an error of this command ends the script.
+    pub(super) fn error_action(&mut self, command: &Command) -> Result<OnError, Trouble> {
+        let mut arguments = command.arguments.iter().peekable();
+        while let Some(argument) = arguments.next() {
+            let Argument::Parameter { name, value, .. } = argument else {
+                continue;
+            };
+            if name == "ea" || (name.len() > 5 && "erroraction".starts_with(name.as_str())) {
+                let value = match (value, arguments.peek()) {
+                    (Some(value), _) | (None, Some(Argument::Value(value))) => {
+                        self.expression(value)?
+                    }
+                    _ => return Err(Trouble::option(name)),
+                };
+                return Ok(match value.text()?.to_lowercase().as_str() {
+                    "stop" => OnError::Stop,
+                    "continue" | "silentlycontinue" | "ignore" | "0" => OnError::GoOn,
+                    other => return Err(Trouble::option(other)),
+                });
+            }
+        }
+        Ok(self.on_error())
+    }
+
+    /// Runs a program with the command line that PowerShell makes for it.
+    fn native(&mut self, name: &str, command: &Command) -> Result<Value, Trouble> {
+        let mut words = vec![name.to_owned()];
+        for argument in &command.arguments {
+            match argument {
+                Argument::Value(Expression::List(items)) if items.iter().all(is_bare) => {
+                    let texts: Vec<String> = items
+                        .iter()
+                        .map(|item| self.expression(item)?.text())
+                        .collect::<Result<_, _>>()?;
+                    words.push(texts.join(","));
+                }
+                Argument::Value(value) => words.extend(self.expression(value)?.texts()?),
+                Argument::Parameter { written, value, .. } => match value {
+                    None => words.push(written.clone()),
+                    Some(value) => {
+                        let value = self.expression(value)?.text()?;
+                        words.push(format!("{written}:{value}"));
+                    }
+                },
+                Argument::Splat(_) => return Err(Trouble::unclear("@ is not understood here")),
+            }
+        }
+        let empty = words.iter().skip(1).any(String::is_empty);
+        if empty {
+            words = std::iter::once(words[0].clone())
+                .chain(words.into_iter().skip(1).filter(|word| !word.is_empty()))
+                .collect();
+        }
+        let line = native_command_line(&words);
+        let at = self.place(command.at);
+        let before = self.machine.error.take();
+        let code = tools::command_line(self.machine, &Traced::from_one(&line, at))?;
+        self.last_exit = Some(code);
+        self.is_ok = code == 0;
+        if code == 0 {
+            self.machine.error = before;
+        } else {
+            self.machine.ends_with(code, name, at);
+        }
+        Ok(Value::opaque(format!("what {name} prints is used")))
+    }
+
+    /// Sends what a command puts out where it is to go.
+    fn redirected(&mut self, command: &Command, value: Value) -> Result<Value, Trouble> {
+        let mut value = value;
+        for redirect in &command.redirects {
+            let Redirect::File {
+                stream,
+                append,
+                file,
+            } = redirect
+            else {
+                continue;
+            };
+            let file = self.expression(file)?;
+            if file == Value::Null
+                || matches!(&file, Value::Text(name) if name.eq_ignore_ascii_case("nul"))
+            {
+                if *stream <= 1 {
+                    value = Value::Null;
+                }
+                continue;
+            }
+            if *stream != 1 {
+                return Err(Trouble::unclear("errors go into a file"));
+            }
+            let output = std::mem::replace(&mut value, Value::Null);
+            self.out_file(&file.text()?, &output, *append, None)?;
+        }
+        Ok(value)
+    }
+
+    fn assign(
+        &mut self,
+        to: &Expression,
+        operator: char,
+        statement: &Statement,
+    ) -> Result<(), Trouble> {
+        let mut value = self.statement(statement)?;
+        if matches!(statement, Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
+        {
+            self.is_ok = true;
+        }
+        match to {
+            Expression::Variable(name) => {
+                if operator != '=' {
+                    let before = self.variable(name);
+                    value = super::operators::binary(&operator.to_string(), before, value)?;
+                }
+                self.set_variable(name, value)
+            }
+            Expression::Cast(_, inner) => match inner.as_ref() {
+                Expression::Variable(name) if operator == '=' => self.set_variable(name, value),
+                _ => Err(Trouble::unclear("the assignment is not understood")),
+            },
+            Expression::Member {
+                of,
+                name,
+                is_static: true,
+            } => {
+                let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
+                    && matches!(name.as_str(), "securityprotocol" | "expect100continue");
+                if is_idle {
+                    // How connections are secured is not up to the image.
+                    Ok(())
+                } else {
+                    Err(Trouble::unclear(format!(
+                        "setting {name} is not understood"
+                    )))
+                }
+            }
+            _ => Err(Trouble::unclear("the assignment is not understood")),
+        }
+    }
+
+    pub(super) fn set_variable(&mut self, name: &str, value: Value) -> Result<(), Trouble> {
+        if let Some(variable) = name.strip_prefix("env:") {
+            let value = match value {
+                Value::Null => None,
+                value => Some(value.text()?).filter(|text| !text.is_empty()),
+            };
+            self.machine.variables.set(variable, value);
+            return Ok(());
+        }
+        let plain = without_scope(name);
+        if plain != name && self.calls > 0 && !name.starts_with("local:") {
+            return Err(Trouble::unclear(
+                "a function sets a variable of the script around it",
+            ));
+        }
+        if plain.contains(':') || plain.starts_with("ps") {
+            return Err(Trouble::unclear(format!(
+                "setting ${name} is not understood"
+            )));
+        }
+        if plain != "null" {
+            self.variables.insert(plain.to_owned(), value.kept()?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Value {
+        if let Some(variable) = name.strip_prefix("env:") {
+            return match self.machine.variable(variable) {
+                Seen::There(value) => Value::Text(value),
+                Seen::Missing => Value::Null,
+                Seen::Later => Value::Opaque(Trouble::later(format!(
+                    "$env:{variable} comes from a download"
+                ))),
+                Seen::Unknown => Value::Opaque(Trouble::unknown(format!(
+                    "the value of $env:{variable} is not known"
+                ))),
+            };
+        }
+        match without_scope(name) {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            "null" => Value::Null,
+            "?" => Value::Bool(self.is_ok),
+            "pwd" => Value::Text(self.machine.folder.to_string()),
+            "psitem" => self.variables.get("_").cloned().unwrap_or(Value::Null),
+            "lastexitcode" => match self.last_exit {
+                Some(code) => Value::Number(i64::from(code)),
+                None => Value::Null,
+            },
+            "home" => match self.machine.variables.profile() {
+                Some(profile) => Value::Text(profile),
+                None => Value::opaque("$home is only known to Windows"),
+            },
+            plain => match self.variables.get(plain) {
+                Some(value) => value.clone(),
+                None if is_automatic(plain) => {
+                    Value::opaque(format!("${plain} is only known to Windows"))
+                }
+                None => Value::Null,
+            },
+        }
+    }
+
+    pub(super) fn expression(&mut self, expression: &Expression) -> Result<Value, Trouble> {
+        if self.depth == DEPTH {
+            return Err(Trouble::unclear("expressions lie too deep in each other"));
+        }
+        self.depth += 1;
+        let value = self.expression_of(expression);
+        self.depth -= 1;
+        value
+    }
+
+    fn expression_of(&mut self, expression: &Expression) -> Result<Value, Trouble> {
+        match expression {
+            Expression::Text(text) => Ok(Value::Text(text.clone())),
+            // A word that is a number as it would be written is one.
+            Expression::Word(text) => Ok(match text.parse::<i64>() {
+                Ok(number) if number.to_string() == *text => Value::Number(number),
+                _ => Value::Text(text.clone()),
+            }),
+            Expression::Number(number) => Ok(Value::Number(*number)),
+            Expression::Filled(pieces) => self.filled(pieces),
+            Expression::Variable(name) => Ok(self.variable(name)),
+            Expression::List(items) => {
+                let items = items
+                    .iter()
+                    .map(|item| self.expression(item))
+                    .collect::<Result<_, _>>()?;
+                Ok(Value::List(items))
+            }
+            Expression::Group(statement) => self.statement(statement),
+            Expression::Script(statements) => self.block(statements),
+            Expression::Array(statements) => {
+                let value = self.block(statements)?;
+                Ok(match value {
+                    Value::List(items) => Value::List(items),
+                    other => Value::List(other.items()),
+                })
+            }
+            Expression::Table(entries) => {
+                let mut table = Vec::new();
+                for (key, value) in entries {
+                    let key = self.expression(key)?.text()?.to_lowercase();
+                    table.push((key, self.statement(value)?));
+                }
+                Ok(Value::Table(table))
+            }
+            Expression::Block(statements) => Ok(Value::Block(statements.clone())),
+            Expression::Type(name) => Ok(Value::Type(name.clone())),
+            Expression::Cast(to, operand) => {
+                let value = self.expression(operand)?;
+                super::operators::cast(to, value)
+            }
+            Expression::Unary(operator, operand) => {
+                let value = self.expression(operand)?;
+                super::operators::unary(operator, value)
+            }
+            Expression::Binary(operator, left, right) => self.binary(operator, left, right),
+            Expression::Member {
+                of,
+                name,
+                is_static,
+            } => {
+                let of = self.expression(of)?;
+                super::methods::member(of, name, *is_static)
+            }
+            Expression::Call {
+                of,
+                name,
+                is_static,
+                arguments,
+            } => {
+                let of = self.expression(of)?;
+                let arguments = arguments
+                    .iter()
+                    .map(|argument| self.expression(argument))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let value = self.call(of, name, *is_static, &arguments)?;
+                self.is_ok = true;
+                Ok(value)
+            }
+            Expression::Index(of, index) => {
+                let of = self.expression(of)?;
+                let index = self.expression(index)?;
+                super::operators::index(of, &index)
+            }
+        }
+    }
+
+    fn binary(
+        &mut self,
+        operator: &str,
+        left: &Expression,
+        right: &Expression,
+    ) -> Result<Value, Trouble> {
+        let left = self.expression(left)?;
+        // The right side is only looked at where the left one does not decide.
+        match operator {
+            "and" if !left.truth()? => return Ok(Value::Bool(false)),
+            "or" if left.truth()? => return Ok(Value::Bool(true)),
+            _ => {}
+        }
+        let right = self.expression(right)?;
+        // Here the right side alone decides, and a comparison of digests stays one.
+        if matches!(operator, "and" | "or") && matches!(right, Value::Matches { .. }) {
+            return Ok(right);
+        }
+        if let "match" | "imatch" | "cmatch" = operator
+            && let Value::Text(text) = &left
+        {
+            let found = super::patterns::groups(text, &right.text()?, operator == "cmatch")?;
+            let is_match = found.is_some();
+            if let Some(groups) = found {
+                self.variables
+                    .insert("matches".to_owned(), Value::Table(groups));
+            }
+            return Ok(Value::Bool(is_match));
+        }
+        super::operators::binary(operator, left, right)
+    }
+
+    fn filled(&mut self, pieces: &[Piece]) -> Result<Value, Trouble> {
+        let mut out = String::new();
+        for piece in pieces {
+            let value = match piece {
+                Piece::Text(text) => Value::Text(text.clone()),
+                Piece::Variable(name) => self.variable(name),
+                Piece::Script(statements) => self.block(statements)?,
+            };
+            match value.text() {
+                Ok(text) => out.push_str(&text),
+                Err(trouble) => return Ok(Value::Opaque(trouble)),
+            }
+            if out.len() > 1 << 18 {
+                return Err(Trouble::unclear("a text grows too long"));
+            }
+        }
+        Ok(Value::Text(out))
+    }
+}
+
+/// Whether an argument of a program is given as it stands.
+fn is_bare(expression: &Expression) -> bool {
+    matches!(expression, Expression::Word(_))
+}
+
+fn without_scope(name: &str) -> &str {
+    ["global:", "script:", "local:", "private:", "variable:"]
+        .iter()
+        .find_map(|scope| name.strip_prefix(scope))
+        .unwrap_or(name)
+}
+
+/// Whether PowerShell sets a variable by itself.
+fn is_automatic(name: &str) -> bool {
+    name.contains(':')
+        || name.starts_with("ps")
+        || matches!(
+            name,
+            "args"
+                | "error"
+                | "host"
+                | "input"
+                | "matches"
+                | "myinvocation"
+                | "ofs"
+                | "pid"
+                | "profile"
+                | "shellid"
+                | "$"
+                | "^"
+                | "iswindows"
+                | "islinux"
+                | "executioncontext"
+                | "stacktrace"
+                | "this"
+                | "outputencoding"
+        )
+}
+
+/// Whether a name is of the form that cmdlets have.
+fn is_verb_noun(name: &str) -> bool {
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
+    name.split_once('-')
+        .is_some_and(|(verb, noun)| is_word(verb) && is_word(noun))
+}

@@ -1,0 +1,586 @@
+//! PowerShell's expressions: operators by their strength, members, calls, strings and variables.
+
+use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
+
+use super::super::trouble::Trouble;
+use super::ast::{Expression, Piece};
+use super::parse::{CHAIN, Parser, ends_word, is_name, is_quote};
+
+/// Operators that compare, which all bind alike.
+const COMPARISONS: [&str; 33] = [
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "ieq",
+    "ine",
+    "ceq",
+    "cne",
+    "like",
+    "notlike",
+    "ilike",
+    "match",
+    "notmatch",
+    "imatch",
+    "contains",
+    "notcontains",
+    "in",
+    "notin",
+    "replace",
+    "ireplace",
+    "creplace",
+    "split",
+    "join",
+    "is",
+    "isnot",
+    "as",
+    "clike",
+    "cmatch",
+    "bor",
+    "band",
+    "bxor",
+];
+
+const LOGICAL: [&str; 3] = ["and", "or", "xor"];
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Result<Expression, Trouble> {
+        self.deeper(|parser| parser.binary(0))
+    }
+
+    /// The operators of a strength, the weakest first.
+    fn binary(&mut self, level: usize) -> Result<Expression, Trouble> {
+        if level == 6 {
+            return self.list();
+        }
+        let mut left = self.binary(level + 1)?;
+        for _ in 0..CHAIN {
+            let before = self.at;
+            self.skip_blanks()?;
+            let Some(operator) = self.operator(level) else {
+                self.at = before;
+                return Ok(left);
+            };
+            self.skip_lines()?;
+            let right = self.binary(level + 1)?;
+            left = Expression::Binary(operator, Box::new(left), Box::new(right));
+        }
+        Err(self.trouble("there are too many operators in a row"))
+    }
+
+    fn operator(&mut self, level: usize) -> Option<String> {
+        let rest = self.rest();
+        let word: String = rest
+            .strip_prefix('-')
+            .unwrap_or_default()
+            .chars()
+            .take_while(char::is_ascii_alphabetic)
+            .collect::<String>()
+            .to_ascii_lowercase();
+        let is_word = |known: &[&str]| !word.is_empty() && known.contains(&word.as_str());
+        let mut signs = rest.chars();
+        let (first, second) = (signs.next(), signs.next());
+        let sign = |known: &str| {
+            first.filter(|c| known.contains(*c) && second != Some('=') && second != Some(*c))
+        };
+        let (found, length) = match level {
+            0 if is_word(&LOGICAL) => (word.clone(), word.len() + 1),
+            1 if is_word(&COMPARISONS) => (word.clone(), word.len() + 1),
+            2 => {
+                let c = sign("+-").filter(|c| *c != '-' || word.is_empty())?;
+                (c.to_string(), 1)
+            }
+            3 => (sign("*/%")?.to_string(), 1),
+            4 if is_word(&["f"]) => (word.clone(), 2),
+            5 if rest.starts_with("..") => ("..".to_owned(), 2),
+            _ => return None,
+        };
+        self.at += length;
+        Some(found)
+    }
+
+    fn list(&mut self) -> Result<Expression, Trouble> {
+        if self.peek() == Some(',') {
+            self.next();
+            self.skip_lines()?;
+            return Ok(Expression::List(vec![self.unary()?]));
+        }
+        let mut items = vec![self.unary()?];
+        while !self.is_argument {
+            let before = self.at;
+            self.skip_blanks()?;
+            if self.peek() != Some(',') {
+                self.at = before;
+                break;
+            }
+            self.next();
+            self.skip_lines()?;
+            items.push(self.unary()?);
+        }
+        Ok(if items.len() == 1 {
+            items.remove(0)
+        } else {
+            Expression::List(items)
+        })
+    }
+
+    fn unary(&mut self) -> Result<Expression, Trouble> {
+        self.skip_blanks()?;
+        let word: String = self
+            .rest()
+            .strip_prefix('-')
+            .unwrap_or_default()
+            .chars()
+            .take_while(char::is_ascii_alphabetic)
+            .collect::<String>()
+            .to_ascii_lowercase();
+        let operator = match (self.peek(), word.as_str()) {
+            (Some('!'), _) => ("not", 1),
+            (Some('-'), "not" | "bnot") => ("not", word.len() + 1),
+            (Some('-'), "join") => ("join", 5),
+            (Some('-'), "split") => ("split", 6),
+            (Some('-'), "") => ("-", 1),
+            _ => return self.postfix(),
+        };
+        self.at += operator.1;
+        self.skip_lines()?;
+        let operand = self.deeper(Self::unary)?;
+        Ok(Expression::Unary(operator.0.to_owned(), Box::new(operand)))
+    }
+
+    fn postfix(&mut self) -> Result<Expression, Trouble> {
+        let value = self.primary()?;
+        if let Expression::Type(name) = &value
+            && !self.rest().starts_with("::")
+        {
+            let name = name.clone();
+            let before = self.at;
+            self.skip_blanks()?;
+            // [type] before a value makes it one.
+            if self
+                .peek()
+                .is_some_and(|c| "$(['\"@".contains(c) || c.is_ascii_digit())
+            {
+                let operand = self.deeper(Self::unary)?;
+                return Ok(Expression::Cast(name, Box::new(operand)));
+            }
+            self.at = before;
+        }
+        Ok(value)
+    }
+
+    /// A value with its members.
+    pub(super) fn primary(&mut self) -> Result<Expression, Trouble> {
+        let value = self.value()?;
+        self.members(value)
+    }
+
+    pub(super) fn members(&mut self, mut value: Expression) -> Result<Expression, Trouble> {
+        for _ in 0..CHAIN {
+            let is_static = self.rest().starts_with("::");
+            let is_member = is_static
+                || (self.peek() == Some('.')
+                    && self.second().is_some_and(|c| is_name(c) || is_quote(c)));
+            if is_member {
+                self.at += if is_static { 2 } else { 1 };
+                let name = if self.peek().is_some_and(is_quote) {
+                    match self.string()? {
+                        Expression::Text(name) => name,
+                        _ => return Err(self.trouble("the name of a member is not understood")),
+                    }
+                } else {
+                    self.take_while(is_name)
+                };
+                if name.is_empty() {
+                    return Err(self.trouble("the name of a member is not understood"));
+                }
+                let name = name.to_lowercase();
+                let of = Box::new(value);
+                value = if self.peek() == Some('(') {
+                    self.next();
+                    let arguments = self.call_arguments()?;
+                    Expression::Call {
+                        of,
+                        name,
+                        is_static,
+                        arguments,
+                    }
+                } else {
+                    Expression::Member {
+                        of,
+                        name,
+                        is_static,
+                    }
+                };
+            } else if self.peek() == Some('[') && !matches!(value, Expression::Type(_)) {
+                self.next();
+                self.skip_lines()?;
+                let is_argument = std::mem::replace(&mut self.is_argument, false);
+                let index = self.expression()?;
+                self.is_argument = is_argument;
+                self.skip_lines()?;
+                if !self.eat("]") {
+                    return Err(self.expected("a ]"));
+                }
+                value = Expression::Index(Box::new(value), Box::new(index));
+            } else {
+                return Ok(value);
+            }
+        }
+        Err(self.trouble("there are too many members in a row"))
+    }
+
+    fn call_arguments(&mut self) -> Result<Vec<Expression>, Trouble> {
+        let is_argument = std::mem::replace(&mut self.is_argument, true);
+        let mut arguments = Vec::new();
+        self.skip_lines()?;
+        while !self.eat(")") {
+            if !arguments.is_empty() && !self.eat(",") {
+                return Err(self.expected("a )"));
+            }
+            self.skip_lines()?;
+            arguments.push(self.expression()?);
+            self.skip_lines()?;
+        }
+        self.is_argument = is_argument;
+        Ok(arguments)
+    }
+
+    fn value(&mut self) -> Result<Expression, Trouble> {
+        let Some(c) = self.peek() else {
+            return Err(self.expected("a value"));
+        };
+        match c {
+            '(' => {
+                self.next();
+                self.skip_lines()?;
+                let statement = self.deeper(Self::statement)?;
+                self.skip_lines()?;
+                if !self.eat(")") {
+                    return Err(self.expected("a )"));
+                }
+                Ok(Expression::Group(Box::new(statement)))
+            }
+            '$' => self.variable()?.map_or_else(
+                || Err(self.trouble("a $ is not understood here")),
+                |piece| Ok(of_piece(piece)),
+            ),
+            '@' => self.at_sign(),
+            '{' => self.block().map(Expression::Block),
+            '[' => self.type_name(),
+            c if c.is_ascii_digit() => self.number(),
+            c if is_quote(c) => self.string(),
+            _ => Err(self.expected("a value")),
+        }
+    }
+
+    fn number(&mut self) -> Result<Expression, Trouble> {
+        let digits = if self.rest().starts_with("0x") {
+            self.at += 2;
+            let digits = self.take_while(|c| c.is_ascii_hexdigit());
+            i64::from_str_radix(&digits, 16)
+        } else {
+            self.take_while(|c| c.is_ascii_digit()).parse()
+        };
+        let is_more = self.peek().is_some_and(|c| {
+            is_name(c) || (c == '.' && self.second().is_some_and(|c| c.is_ascii_digit()))
+        });
+        match digits {
+            Ok(number) if !is_more => Ok(Expression::Number(number)),
+            _ => Err(self.trouble("a number is not understood")),
+        }
+    }
+
+    fn type_name(&mut self) -> Result<Expression, Trouble> {
+        let Some(end) = self.rest().find(']') else {
+            return Err(self.trouble("a [ is not closed"));
+        };
+        let mut name = self.rest()[1..end].trim().to_lowercase();
+        self.at += end + 1;
+        if name.ends_with('[') && self.eat("]") {
+            name.push(']');
+        }
+        let is_type = !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '[' | ']'));
+        if !is_type {
+            return Err(self.trouble(format!("the type [{name}] is not understood")));
+        }
+        let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
+        Ok(Expression::Type(name))
+    }
+
+    fn at_sign(&mut self) -> Result<Expression, Trouble> {
+        match self.second() {
+            Some('(') => {
+                self.at += 2;
+                let statements = self.statements(Some(')'))?;
+                self.next();
+                Ok(Expression::Array(statements))
+            }
+            Some('{') => {
+                self.at += 2;
+                self.table()
+            }
+            Some(c) if is_quote(c) => self.here_string(is_single_quote(c)),
+            _ => Err(self.trouble("an @ is not understood here")),
+        }
+    }
+
+    fn table(&mut self) -> Result<Expression, Trouble> {
+        let mut entries = Vec::new();
+        loop {
+            self.skip_lines()?;
+            while self.eat(";") {
+                self.skip_lines()?;
+            }
+            if self.eat("}") {
+                return Ok(Expression::Table(entries));
+            }
+            let key = match self.peek() {
+                Some(c) if is_quote(c) => self.string()?,
+                Some(c) if is_name(c) => Expression::Text(self.take_while(is_name)),
+                _ => return Err(self.expected("a name")),
+            };
+            self.skip_lines()?;
+            if !self.eat("=") {
+                return Err(self.expected("a ="));
+            }
+            self.skip_lines()?;
+            entries.push((key, self.deeper(Self::statement)?));
+        }
+    }
+
+    fn here_string(&mut self, is_literal: bool) -> Result<Expression, Trouble> {
+        self.at += 2;
+        self.take_while(|c| c.is_whitespace() && c != '\n');
+        if self.next() != Some('\n') {
+            return Err(self.trouble("what follows @\" on its line is not understood"));
+        }
+        let end = if is_literal { "\n'@" } else { "\n\"@" };
+        let Some(length) = format!("\n{}", self.rest()).find(end) else {
+            return Err(self.trouble("a here-string is not closed"));
+        };
+        let inside = self.rest()[..length.saturating_sub(1)].to_owned();
+        let inside = inside.strip_suffix('\r').unwrap_or(&inside).to_owned();
+        self.at += length.saturating_sub(1) + end.len() - usize::from(length == 0);
+        if is_literal || !inside.contains(['$', '`']) {
+            return Ok(Expression::Text(inside));
+        }
+        Err(self.trouble("variables in a here-string are not understood"))
+    }
+
+    /// A string of either kind, from its opening quote on.
+    pub(super) fn string(&mut self) -> Result<Expression, Trouble> {
+        let start = self.at;
+        let is_literal = self.next().is_some_and(is_single_quote);
+        let closes = if is_literal {
+            is_single_quote
+        } else {
+            is_double_quote
+        };
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek() else {
+                self.at = start;
+                return Err(self.trouble("a quote is not closed"));
+            };
+            if closes(c) {
+                self.next();
+                match self.peek() {
+                    Some(next) if closes(next) => {
+                        self.next();
+                        text.push(next);
+                    }
+                    _ => break,
+                }
+            } else if c == '`' && !is_literal {
+                self.next();
+                text.extend(self.escaped());
+            } else if c == '$' && !is_literal {
+                match self.variable()? {
+                    Some(piece) => {
+                        push(&mut pieces, &mut text);
+                        pieces.push(piece);
+                    }
+                    None => {
+                        self.next();
+                        text.push('$');
+                    }
+                }
+            } else {
+                self.next();
+                text.push(c);
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(Expression::Text(text));
+        }
+        push(&mut pieces, &mut text);
+        Ok(Expression::Filled(pieces))
+    }
+
+    /// The character that a backtick makes of the next one.
+    fn escaped(&mut self) -> Option<char> {
+        let c = self.next()?;
+        Some(match c {
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            '0' => '\0',
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'v' => '\u{b}',
+            other => other,
+        })
+    }
+
+    /// `$name`, `${name}` or `$(script)`; nothing is read where it is none of them.
+    pub(super) fn variable(&mut self) -> Result<Option<Piece>, Trouble> {
+        match self.second() {
+            Some('(') => {
+                self.at += 2;
+                let statements = self.deeper(|parser| parser.statements(Some(')')))?;
+                self.next();
+                Ok(Some(Piece::Script(statements)))
+            }
+            Some('{') => {
+                let Some(end) = self.rest().find('}') else {
+                    return Err(self.trouble("a { is not closed"));
+                };
+                let name = self.rest()[2..end].to_lowercase();
+                self.at += end + 1;
+                Ok(Some(Piece::Variable(name)))
+            }
+            Some(c @ ('$' | '?' | '^')) => {
+                self.at += 2;
+                Ok(Some(Piece::Variable(c.to_string())))
+            }
+            Some(c) if is_name(c) => {
+                self.next();
+                let mut name = self.take_while(is_name).to_lowercase();
+                if self.peek() == Some(':') && self.second().is_some_and(is_name) {
+                    self.next();
+                    name.push(':');
+                    name.push_str(&self.take_while(is_name).to_lowercase());
+                }
+                Ok(Some(Piece::Variable(name)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// One argument of a command.
+    pub(super) fn argument(&mut self) -> Result<Expression, Trouble> {
+        let Some(c) = self.peek() else {
+            return Err(self.expected("an argument"));
+        };
+        match c {
+            '(' => return self.primary(),
+            '{' => return self.block().map(Expression::Block),
+            '@' if matches!(self.second(), Some('(' | '{' | '"' | '\'')) => return self.primary(),
+            _ if ends_word(c) => return Err(self.expected("an argument")),
+            _ => {}
+        }
+        if is_quote(c) {
+            let string = self.string()?;
+            let value = self.members(string)?;
+            return match self.peek() {
+                // What follows a closing quote at once is an argument of its own.
+                Some(c) if !ends_word(c) => {
+                    Err(self.trouble("what follows a quote at once is not understood"))
+                }
+                _ => Ok(value),
+            };
+        }
+        if c == '$' {
+            let start = self.at;
+            let is_script = self.second() == Some('(');
+            if let Some(piece) = self.variable()? {
+                let value = self.members(of_piece(piece))?;
+                if self.peek().is_none_or(ends_word) {
+                    return Ok(value);
+                }
+                if is_script {
+                    // What follows it at once is an argument of its own.
+                    return match self.peek() {
+                        Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
+                        _ if self.rest().starts_with("..") => Ok(value),
+                        _ => Err(self.trouble("what follows $(…) at once is not understood")),
+                    };
+                }
+            }
+            self.at = start;
+        }
+        self.word()
+    }
+
+    /// A bare word, in which quotes keep things together and variables are filled in.
+    pub(super) fn word(&mut self) -> Result<Expression, Trouble> {
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        let mut is_bare = true;
+        while let Some(c) = self.peek() {
+            if is_quote(c) {
+                is_bare = false;
+                match self.string()? {
+                    Expression::Text(inside) => text.push_str(&inside),
+                    Expression::Filled(inside) => {
+                        push(&mut pieces, &mut text);
+                        pieces.extend(inside);
+                    }
+                    _ => {}
+                }
+            } else if c == '`' {
+                self.next();
+                is_bare = false;
+                text.extend(self.escaped());
+            } else if c == '$' {
+                match self.variable()? {
+                    Some(piece) => {
+                        push(&mut pieces, &mut text);
+                        pieces.push(piece);
+                    }
+                    None => {
+                        self.next();
+                        text.push('$');
+                    }
+                }
+            } else if ends_word(c) {
+                break;
+            } else {
+                self.next();
+                text.push(c);
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(if is_bare {
+                Expression::Word(text)
+            } else {
+                Expression::Text(text)
+            });
+        }
+        push(&mut pieces, &mut text);
+        Ok(Expression::Filled(pieces))
+    }
+}
+
+fn push(pieces: &mut Vec<Piece>, text: &mut String) {
+    if !text.is_empty() {
+        pieces.push(Piece::Text(std::mem::take(text)));
+    }
+}
+
+/// What a `$` begins, as a value of its own.
+fn of_piece(piece: Piece) -> Expression {
+    match piece {
+        Piece::Text(text) => Expression::Text(text),
+        Piece::Variable(name) => Expression::Variable(name),
+        Piece::Script(statements) => Expression::Script(statements),
+    }
+}

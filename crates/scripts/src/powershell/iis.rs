@@ -1,0 +1,307 @@
+//! Cmdlets on IIS's configuration, carried on by their names and parameters.
+
+use wincimg_iis::cmdlets;
+
+use super::super::image::{Action, Iis};
+use super::super::trouble::Trouble;
+use super::ast::{Argument, Command, Expression};
+use super::bind::{Given, Takes};
+use super::eval::Shell;
+use super::value::Value;
+
+const SITE: Takes = Takes {
+    values: &[
+        "name",
+        "port",
+        "ipaddress",
+        "hostheader",
+        "physicalpath",
+        "applicationpool",
+        "id",
+        "sslflags",
+    ],
+    switches: &["force", "ssl"],
+    positions: &["name"],
+};
+
+const NAME: Takes = Takes {
+    values: &["name"],
+    switches: &["force", "confirm", "passthru"],
+    positions: &["name"],
+};
+
+const UNDER_SITE: Takes = Takes {
+    values: &[
+        "name",
+        "site",
+        "application",
+        "physicalpath",
+        "applicationpool",
+    ],
+    switches: &["force"],
+    positions: &["name"],
+};
+
+const BINDING: Takes = Takes {
+    values: &[
+        "name",
+        "protocol",
+        "port",
+        "ipaddress",
+        "hostheader",
+        "bindinginformation",
+        "sslflags",
+        "propertyname",
+        "value",
+    ],
+    switches: &["force"],
+    positions: &["name"],
+};
+
+const IIS_SITE: Takes = Takes {
+    values: &["name", "physicalpath", "bindinginformation", "protocol"],
+    switches: &["force", "passthru"],
+    positions: &["name", "physicalpath", "bindinginformation"],
+};
+
+const COMMIT: Takes = Takes {
+    values: &["commit"],
+    switches: &["confirm"],
+    positions: &["commit"],
+};
+
+const CONFIGURATION: Takes = Takes {
+    values: &[
+        "filter",
+        "pspath",
+        "name",
+        "value",
+        "location",
+        "metadata",
+        "atelement",
+        "atindex",
+        "atname",
+        "clr",
+    ],
+    switches: &["force"],
+    positions: &["filter", "pspath"],
+};
+
+const HANDLER: Takes = Takes {
+    values: &[
+        "name",
+        "path",
+        "verb",
+        "type",
+        "modules",
+        "scriptprocessor",
+        "resourcetype",
+        "requiredaccess",
+        "precondition",
+        "image",
+        "pspath",
+        "location",
+    ],
+    switches: &["force"],
+    positions: &["name"],
+};
+
+const ITEM: Takes = Takes {
+    values: &[
+        "path",
+        "name",
+        "itemtype=type",
+        "value",
+        "bindings",
+        "physicalpath",
+        "applicationpool",
+        "id",
+    ],
+    switches: &["force"],
+    positions: &["path"],
+};
+
+fn takes(name: &str) -> Option<&'static Takes> {
+    Some(match name {
+        "new-website" => &SITE,
+        "remove-website" | "new-webapppool" | "remove-webapppool" | "remove-iissite"
+        | "start-website" | "stop-website" | "start-webapppool" | "stop-webapppool"
+        | "restart-webapppool" | "start-iissite" | "stop-iissite" => &NAME,
+        "new-webapplication"
+        | "new-webvirtualdirectory"
+        | "remove-webapplication"
+        | "remove-webvirtualdirectory" => &UNDER_SITE,
+        "new-webbinding" | "remove-webbinding" | "set-webbinding" => &BINDING,
+        "new-iissite" => &IIS_SITE,
+        "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => &COMMIT,
+        "set-webconfigurationproperty"
+        | "add-webconfigurationproperty"
+        | "remove-webconfigurationproperty"
+        | "clear-webconfigurationproperty"
+        | "set-webconfiguration"
+        | "add-webconfiguration"
+        | "clear-webconfiguration" => &CONFIGURATION,
+        "new-webhandler"
+        | "remove-webhandler"
+        | "new-webglobalmodule"
+        | "enable-webglobalmodule"
+        | "disable-webglobalmodule" => &HANDLER,
+        _ => return None,
+    })
+}
+
+/// Whether a cmdlet is one of IIS's that are carried on.
+pub(super) fn is_cmdlet(name: &str) -> bool {
+    takes(name).is_some()
+}
+
+impl Shell<'_, '_> {
+    pub(super) fn iis_cmdlet(
+        &mut self,
+        name: &str,
+        command: &Command,
+        input: Option<&Value>,
+    ) -> Result<Value, Trouble> {
+        let Some(takes) = takes(name) else {
+            return Err(Trouble::unclear("the cmdlet is not understood"));
+        };
+        if input.is_some() {
+            return Err(Trouble::unclear(
+                "what it is given by a pipe is not understood",
+            ));
+        }
+        let given = self.given(command, takes)?;
+        self.iis(name, command, parameters(&given)?)
+    }
+
+    fn iis(
+        &mut self,
+        name: &str,
+        command: &Command,
+        parameters: Vec<(String, cmdlets::Value)>,
+    ) -> Result<Value, Trouble> {
+        let on_error = self.error_action(command)?;
+        let done = self.apply(Action::Iis(Iis::Cmdlet {
+            name: name.to_owned(),
+            parameters,
+        }));
+        self.settled(on_error, done)?;
+        let makes = name.starts_with("new-");
+        Ok(if makes {
+            Value::opaque(format!("what {name} gives is used"))
+        } else {
+            Value::Null
+        })
+    }
+
+    /// Whether `New-Item` makes something on `IIS:`, as far as its path says so by itself.
+    pub(super) fn is_new_on_iis(&mut self, command: &Command) -> Result<bool, Trouble> {
+        let mut arguments = command.arguments.iter();
+        let mut path = None;
+        while let Some(argument) = arguments.next() {
+            match argument {
+                Argument::Value(value) => {
+                    path = path.or(Some(value));
+                }
+                Argument::Parameter { name, value, .. } => {
+                    let value = match value {
+                        Some(value) => Some(value),
+                        None => arguments.clone().next().and_then(|next| match next {
+                            Argument::Value(value) => Some(value),
+                            _ => None,
+                        }),
+                    };
+                    if !name.is_empty() && "path".starts_with(name.as_str()) {
+                        path = value;
+                        break;
+                    }
+                    if !matches!(name.as_str(), "force" | "f") {
+                        arguments.next();
+                    }
+                }
+                Argument::Splat(_) => return Ok(false),
+            }
+        }
+        let path = match path {
+            Some(path @ (Expression::Text(_) | Expression::Word(_) | Expression::Variable(_))) => {
+                self.expression(path)?
+            }
+            Some(Expression::Filled(pieces)) => match pieces.first() {
+                Some(super::ast::Piece::Text(text)) => Value::text_value(text.clone()),
+                _ => return Ok(false),
+            },
+            _ => return Ok(false),
+        };
+        let Value::Text(path) = path else {
+            return Ok(false);
+        };
+        Ok(path.to_lowercase().starts_with("iis:"))
+    }
+
+    /// `New-Item IIS:\AppPools\x`
+    pub(super) fn new_on_iis(&mut self, command: &Command) -> Result<Value, Trouble> {
+        let given = self.given(command, &ITEM)?;
+        let mut parameters = parameters(&given)?;
+        let name = given.text("name")?;
+        for (parameter, value) in &mut parameters {
+            if let ("path", cmdlets::Value::Text(path)) = (parameter.as_str(), value) {
+                *path = path["iis:".len()..].to_owned();
+                if let Some(name) = &name {
+                    *path = format!(r"{}\{name}", path.trim_end_matches(['\\', '/']));
+                }
+            }
+        }
+        parameters.retain(|(parameter, _)| parameter != "name");
+        self.iis("new-item", command, parameters)
+    }
+
+    /// `Remove-Item IIS:\AppPools\x -Recurse`
+    pub(super) fn iis_removal(&mut self, path: &str, given: &Given) -> Result<(), Trouble> {
+        let recurses = cmdlets::Value::Bool(given.has("recurse"));
+        self.apply(Action::Iis(Iis::Cmdlet {
+            name: "remove-item".to_owned(),
+            parameters: vec![
+                ("path".to_owned(), cmdlets::Value::Text(path.to_owned())),
+                ("recurse".to_owned(), recurses),
+            ],
+        }))
+    }
+
+    /// `Set-ItemProperty IIS:\AppPools\x -Name … -Value …`
+    pub(super) fn iis_property(
+        &mut self,
+        command: &Command,
+        path: &str,
+        given: &Given,
+    ) -> Result<Value, Trouble> {
+        let mut parameters = parameters(given)?;
+        parameters.retain(|(name, _)| matches!(name.as_str(), "name" | "value"));
+        let path = cmdlets::Value::Text(path.to_owned());
+        parameters.push(("path".to_owned(), path));
+        self.iis("set-itemproperty", command, parameters)
+    }
+}
+
+fn parameters(given: &Given) -> Result<Vec<(String, cmdlets::Value)>, Trouble> {
+    let entries = given.entries().iter();
+    entries
+        .map(|(name, value)| Ok(((*name).to_owned(), carried(value)?)))
+        .collect()
+}
+
+/// A value as the cmdlet gets it.
+fn carried(value: &Value) -> Result<cmdlets::Value, Trouble> {
+    Ok(match value {
+        Value::Number(number) => cmdlets::Value::Number(*number),
+        Value::Bool(value) => cmdlets::Value::Bool(*value),
+        Value::List(items) => {
+            cmdlets::Value::List(items.iter().map(carried).collect::<Result<_, _>>()?)
+        }
+        Value::Table(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|(name, value)| Ok((name.clone(), carried(value)?)));
+            cmdlets::Value::Table(entries.collect::<Result<_, Trouble>>()?)
+        }
+        value => cmdlets::Value::Text(value.text()?),
+    })
+}

@@ -1,0 +1,121 @@
+//! A script as `powershell -Command` runs it.
+//!
+//! `powershell.exe` takes its command line apart like any program, which eats plain double quotes,
+//! and joins what it gets with single spaces to a script. Errors of cmdlets end it where the
+//! script says so (`$ErrorActionPreference`), otherwise it goes on; its exit code is that of the
+//! last statement.
+
+mod ast;
+mod bind;
+mod cmdlets;
+mod content;
+mod eval;
+mod expression;
+mod flow;
+mod iis;
+mod items;
+mod methods;
+mod operators;
+mod parse;
+mod patterns;
+mod reads;
+mod registry;
+mod value;
+
+use std::collections::BTreeMap;
+
+use eval::Shell;
+
+use super::machine::Machine;
+use super::traced::Traced;
+use super::trouble::Trouble;
+
+/// Runs PowerShell with its arguments and gives its exit code.
+pub(super) fn run(
+    machine: &mut Machine<'_>,
+    arguments: &[Traced],
+    is_core: bool,
+) -> Result<i32, Trouble> {
+    let mut at = 0;
+    while let Some(argument) = arguments.get(at) {
+        let lower = argument.as_str().to_ascii_lowercase();
+        let Some(option) = lower
+            .strip_prefix(['-', '/'])
+            .filter(|name| !name.is_empty())
+        else {
+            if is_core {
+                return Err(Trouble::windows("it runs a script file"));
+            }
+            break;
+        };
+        let is = |name: &str, least: usize| name.starts_with(option) && option.len() >= least;
+        if is("command", 1) {
+            at += 1;
+            break;
+        }
+        at += if is("noprofile", 3)
+            || is("nologo", 3)
+            || is("noninteractive", 4)
+            || option == "sta"
+            || option == "mta"
+        {
+            1
+        } else if is("executionpolicy", 2)
+            || option == "ep"
+            || is("windowstyle", 1)
+            || is("inputformat", 3)
+            || option == "if"
+        {
+            2
+        } else if is("file", 1) {
+            return Err(Trouble::windows("it runs a script file"));
+        } else {
+            return Err(Trouble::option(argument.as_str()));
+        };
+    }
+    let mut script = Traced::default();
+    for (index, argument) in arguments.get(at..).unwrap_or_default().iter().enumerate() {
+        if index > 0 {
+            let before = argument.origin(0);
+            script.push(' ', before);
+        }
+        script.append(argument);
+    }
+    if script.as_str().trim().is_empty() {
+        return Err(Trouble::unclear("it would wait for commands"));
+    }
+    if script.as_str().trim() == "-" {
+        return Err(Trouble::unclear("it reads its script from its input"));
+    }
+    run_script(machine, &script, is_core)
+}
+
+fn run_script(machine: &mut Machine<'_>, script: &Traced, is_core: bool) -> Result<i32, Trouble> {
+    let located = |mut trouble: Trouble| {
+        if trouble.at != usize::MAX {
+            trouble.at = script.origin(trouble.at);
+        }
+        trouble
+    };
+    let statements = parse::parse(script.as_str()).map_err(located)?;
+    machine.nested(|machine| {
+        let process_folder = machine.folder.clone();
+        let mut shell = Shell {
+            machine,
+            script,
+            variables: BTreeMap::new(),
+            is_core,
+            process_folder,
+            exit: None,
+            is_ok: true,
+            last_exit: None,
+            has_zip: is_core,
+            flow: None,
+            functions: BTreeMap::new(),
+            calls: 0,
+            depth: 0,
+        };
+        shell.block(&statements)?;
+        Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
+    })
+}

@@ -1,0 +1,702 @@
+//! PowerShell's statements, pipelines and commands.
+
+use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
+
+use super::super::trouble::Trouble;
+use super::ast::{Argument, Command, Element, Expression, Flow, Pipeline, Redirect, Statement};
+
+/// How deep brackets, blocks and scripts may lie in each other.
+const DEPTH: usize = 20;
+
+/// How many operators or members may follow each other.
+pub(super) const CHAIN: usize = 50;
+
+/// Words that begin a statement of their own kind.
+const KEYWORDS: [&str; 15] = [
+    "begin",
+    "class",
+    "data",
+    "dynamicparam",
+    "end",
+    "enum",
+    "filter",
+    "for",
+    "param",
+    "process",
+    "switch",
+    "trap",
+    "until",
+    "using",
+    "workflow",
+];
+
+pub(super) fn parse(script: &str) -> Result<Vec<Statement>, Trouble> {
+    let mut parser = Parser {
+        text: script,
+        at: 0,
+        is_argument: false,
+        depth: 0,
+    };
+    parser.statements(None)
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    /// Whether a comma ends an expression, as between the arguments of a method.
+    pub(super) is_argument: bool,
+    depth: usize,
+}
+
+/// What ends a word of a command.
+pub(super) fn ends_word(c: char) -> bool {
+    c.is_whitespace() || "(){};,|&<>".contains(c)
+}
+
+pub(super) fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+pub(super) fn is_quote(c: char) -> bool {
+    is_double_quote(c) || is_single_quote(c)
+}
+
+impl Parser<'_> {
+    pub(super) fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn second(&self) -> Option<char> {
+        self.rest().chars().nth(1)
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    pub(super) fn take_while(&mut self, keep: impl Fn(char) -> bool) -> String {
+        let start = self.at;
+        while self.peek().is_some_and(&keep) {
+            self.next();
+        }
+        self.text[start..self.at].to_owned()
+    }
+
+    pub(super) fn trouble(&self, why: impl Into<String>) -> Trouble {
+        Trouble::unclear(why).placed(self.at.min(self.text.len()))
+    }
+
+    pub(super) fn expected(&self, what: &str) -> Trouble {
+        match self.peek() {
+            Some(c) => self.trouble(format!("{c:?} stands where {what} should")),
+            None => self.trouble(format!("the script ends where {what} should stand")),
+        }
+    }
+
+    /// Goes one level deeper, as far as that is followed.
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        if self.depth == DEPTH {
+            return Err(self.trouble("brackets lie too deep in each other"));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Skips white space but no line ends, and comments.
+    pub(super) fn skip_blanks(&mut self) -> Result<(), Trouble> {
+        loop {
+            match self.peek() {
+                Some('\n') | None => return Ok(()),
+                Some(c) if c.is_whitespace() => {
+                    self.next();
+                }
+                Some('`') if self.second().is_some_and(char::is_whitespace) => {
+                    self.next();
+                    if self.next() == Some('\r') && self.peek() == Some('\n') {
+                        self.next();
+                    }
+                }
+                Some('#') => {
+                    self.take_while(|c| c != '\n');
+                }
+                Some('<') if self.second() == Some('#') => match self.rest().find("#>") {
+                    Some(end) => self.at += end + 2,
+                    None => return Err(self.trouble("a comment is not closed")),
+                },
+                Some(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Skips line ends too.
+    pub(super) fn skip_lines(&mut self) -> Result<(), Trouble> {
+        loop {
+            self.skip_blanks()?;
+            if self.peek() != Some('\n') {
+                return Ok(());
+            }
+            self.next();
+        }
+    }
+
+    /// Statements up to a bracket, which stays, or to the end.
+    pub(super) fn statements(&mut self, close: Option<char>) -> Result<Vec<Statement>, Trouble> {
+        let mut statements = Vec::new();
+        loop {
+            self.skip_lines()?;
+            match self.peek() {
+                None if close.is_some() => return Err(self.expected("a closing bracket")),
+                None => return Ok(statements),
+                Some(';') => {
+                    self.next();
+                    continue;
+                }
+                found if found == close => return Ok(statements),
+                _ => {}
+            }
+            let statement = self.deeper(Self::statement)?;
+            let is_block = matches!(
+                statement,
+                Statement::If { .. }
+                    | Statement::ForEach { .. }
+                    | Statement::Loop { .. }
+                    | Statement::Try { .. }
+                    | Statement::Function { .. }
+            );
+            statements.push(statement);
+            self.skip_blanks()?;
+            match self.peek() {
+                None | Some(';' | '\n') => {}
+                found if found == close => {}
+                _ if is_block => {}
+                _ => return Err(self.expected("the end of a statement")),
+            }
+        }
+    }
+
+    /// `{ … }`
+    pub(super) fn block(&mut self) -> Result<Vec<Statement>, Trouble> {
+        self.skip_lines()?;
+        if !self.eat("{") {
+            return Err(self.expected("a {"));
+        }
+        let statements = self.statements(Some('}'))?;
+        self.next();
+        Ok(statements)
+    }
+
+    /// The word that begins here, if a statement of another kind may begin with it.
+    fn keyword(&self) -> String {
+        let word: String = self
+            .rest()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '\\' | ':' | '/'))
+            .collect();
+        word.to_ascii_lowercase()
+    }
+
+    pub(super) fn statement(&mut self) -> Result<Statement, Trouble> {
+        let is_argument = std::mem::replace(&mut self.is_argument, false);
+        let statement = self.statement_here();
+        self.is_argument = is_argument;
+        statement
+    }
+
+    fn statement_here(&mut self) -> Result<Statement, Trouble> {
+        let at = self.at;
+        let keyword = self.keyword();
+        match keyword.as_str() {
+            "if" => {
+                self.at += keyword.len();
+                return self.condition(at);
+            }
+            "foreach" if self.is_loop(keyword.len()) => {
+                self.at += keyword.len();
+                return self.iteration(at);
+            }
+            "while" | "do" => {
+                self.at += keyword.len();
+                return self.loop_of(keyword == "do", at);
+            }
+            "try" => {
+                self.at += keyword.len();
+                return self.attempt();
+            }
+            "function" => {
+                self.at += keyword.len();
+                return self.function();
+            }
+            "break" | "continue" | "return" => {
+                self.at += keyword.len();
+                return self.flow(&keyword);
+            }
+            "throw" => {
+                self.at += keyword.len();
+                self.skip_blanks()?;
+                if self.peek().is_some_and(|c| !";\n})".contains(c)) {
+                    self.statement()?;
+                }
+                return Ok(Statement::Throw { at });
+            }
+            "exit" => {
+                self.at += keyword.len();
+                self.skip_blanks()?;
+                let code = match self.peek() {
+                    Some(c) if !";\n})".contains(c) => Some(self.expression()?),
+                    _ => None,
+                };
+                return Ok(Statement::Exit { code, at });
+            }
+            word if KEYWORDS.contains(&word) => {
+                return Err(Trouble::unclear(format!("{keyword} is not understood")).placed(at));
+            }
+            _ => {}
+        }
+        let pipeline = self.pipeline()?;
+        let [Element::Expression(to)] = pipeline.elements.as_slice() else {
+            return Ok(Statement::Pipeline(pipeline));
+        };
+        self.skip_blanks()?;
+        let operator = match (self.peek(), self.second()) {
+            (Some('='), _) => '=',
+            (Some(c), Some('=')) if "+-*/%".contains(c) => c,
+            _ => return Ok(Statement::Pipeline(pipeline)),
+        };
+        self.at += 1 + usize::from(operator != '=');
+        self.skip_lines()?;
+        let value = self.deeper(Self::statement)?;
+        Ok(Statement::Assign {
+            to: to.clone(),
+            operator,
+            value: Box::new(value),
+            at,
+        })
+    }
+
+    /// Whether `foreach` is the loop and not the command of a pipeline.
+    fn is_loop(&self, length: usize) -> bool {
+        self.rest()[length..].trim_start().starts_with('(')
+    }
+
+    /// `( … )`, what a condition or a loop asks.
+    fn test(&mut self) -> Result<Statement, Trouble> {
+        self.skip_lines()?;
+        if !self.eat("(") {
+            return Err(self.expected("a ("));
+        }
+        self.skip_lines()?;
+        let test = self.deeper(Self::statement)?;
+        self.skip_lines()?;
+        if !self.eat(")") {
+            return Err(self.expected("a )"));
+        }
+        Ok(test)
+    }
+
+    /// `while ( … ) { … }` and `do { … } while ( … )`, from behind the first word on.
+    fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, Trouble> {
+        let (test, body, goes_on_if) = if tests_last {
+            let body = self.block()?;
+            self.skip_lines()?;
+            let word = self.keyword();
+            if !matches!(word.as_str(), "while" | "until") {
+                return Err(self.expected("while or until"));
+            }
+            self.at += word.len();
+            (self.test()?, body, word == "while")
+        } else {
+            (self.test()?, self.block()?, true)
+        };
+        Ok(Statement::Loop {
+            test: Box::new(test),
+            goes_on_if,
+            tests_last,
+            body,
+            at,
+        })
+    }
+
+    fn flow(&mut self, keyword: &str) -> Result<Statement, Trouble> {
+        self.skip_blanks()?;
+        let value = match self.peek() {
+            Some(c) if !";\n})".contains(c) => Some(Box::new(self.statement()?)),
+            _ => None,
+        };
+        let flow = match keyword {
+            "break" => Flow::Break,
+            "continue" => Flow::Continue,
+            _ => Flow::Return,
+        };
+        if value.is_some() && flow != Flow::Return {
+            return Err(self.trouble("labels are not understood"));
+        }
+        Ok(Statement::Flow { flow, value })
+    }
+
+    fn attempt(&mut self) -> Result<Statement, Trouble> {
+        let body = self.block()?;
+        let mut catch = None;
+        let mut is_choosy = false;
+        let mut finally = Vec::new();
+        loop {
+            let after = self.at;
+            self.skip_lines()?;
+            match self.keyword().as_str() {
+                "catch" => {
+                    self.at += "catch".len();
+                    self.skip_lines()?;
+                    while self.peek() == Some('[') {
+                        is_choosy = true;
+                        self.primary()?;
+                        self.skip_lines()?;
+                        self.eat(",");
+                        self.skip_lines()?;
+                    }
+                    catch = Some(self.block()?);
+                }
+                "finally" => {
+                    self.at += "finally".len();
+                    finally = self.block()?;
+                }
+                _ => {
+                    self.at = after;
+                    return Ok(Statement::Try {
+                        body,
+                        catch,
+                        is_choosy,
+                        finally,
+                    });
+                }
+            }
+        }
+    }
+
+    fn function(&mut self) -> Result<Statement, Trouble> {
+        self.skip_lines()?;
+        let name = self.take_while(|c| is_name(c) || c == '-').to_lowercase();
+        if name.is_empty() {
+            return Err(self.expected("a name"));
+        }
+        self.skip_lines()?;
+        let mut parameters = self.parameters()?;
+        self.skip_lines()?;
+        if !self.eat("{") {
+            return Err(self.expected("a {"));
+        }
+        self.skip_lines()?;
+        if self.keyword() == "param" {
+            self.at += "param".len();
+            self.skip_lines()?;
+            parameters = self.parameters()?;
+        }
+        let body = self.statements(Some('}'))?;
+        self.next();
+        Ok(Statement::Function {
+            name,
+            parameters,
+            body,
+        })
+    }
+
+    /// `($a, [string] $b = 1)`, if it stands here.
+    fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, Trouble> {
+        let mut parameters = Vec::new();
+        if !self.eat("(") {
+            return Ok(parameters);
+        }
+        loop {
+            self.skip_lines()?;
+            if self.eat(")") {
+                return Ok(parameters);
+            }
+            if self.rest().starts_with("[string]") {
+                self.at += "[string]".len();
+                self.skip_lines()?;
+            }
+            if !self.eat("$") {
+                return Err(self.expected("a parameter"));
+            }
+            let name = self.take_while(is_name).to_lowercase();
+            self.skip_lines()?;
+            let mut value = None;
+            if self.eat("=") {
+                self.skip_lines()?;
+                let is_argument = std::mem::replace(&mut self.is_argument, true);
+                value = Some(self.expression()?);
+                self.is_argument = is_argument;
+                self.skip_lines()?;
+            }
+            parameters.push((name, value));
+            self.eat(",");
+        }
+    }
+
+    fn condition(&mut self, at: usize) -> Result<Statement, Trouble> {
+        let mut clauses = Vec::new();
+        let mut otherwise = Vec::new();
+        loop {
+            let test = self.test()?;
+            clauses.push((test, self.block()?));
+            let after = self.at;
+            self.skip_lines()?;
+            match self.keyword().as_str() {
+                "elseif" => self.at += "elseif".len(),
+                "else" => {
+                    self.at += "else".len();
+                    otherwise = self.block()?;
+                    break;
+                }
+                _ => {
+                    self.at = after;
+                    break;
+                }
+            }
+        }
+        Ok(Statement::If {
+            clauses,
+            otherwise,
+            at,
+        })
+    }
+
+    fn iteration(&mut self, at: usize) -> Result<Statement, Trouble> {
+        self.skip_lines()?;
+        self.eat("(");
+        self.skip_lines()?;
+        if !self.eat("$") {
+            return Err(self.expected("a variable"));
+        }
+        let variable = self.take_while(is_name).to_lowercase();
+        self.skip_lines()?;
+        if self.keyword() != "in" {
+            return Err(self.expected("in"));
+        }
+        self.at += 2;
+        self.skip_lines()?;
+        let items = self.deeper(Self::statement)?;
+        self.skip_lines()?;
+        if !self.eat(")") {
+            return Err(self.expected("a )"));
+        }
+        Ok(Statement::ForEach {
+            variable,
+            items: Box::new(items),
+            body: self.block()?,
+            at,
+        })
+    }
+
+    pub(super) fn pipeline(&mut self) -> Result<Pipeline, Trouble> {
+        let at = self.at;
+        let mut elements = vec![self.element(true)?];
+        loop {
+            self.skip_blanks()?;
+            if self.rest().starts_with("||") || self.rest().starts_with("&&") {
+                return Err(self.trouble("Windows PowerShell does not have && and ||"));
+            }
+            if !self.eat("|") {
+                return Ok(Pipeline { elements, at });
+            }
+            self.skip_lines()?;
+            elements.push(self.element(false)?);
+        }
+    }
+
+    fn element(&mut self, is_first: bool) -> Result<Element, Trouble> {
+        let at = self.at;
+        match self.peek() {
+            Some('&') if self.second() != Some('&') => {
+                self.next();
+                self.skip_blanks()?;
+                self.command(at).map(Element::Command)
+            }
+            Some('.') if self.second().is_some_and(char::is_whitespace) => {
+                Err(Trouble::windows("it runs a script file").placed(at))
+            }
+            _ if is_first && self.is_expression() => {
+                let expression = self.expression()?;
+                self.skip_blanks()?;
+                if self.peek() == Some('>') || self.rest().starts_with("2>") {
+                    // Its value goes the way of a command's output.
+                    let redirects = self.redirections()?;
+                    return Ok(Element::Command(Command {
+                        name: Expression::Text("write-output".to_owned()),
+                        arguments: vec![Argument::Value(expression)],
+                        redirects,
+                        at,
+                    }));
+                }
+                Ok(Element::Expression(expression))
+            }
+            Some(c) if !ends_word(c) => self.command(at).map(Element::Command),
+            _ => Err(self.expected("a command")),
+        }
+    }
+
+    fn is_expression(&self) -> bool {
+        let Some(c) = self.peek() else { return false };
+        let second = self.second();
+        match c {
+            '$' | '(' | '[' | '!' | ',' | '{' => true,
+            '@' => matches!(second, Some('(' | '{' | '"' | '\'')),
+            '-' => {
+                let word = self.rest()[1..]
+                    .chars()
+                    .take_while(char::is_ascii_alphabetic)
+                    .collect::<String>();
+                second.is_some_and(|c| c.is_ascii_digit() || c == '(' || c == '$')
+                    || matches!(word.to_ascii_lowercase().as_str(), "not" | "join" | "split")
+            }
+            '+' => second.is_some_and(|c| c == '+' || c.is_ascii_digit()),
+            c if c.is_ascii_digit() => self
+                .rest()
+                .chars()
+                .find(|c| !c.is_ascii_digit())
+                .is_none_or(|c| ends_word(c) || "+-*/%.".contains(c)),
+            c => is_quote(c),
+        }
+    }
+
+    fn command(&mut self, at: usize) -> Result<Command, Trouble> {
+        let name = match self.peek() {
+            Some('(') => self.primary()?,
+            Some('{') => self.block().map(Expression::Block)?,
+            Some(c) if !ends_word(c) => self.argument()?,
+            _ => return Err(self.expected("a command")),
+        };
+        let mut command = Command {
+            name,
+            arguments: Vec::new(),
+            redirects: Vec::new(),
+            at,
+        };
+        loop {
+            self.skip_blanks()?;
+            let Some(c) = self.peek() else {
+                return Ok(command);
+            };
+            let second = self.second();
+            match c {
+                ';' | '|' | '\n' | ')' | '}' => return Ok(command),
+                '&' if second == Some('&') => return Ok(command),
+                '&' | '<' => return Err(self.trouble(format!("{c} is not understood here"))),
+                '>' => command.redirects.append(&mut self.redirections()?),
+                '0'..='9' | '*' if second == Some('>') => {
+                    command.redirects.append(&mut self.redirections()?);
+                }
+                '@' if second.is_some_and(is_name) => {
+                    self.next();
+                    let name = self.take_while(is_name).to_lowercase();
+                    command.arguments.push(Argument::Splat(name));
+                }
+                '-' if self.rest().starts_with("--%") => {
+                    return Err(self.trouble("--% is not understood"));
+                }
+                '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
+                    let parameter = self.parameter()?;
+                    command.arguments.push(parameter);
+                }
+                _ => {
+                    let value = self.argument_list()?;
+                    command.arguments.push(Argument::Value(value));
+                }
+            }
+        }
+    }
+
+    /// An argument, or several with commas between them.
+    fn argument_list(&mut self) -> Result<Expression, Trouble> {
+        let mut items = vec![self.argument()?];
+        loop {
+            let before = self.at;
+            self.skip_blanks()?;
+            if self.peek() != Some(',') {
+                self.at = before;
+                break;
+            }
+            self.next();
+            self.skip_lines()?;
+            items.push(self.argument()?);
+        }
+        Ok(if items.len() == 1 {
+            items.remove(0)
+        } else {
+            Expression::List(items)
+        })
+    }
+
+    fn parameter(&mut self) -> Result<Argument, Trouble> {
+        let start = self.at;
+        self.next();
+        let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c) && c != '=');
+        let written = self.text[start..self.at].to_owned();
+        let mut value = None;
+        if self.peek() == Some(':') {
+            self.next();
+            self.skip_blanks()?;
+            value = Some(self.argument()?);
+        } else if self.peek().is_some_and(|c| !ends_word(c)) {
+            // It goes on as a program's argument would: -DFOO="a b" or -o:x.
+            self.at = start;
+            return self.word().map(Argument::Value);
+        }
+        Ok(Argument::Parameter {
+            name: name.to_lowercase(),
+            value,
+            written,
+        })
+    }
+
+    fn redirections(&mut self) -> Result<Vec<Redirect>, Trouble> {
+        let mut redirects = Vec::new();
+        loop {
+            self.skip_blanks()?;
+            let stream = match (self.peek(), self.second()) {
+                (Some('>'), _) => 1,
+                (Some('*'), Some('>')) => {
+                    self.next();
+                    0
+                }
+                (Some(digit), Some('>')) if digit.is_ascii_digit() => {
+                    self.next();
+                    digit
+                        .to_digit(10)
+                        .and_then(|digit| u8::try_from(digit).ok())
+                        .unwrap_or(1)
+                }
+                _ => return Ok(redirects),
+            };
+            self.next();
+            let append = self.eat(">");
+            if self.eat("&1") {
+                redirects.push(Redirect::Merge);
+                continue;
+            }
+            self.skip_blanks()?;
+            redirects.push(Redirect::File {
+                stream,
+                append,
+                file: self.argument()?,
+            });
+        }
+    }
+}

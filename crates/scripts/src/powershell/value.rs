@@ -1,0 +1,198 @@
+//! What PowerShell's expressions come to.
+
+use wincimg_windows::path::ImagePath;
+
+use super::super::image::Algorithm;
+use super::super::trouble::Trouble;
+use super::ast::Statement;
+
+/// How long a text may grow; more is a loop that nobody wrote for an image.
+const TEXT: usize = 1 << 18;
+
+/// How many values may hang together.
+const SIZE: usize = 1000;
+
+/// A text that something was put together from.
+pub(super) fn bounded(text: String) -> Result<Value, Trouble> {
+    if text.len() > TEXT {
+        return Err(Trouble::unclear("a text grows too long"));
+    }
+    Ok(Value::Text(text))
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Null,
+    Text(String),
+    Number(i64),
+    Bool(bool),
+    List(Vec<Value>),
+    Table(Vec<(String, Value)>),
+    /// A type, by its name in small letters and without `system.`.
+    Type(String),
+    Block(Vec<Statement>),
+    /// `System.Net.WebClient`
+    WebClient,
+    /// What `Get-FileHash` gives.
+    FileHash(ImagePath, Algorithm),
+    /// The digits of a file's digest.
+    Digest(ImagePath, Algorithm),
+    /// Whether a file has a digest: true if it has, or if it has not.
+    Matches {
+        path: ImagePath,
+        algorithm: Algorithm,
+        digest: String,
+        if_equal: bool,
+    },
+    /// A file or folder.
+    Item(ImagePath),
+    /// A file or folder of a list, whose text Windows PowerShell makes of its name or of its path.
+    Listed(ImagePath),
+    /// Something that only Windows can tell; using it is trouble, having it is not.
+    Opaque(Trouble),
+}
+
+impl Value {
+    pub(super) fn text_value(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn opaque(why: impl Into<String>) -> Self {
+        Self::Opaque(Trouble::windows(why))
+    }
+
+    /// The value as a text.
+    pub(super) fn text(&self) -> Result<String, Trouble> {
+        match self {
+            Self::Null => Ok(String::new()),
+            Self::Text(text) => Ok(text.clone()),
+            Self::Number(number) => Ok(number.to_string()),
+            Self::Bool(true) => Ok("True".to_owned()),
+            Self::Bool(false) => Ok("False".to_owned()),
+            Self::List(items) => {
+                let texts: Vec<String> = items.iter().map(Self::text).collect::<Result<_, _>>()?;
+                Ok(texts.join(" "))
+            }
+            Self::Item(path) => Ok(path.to_string()),
+            Self::Listed(path) => Err(Trouble::unclear(format!(
+                "whether {path} becomes its name or its path as a text depends on how it was listed"
+            ))
+            .help("write .FullName or .Name behind it")),
+            Self::Opaque(trouble) => Err(trouble.clone()),
+            Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => Err(Trouble::unclear(
+                "a file's digest is used for something else than a comparison",
+            )),
+            Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => {
+                Err(Trouble::unclear("an object is used as a text"))
+            }
+        }
+    }
+
+    /// The texts that a list or a value comes to.
+    pub(super) fn texts(&self) -> Result<Vec<String>, Trouble> {
+        match self {
+            Self::List(items) => items.iter().map(Self::text).collect(),
+            Self::Null => Ok(Vec::new()),
+            one => Ok(vec![one.text()?]),
+        }
+    }
+
+    /// The paths of what comes through a pipe.
+    pub(super) fn piped_paths(&self) -> Result<Vec<String>, Trouble> {
+        match self {
+            Self::List(items) => {
+                let paths: Vec<Vec<String>> = items
+                    .iter()
+                    .map(Self::piped_paths)
+                    .collect::<Result<_, _>>()?;
+                Ok(paths.concat())
+            }
+            Self::Listed(path) => Ok(vec![path.to_string()]),
+            other => other.texts(),
+        }
+    }
+
+    pub(super) fn items(self) -> Vec<Self> {
+        match self {
+            Self::List(items) => items,
+            Self::Null => Vec::new(),
+            one => vec![one],
+        }
+    }
+
+    /// Several values as one.
+    pub(super) fn of(mut items: Vec<Self>) -> Self {
+        match items.len() {
+            0 => Self::Null,
+            1 => items.remove(0),
+            _ => Self::List(items),
+        }
+    }
+
+    /// Whether PowerShell takes it for true; a comparison of digests is neither.
+    pub(super) fn truth(&self) -> Result<bool, Trouble> {
+        Ok(match self {
+            Self::Null => false,
+            Self::Text(text) => !text.is_empty(),
+            Self::Number(number) => *number != 0,
+            Self::Bool(value) => *value,
+            Self::List(items) => match items.as_slice() {
+                [] => false,
+                [one] => one.truth()?,
+                _ => true,
+            },
+            Self::Matches { .. } => {
+                return Err(Trouble::unclear(
+                    "what depends on a file's digest is more than a failure",
+                ));
+            }
+            Self::Opaque(trouble) => return Err(trouble.clone()),
+            _ => true,
+        })
+    }
+
+    pub(super) fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+            Self::Bool(value) => Some(i64::from(*value)),
+            _ => None,
+        }
+    }
+
+    /// How many values hang together in it, counted no further than matters.
+    fn size(&self) -> usize {
+        match self {
+            Self::List(items) => items
+                .iter()
+                .try_fold(1, |size, item| {
+                    Some(size + item.size()).filter(|size| *size <= SIZE)
+                })
+                .unwrap_or(SIZE + 1),
+            Self::Table(entries) => entries
+                .iter()
+                .try_fold(1, |size, (_, item)| {
+                    Some(size + item.size()).filter(|size| *size <= SIZE)
+                })
+                .unwrap_or(SIZE + 1),
+            _ => 1,
+        }
+    }
+
+    /// Refuses what has grown too large to be kept.
+    pub(super) fn kept(self) -> Result<Self, Trouble> {
+        if self.size() > SIZE {
+            return Err(Trouble::unclear("a list grows too long"));
+        }
+        Ok(self)
+    }
+
+    pub(super) fn is_known(&self) -> Result<(), Trouble> {
+        match self {
+            Self::Opaque(trouble) => Err(trouble.clone()),
+            Self::List(items) => items.iter().try_for_each(Self::is_known),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Expressions: operands, their members, and the operators between them.
+
+use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
+
+use super::{DEPTH, Part, Reader, Token, Use, ends_word, is_name};
+
+impl Reader<'_> {
+    /// Members, calls and indexes right behind an operand.
+    pub(super) fn members(&mut self, out: &mut Vec<Token>) {
+        loop {
+            let is_member = |next: Option<char>| {
+                next.is_some_and(|c| c.is_alphabetic() || matches!(c, '_' | '$' | '"' | '\'' | '('))
+            };
+            match self.peek() {
+                Some('.') if is_member(self.second()) => {
+                    self.next();
+                    self.member(".", out);
+                }
+                Some(':') if self.rest().starts_with("::") => {
+                    self.at += 2;
+                    self.member("::", out);
+                }
+                Some('[') => self.bracket(true, out),
+                _ => return,
+            }
+        }
+    }
+
+    pub(super) fn member(&mut self, sign: &str, out: &mut Vec<Token>) {
+        match self.peek() {
+            Some(c) if is_double_quote(c) || is_single_quote(c) => {
+                out.push(Token::Sign(sign.to_owned()));
+                let name = self.string();
+                out.push(Token::Value(name));
+            }
+            Some('$') => {
+                let mut name = Vec::new();
+                self.variable(&mut name);
+                out.push(Token::Sign(sign.to_owned()));
+                out.push(Token::Value(name));
+            }
+            _ => {
+                let name = self
+                    .take_while(|c| c.is_alphanumeric() || c == '_')
+                    .to_lowercase();
+                out.push(Token::Sign(format!("{sign}{name}")));
+            }
+        }
+        if self.peek() == Some('(') {
+            self.next();
+            let mut inside = Vec::new();
+            self.operands(')', &mut inside);
+            out.push(Token::Group("call", inside));
+        }
+    }
+
+    /// An index of an operand, or a type.
+    pub(super) fn bracket(&mut self, is_index: bool, out: &mut Vec<Token>) {
+        self.next();
+        if is_index {
+            let mut inside = Vec::new();
+            self.operands(']', &mut inside);
+            out.push(Token::Group("[", inside));
+            return;
+        }
+        let start = self.at;
+        let mut depth = 1;
+        while depth > 0 {
+            match self.next() {
+                Some('[') => depth += 1,
+                Some(']') => depth -= 1,
+                Some(_) => {}
+                None => {
+                    self.stray(out);
+                    return;
+                }
+            }
+        }
+        let name = self.text[start..self.at - 1].to_lowercase();
+        out.push(Token::Sign(format!("[{name}]")));
+    }
+
+    /// The arguments of a method or an index: expressions only.
+    pub(super) fn operands(&mut self, close: char, out: &mut Vec<Token>) {
+        if self.depth > DEPTH {
+            self.at = self.text.len();
+            self.stray(out);
+            return;
+        }
+        self.depth += 1;
+        loop {
+            self.skip_blanks();
+            let at = self.at;
+            match self.peek() {
+                None => {
+                    self.stray(out);
+                    break;
+                }
+                Some(c) if c == close => {
+                    self.next();
+                    break;
+                }
+                Some('\n') => {
+                    self.next();
+                }
+                Some(_) => self.expression(out),
+            }
+            if self.at == at {
+                self.next();
+                self.stray(out);
+            }
+        }
+        self.depth -= 1;
+    }
+
+    pub(super) fn hash(&mut self, out: &mut Vec<Token>) {
+        self.at += 2;
+        let mut inside = Vec::new();
+        if self.depth > DEPTH {
+            self.at = self.text.len();
+            self.stray(out);
+            return;
+        }
+        self.depth += 1;
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None => {
+                    self.stray(&mut inside);
+                    break;
+                }
+                Some('}') => {
+                    self.next();
+                    break;
+                }
+                Some(';' | '\n') => {
+                    self.next();
+                    continue;
+                }
+                Some(c) if is_double_quote(c) || is_single_quote(c) => {
+                    let key = self.string();
+                    inside.push(Token::Value(key));
+                }
+                Some(c) if c.is_alphanumeric() || c == '_' => {
+                    let key = self.take_while(|c| c.is_alphanumeric() || c == '_');
+                    inside.push(Token::Value(vec![Part::Text(key.to_owned())]));
+                }
+                Some(_) => self.operand(&mut inside),
+            }
+            self.skip_blanks();
+            if self.eat("=") {
+                self.skip_blanks();
+                self.statement(Use::Somebody, false, &mut inside);
+            } else if self.peek() != Some('}') {
+                self.next();
+                self.stray(&mut inside);
+            }
+        }
+        self.depth -= 1;
+        out.push(Token::Group("@{", inside));
+    }
+
+    /// One operand that is neither a string nor a number.
+    pub(super) fn operand(&mut self, out: &mut Vec<Token>) {
+        match self.peek() {
+            Some('$') => {
+                let mut value = Vec::new();
+                if self.variable(&mut value) {
+                    out.push(Token::Value(value));
+                } else {
+                    self.next();
+                    self.stray(out);
+                }
+            }
+            Some('(') => self.group("(", ')', Use::Somebody, out),
+            Some('{') => self.group("{", '}', Use::Nobody, out),
+            Some('@') if self.second() == Some('(') => self.group("@(", ')', Use::Somebody, out),
+            Some('@') if self.second() == Some('{') => self.hash(out),
+            _ => {
+                self.next();
+                self.stray(out);
+            }
+        }
+        self.members(out);
+    }
+
+    pub(super) fn expression(&mut self, out: &mut Vec<Token>) {
+        // Two operands need an operator between them.
+        let mut has_operand = false;
+        loop {
+            self.skip_blanks();
+            let Some(c) = self.peek() else { return };
+            match c {
+                ';' | '\n' | '|' | ')' | '}' | ']' => return,
+                '&' if self.second() == Some('&') => return,
+                '=' => {
+                    self.next();
+                    self.assigned("=", out);
+                    return;
+                }
+                '+' | '-' | '*' | '/' | '%' if self.second() == Some('=') => {
+                    self.at += 2;
+                    self.assigned(&format!("{c}="), out);
+                    return;
+                }
+                '-' if self.second().is_some_and(char::is_alphabetic) => {
+                    self.next();
+                    let name = self.take_while(char::is_alphanumeric).to_lowercase();
+                    out.push(Token::Sign(format!("-{name}")));
+                    has_operand = false;
+                }
+                '>' => {
+                    self.redirection(out);
+                    self.skip_blanks();
+                    if self.peek().is_some_and(|c| !ends_word(c)) {
+                        let target = self.argument();
+                        out.extend(target);
+                    }
+                }
+                '+' | '-' if self.rest().starts_with("++") || self.rest().starts_with("--") => {
+                    self.at += 2;
+                    out.push(Token::Sign(format!("{c}{c}")));
+                }
+                ',' | '+' | '-' | '*' | '/' | '%' | '!' => {
+                    self.next();
+                    out.push(Token::Sign(c.to_string()));
+                    has_operand = false;
+                }
+                '.' if self.eat("..") => {
+                    out.push(Token::Sign("..".to_owned()));
+                    has_operand = false;
+                }
+                '[' if !has_operand => {
+                    self.bracket(false, out);
+                    self.members(out);
+                    // A type may stand alone or before what it converts.
+                    has_operand = matches!(out.last(), Some(Token::Group("call", _)));
+                }
+                _ if c.is_alphabetic() => {
+                    let word = self.take_while(is_name).to_lowercase();
+                    if word == "in" && has_operand {
+                        out.push(Token::Sign(word));
+                        has_operand = false;
+                    } else {
+                        self.stray(out);
+                    }
+                }
+                _ => {
+                    if has_operand {
+                        self.stray(out);
+                    }
+                    if is_double_quote(c) || is_single_quote(c) {
+                        let string = self.string();
+                        out.push(Token::Value(string));
+                        self.members(out);
+                    } else if c.is_ascii_digit() || c == '.' {
+                        self.number(out);
+                    } else {
+                        self.operand(out);
+                    }
+                    has_operand = true;
+                }
+            }
+        }
+    }
+
+    pub(super) fn assigned(&mut self, sign: &str, out: &mut Vec<Token>) {
+        out.push(Token::Sign(sign.to_owned()));
+        self.rest_of_statement(out);
+    }
+
+    /// A number; one that reads the same as a text is one.
+    pub(super) fn number(&mut self, out: &mut Vec<Token>) {
+        let text = self
+            .take_while(|c| c.is_ascii_alphanumeric() || c == '.')
+            .to_owned();
+        let as_text = text.len() < 10
+            && text.bytes().all(|b| b.is_ascii_digit())
+            && (text == "0" || !text.starts_with('0'));
+        if as_text {
+            out.push(Token::Value(vec![Part::Text(text)]));
+        } else if text.starts_with(|c: char| c.is_ascii_digit()) {
+            out.push(Token::Sign(text));
+        } else {
+            self.stray(out);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Words: bare ones, strings and variables.
+
+use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
+
+use super::{Part, Reader, Token, Use, Value, ends_word, is_name};
+
+impl Reader<'_> {
+    /// One argument; more than one token where a member of a variable is taken.
+    pub(super) fn argument(&mut self) -> Vec<Token> {
+        let Some(c) = self.peek() else {
+            return Vec::new();
+        };
+        if is_double_quote(c) || is_single_quote(c) {
+            let mut out = vec![Token::Value(self.string())];
+            self.members(&mut out);
+            return out;
+        }
+        if c == '$' {
+            if self.second() == Some('(') {
+                let mut value = Vec::new();
+                self.variable(&mut value);
+                let mut out = vec![Token::Value(value)];
+                self.members(&mut out);
+                return out;
+            }
+            let start = self.at;
+            let mut value = Vec::new();
+            if self.variable(&mut value) {
+                let mut members = Vec::new();
+                self.members(&mut members);
+                if !members.is_empty() || self.peek().is_none_or(ends_word) {
+                    return std::iter::once(Token::Value(value))
+                        .chain(members)
+                        .collect();
+                }
+            }
+            self.at = start;
+        }
+        if c == '-' && self.second().is_some_and(|c| c.is_alphabetic() || c == '_') {
+            return vec![Token::Value(self.parameter())];
+        }
+        vec![Token::Value(self.word())]
+    }
+
+    /// `-Name`, which a dot or a bracket ends, and what is joined to it by a colon.
+    pub(super) fn parameter(&mut self) -> Value {
+        let start = self.at;
+        let name = self
+            .take_while(|c| !ends_word(c) && !".[:\"'".contains(c))
+            .to_owned();
+        match self.peek() {
+            Some('"' | '\'') => {
+                self.at = start;
+                self.word()
+            }
+            Some(':') => {
+                self.next();
+                let mut value = vec![Part::Text(format!("{name}:"))];
+                match self.peek() {
+                    Some(c) if is_double_quote(c) || is_single_quote(c) => {
+                        append(&mut value, self.string());
+                    }
+                    Some(c) if !ends_word(c) => append(&mut value, self.word()),
+                    _ => {}
+                }
+                value
+            }
+            _ => vec![Part::Text(name)],
+        }
+    }
+
+    /// A bare word, in which quotes keep things together and variables are filled in.
+    pub(super) fn word(&mut self) -> Value {
+        let mut value = Vec::new();
+        let mut text = String::new();
+        while let Some(c) = self.peek() {
+            if is_double_quote(c) || is_single_quote(c) {
+                push_text(&mut value, &mut text);
+                append(&mut value, self.string());
+            } else if c == '`' {
+                self.next();
+                text.extend(self.next());
+            } else if c == '$' {
+                push_text(&mut value, &mut text);
+                if !self.variable(&mut value) {
+                    self.next();
+                    text.push('$');
+                }
+            } else if ends_word(c) {
+                break;
+            } else {
+                self.next();
+                text.push(c);
+            }
+        }
+        push_text(&mut value, &mut text);
+        value
+    }
+
+    /// A string of either kind, from its opening quote on.
+    pub(super) fn string(&mut self) -> Value {
+        let literal = self.next().is_some_and(is_single_quote);
+        let is_quote = if literal {
+            is_single_quote
+        } else {
+            is_double_quote
+        };
+        let mut value = Vec::new();
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek() else {
+                self.is_sound = false;
+                break;
+            };
+            if is_quote(c) {
+                self.next();
+                if !self.peek().is_some_and(is_quote) {
+                    break;
+                }
+                self.next();
+                text.push('"');
+            } else if c == '`' && !literal {
+                self.next();
+                text.extend(self.next());
+            } else if c == '$' && !literal {
+                push_text(&mut value, &mut text);
+                if !self.variable(&mut value) {
+                    self.next();
+                    text.push('$');
+                }
+            } else {
+                self.next();
+                text.push(c);
+            }
+        }
+        if text.starts_with(['/', '-']) && value.is_empty() {
+            text = without_idle_quotes(&text);
+        }
+        push_text(&mut value, &mut text);
+        value
+    }
+
+    /// `$name`, `${name}` or `$(script)`; nothing is read where it is none of them.
+    pub(super) fn variable(&mut self, value: &mut Value) -> bool {
+        match self.second() {
+            Some('(') => {
+                self.at += 2;
+                let mut tokens = Vec::new();
+                self.statements(Some(')'), Use::Somebody, &mut tokens);
+                value.push(Part::Script(tokens));
+            }
+            Some('{') => {
+                let Some(end) = self.rest().find('}') else {
+                    return false;
+                };
+                value.push(Part::Variable(self.rest()[2..end].to_lowercase()));
+                self.at += end + 1;
+            }
+            Some('$' | '^') => {
+                value.push(Part::Variable(self.rest()[1..2].to_owned()));
+                self.at += 2;
+            }
+            Some(c) if is_name(c) => {
+                self.next();
+                let mut name = self.take_while(is_name).to_lowercase();
+                if self.peek() == Some(':') && self.second().is_some_and(is_name) {
+                    self.next();
+                    name.push(':');
+                    name.push_str(&self.take_while(is_name).to_lowercase());
+                }
+                value.push(Part::Variable(name));
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+pub(super) fn push_text(value: &mut Value, text: &mut String) {
+    if !text.is_empty() {
+        let text = std::mem::take(text);
+        append(value, vec![Part::Text(squeezed(&text))]);
+    }
+}
+
+/// Adds to a value, one text behind another being one.
+pub(super) fn append(value: &mut Value, more: Value) {
+    for part in more {
+        match (value.last_mut(), part) {
+            (Some(Part::Text(text)), Part::Text(more)) => text.push_str(&more),
+            (_, part) => value.push(part),
+        }
+    }
+}
+
+/// A text with one space for any white space in a row.
+pub(super) fn squeezed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !c.is_whitespace() {
+            out.push(c);
+        } else if !out.ends_with(' ') {
+            out.push(' ');
+        }
+    }
+    out
+}
+
+pub(super) fn without_idle_quotes(text: &str) -> String {
+    let pieces: Vec<&str> = text.split('"').collect();
+    let is_idle = pieces.len() % 2 == 1
+        && pieces.iter().skip(1).step_by(2).all(|quoted| {
+            !quoted.is_empty() && !quoted.contains(char::is_whitespace) && !quoted.ends_with('\\')
+        });
+    if is_idle {
+        pieces.concat()
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,117 @@
+//! What lines do to an image, and what they are refused for.
+#![allow(clippy::unwrap_used)]
+
+mod cmd;
+mod powershell;
+mod programs;
+mod properties;
+mod rights;
+mod tree;
+
+use tree::Tree;
+use wincimg_registry::{RegistryEdit, Typed};
+
+use super::{Action, Command, Setting, Trouble, TroubleKind, perform};
+
+const POWERSHELL: [&str; 3] = [
+    "powershell",
+    "-Command",
+    "$ErrorActionPreference = 'Stop'; $ProgressPreference = 'SilentlyContinue';",
+];
+
+const CMD: [&str; 3] = ["cmd", "/S", "/C"];
+
+/// Runs a line and gives the image.
+fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
+    run_as("", tree, shell, line)
+}
+
+fn run_as(user: &str, mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
+    let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
+    let variables = [
+        ("VERSION".to_owned(), "1.2.3".to_owned()),
+        ("TARGET".to_owned(), r"C:\target".to_owned()),
+    ];
+    let setting = Setting {
+        variables: &variables,
+        folder: &r"C:\work".parse().unwrap(),
+        user: Some(user),
+    };
+    let command = Command::Shell {
+        shell: &shell,
+        text: line,
+    };
+    perform(command, setting, &mut tree)?;
+    Ok(tree)
+}
+
+fn image() -> Tree {
+    let mut tree = Tree::windows();
+    tree.folder(&r"C:\work".parse().unwrap());
+    tree
+}
+
+/// What a line does, a line for each action.
+fn does(shell: &[&str], line: &str) -> Vec<String> {
+    match run_on(image(), shell, line) {
+        Ok(tree) => tree.actions.iter().map(said).collect(),
+        Err(trouble) => panic!("{line}: {trouble}"),
+    }
+}
+
+fn in_cmd(line: &str) -> Vec<String> {
+    does(&CMD, line)
+}
+
+fn in_powershell(line: &str) -> Vec<String> {
+    does(&POWERSHELL, line)
+}
+
+/// Why a line is not carried out.
+fn refused(shell: &[&str], line: &str) -> (TroubleKind, String) {
+    match run_on(image(), shell, line) {
+        Ok(tree) => panic!("{line}: {:?}", tree.actions),
+        Err(trouble) => (trouble.kind, trouble.to_string()),
+    }
+}
+
+fn said(action: &Action) -> String {
+    match action {
+        Action::MakeFolder(path) => format!("folder {path}"),
+        Action::Write { path, content } => format!("write {path} {}", bytes(content)),
+        Action::Append { path, content } => format!("append {path} {}", bytes(content)),
+        Action::Download { url, path, follows } => {
+            format!(
+                "download {url} to {path}{}",
+                if *follows { "" } else { ", not followed" }
+            )
+        }
+        Action::Verify {
+            path,
+            algorithm,
+            digest,
+        } => format!("verify {path} {algorithm:?} {digest}"),
+        Action::Unpack(unpack) => format!(
+            "unpack {} ({:?}) into {}, strip {}, only {:?}, existing {:?}",
+            unpack.archive, unpack.format, unpack.into, unpack.strip, unpack.only, unpack.existing
+        ),
+        Action::Copy { from, to } => format!("copy {from} to {to}"),
+        Action::Move { from, to } => format!("move {from} to {to}"),
+        Action::Delete(path) => format!("delete {path}"),
+        Action::Unclear(path) => format!("unclear {path}"),
+        Action::Registry(RegistryEdit::SetValue { key, name, data }) => {
+            let text = match data.typed() {
+                Typed::Text(text) => text,
+                other => format!("{other:?}"),
+            };
+            format!("set {key} {name} = {} {text}", data.kind())
+        }
+        Action::Registry(edit) => edit.to_string(),
+        Action::Certificate { store, file } => format!("certificate {file} in {store}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn bytes(content: &[u8]) -> String {
+    content.escape_ascii().to_string()
+}

@@ -1,0 +1,209 @@
+use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
+use crate::TroubleKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
+
+#[test]
+fn operators_run_what_they_say() {
+    assert_eq!(
+        in_cmd(r"mkdir C:\a && mkdir C:\b & mkdir C:\c || mkdir C:\d"),
+        [r"folder C:\a", r"folder C:\b", r"folder C:\c"]
+    );
+    // What fails before || is seen to, and what fails before && ends the line.
+    assert_eq!(
+        in_cmd(r"mkdir C:\Windows || mkdir C:\instead"),
+        [r"folder C:\instead"]
+    );
+    assert_eq!(refused(&CMD, r"mkdir C:\Windows && mkdir C:\b").0, Fails);
+    // After & the next one runs, but what the whole comes to is not certain.
+    assert_eq!(
+        refused(&CMD, r"mkdir C:\Windows & mkdir C:\b").0,
+        NotUnderstood
+    );
+    assert_eq!(in_cmd(r"mkdir C:\Windows & exit 0"), [""; 0]);
+    assert_eq!(
+        in_cmd(r"(mkdir C:\a & (mkdir C:\a\b)) && echo done >nul 2>&1"),
+        [r"folder C:\a", r"folder C:\a\b"]
+    );
+}
+
+#[test]
+fn variables_are_filled_in_once_for_the_whole_line() {
+    assert_eq!(
+        in_cmd(r"mkdir %TARGET%\%VERSION%"),
+        [r"folder C:\target\1.2.3"]
+    );
+    assert_eq!(in_cmd(r"mkdir C:\%version:~0,1%"), [r"folder C:\1"]);
+    assert_eq!(in_cmd(r"mkdir C:\%VERSION:.=-%"), [r"folder C:\1-2-3"]);
+    assert_eq!(in_cmd(r"set X=a&& mkdir C:\%X%"), [r"folder C:\%X%"]);
+    assert_eq!(
+        in_cmd(r#"set "X=a" && cmd /c mkdir C:\%^X%"#),
+        [r"folder C:\a"]
+    );
+    assert_eq!(
+        in_cmd(r"mkdir %ProgramFiles%\x"),
+        [r"folder C:\Program", r"folder C:\work\Files\x"]
+    );
+    assert_eq!(refused(&CMD, r"mkdir C:\%COMPUTERNAME%").0, NotKnown);
+}
+
+#[test]
+fn what_is_written_has_cmds_line_ends_and_spaces() {
+    assert_eq!(in_cmd("echo a> f.txt"), [r"write C:\work\f.txt a\r\n"]);
+    assert_eq!(
+        in_cmd("echo a > f.txt&& echo b >> f.txt"),
+        [
+            r"write C:\work\f.txt a \r\n",
+            r"append C:\work\f.txt b \r\n"
+        ]
+    );
+    assert_eq!(refused(&CMD, "echo a > f.txt && echo b").0, NotUnderstood);
+    assert_eq!(in_cmd(">f.txt echo a b"), [r"write C:\work\f.txt a b\r\n"]);
+    assert_eq!(
+        in_cmd("(echo a& echo.& echo ^<x^>)>f.txt"),
+        [r"write C:\work\f.txt a\r\n\r\n<x>\r\n"]
+    );
+    assert_eq!(in_cmd("type nul > f.txt"), [r"write C:\work\f.txt "]);
+    assert_eq!(
+        in_cmd(r#"echo "a & b">f.txt"#),
+        [r#"write C:\work\f.txt \"a & b\"\r\n"#]
+    );
+    assert_eq!(refused(&CMD, "whoami > f.txt").0, NeedsWindows);
+    assert_eq!(refused(&CMD, r"echo a > C:\none\f.txt").0, Fails);
+}
+
+#[test]
+fn conditions_ask_the_image() {
+    assert_eq!(in_cmd(r"if not exist C:\a mkdir C:\a"), [r"folder C:\a"]);
+    assert_eq!(
+        in_cmd(r"if exist C:\Windows\ (mkdir C:\a) else (mkdir C:\b)"),
+        [r"folder C:\a"]
+    );
+    assert_eq!(
+        in_cmd(r"if /I %VERSION%==1.2.3 mkdir C:\a"),
+        [r"folder C:\a"]
+    );
+    // All of the rest belongs to an if without brackets.
+    assert_eq!(in_cmd(r"if exist C:\none mkdir C:\a & mkdir C:\b"), [""; 0]);
+    assert_eq!(in_cmd(r"if defined VERSION mkdir C:\a"), [r"folder C:\a"]);
+}
+
+#[test]
+fn loops_go_over_their_words() {
+    assert_eq!(
+        in_cmd(r"for %i in (a,b c) do @mkdir C:\%i"),
+        [r"folder C:\a", r"folder C:\b", r"folder C:\c"]
+    );
+    assert_eq!(
+        refused(&CMD, "for /f %i in ('dir') do mkdir %i").0,
+        NotUnderstood
+    );
+    // A loop in a loop in a loop comes to an end.
+    let nested = "for %a in (1 2 3 4 5 6 7 8 9) do ".repeat(12) + "echo";
+    let (kind, why) = refused(&CMD, &nested);
+    assert_eq!(kind, NotUnderstood, "{why}");
+}
+
+#[test]
+fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
+    let start = r"echo a>a.txt& echo b>b.txt& mkdir d& ";
+    let listing = |line: &str| {
+        run_on(image(), &CMD, &format!("{start}{line}"))
+            .unwrap_or_else(|trouble| panic!("{line}: {trouble}"))
+            .listing(r"C:\work")
+            .join(" ")
+    };
+    let all = [r"C:\work\a.txt", r"C:\work\b.txt", r"C:\work\d\"];
+    assert_eq!(
+        listing("copy *.txt d"),
+        format!(
+            r"{} {} {} C:\work\d\a.txt C:\work\d\b.txt",
+            all[0], all[1], all[2]
+        )
+    );
+    assert_eq!(
+        listing("move a.txt d"),
+        r"C:\work\b.txt C:\work\d\ C:\work\d\a.txt"
+    );
+    assert_eq!(
+        listing("ren a.txt c.txt"),
+        r"C:\work\b.txt C:\work\c.txt C:\work\d\"
+    );
+    assert_eq!(listing("del /q *.txt"), r"C:\work\d\");
+    assert_eq!(listing("rd d"), r"C:\work\a.txt C:\work\b.txt");
+    assert_eq!(listing("rd /s /q d && del a.txt"), r"C:\work\b.txt");
+    assert_eq!(
+        listing("xcopy /E /I d C:\\work\\e && xcopy a.txt e\\"),
+        format!(
+            r"{} {} {} C:\work\e\ C:\work\e\a.txt",
+            all[0], all[1], all[2]
+        )
+    );
+    let fails = |line: &str| refused(&CMD, &format!("{start}{line}")).0;
+    assert_eq!(fails("copy none.txt d"), Fails);
+    assert_eq!(fails("ren a.txt b.txt"), Fails);
+    assert_eq!(fails("rd none"), Fails);
+    assert_eq!(fails(r"echo x>d\x& rd d"), Fails);
+    assert_eq!(fails("robocopy d e /E /MIR"), NotUnderstood);
+}
+
+#[test]
+fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
+    let line = r"mkdir C:\a\b && robocopy C:\a C:\c /E /NFL";
+    assert_eq!(refused(&CMD, line).0, Fails);
+    assert_eq!(
+        in_cmd(&format!("{line} || exit 0")),
+        [r"folder C:\a\b", r"copy C:\a to C:\c"]
+    );
+    assert_eq!(
+        in_cmd(&format!("{line} & if %ERRORLEVEL% LEQ 7 exit 0")),
+        [r"folder C:\a\b", r"copy C:\a to C:\c"]
+    );
+}
+
+#[test]
+fn what_does_not_run_here_is_named() {
+    let (kind, why) = refused(&CMD, r"mkdir C:\a && msiexec /i x.msi /qn");
+    assert_eq!(kind, NeedsWindows);
+    assert_eq!(
+        why,
+        "msiexec: an MSI package is installed by Windows Installer"
+    );
+    let line = r"mkdir C:\a &&   dism /online";
+    let trouble = run_on(image(), &CMD, line).unwrap_err();
+    assert_eq!(&line[trouble.at..], "dism /online");
+    for line in [
+        "del /s *.txt",
+        "copy a+b c",
+        "echo a | findstr a",
+        "(mkdir a",
+        "rd /s C:\\work",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+    assert_eq!(refused(&CMD, "start /w setup.exe").0, NeedsWindows);
+}
+
+#[test]
+fn a_line_that_fails_names_the_command_and_its_reason() {
+    for (line, expected) in [
+        ("reg import none.reg", r"reg: C:\work\none.reg is not there"),
+        (
+            "md new && tar -xf none.zip",
+            r"tar: there is no file C:\work\none.zip",
+        ),
+        (r"cd none || cd C:\gone", r"cd: there is no folder C:\gone"),
+        (
+            "move none.txt a.txt & exit 3",
+            "the line ends with exit code 3",
+        ),
+        (
+            r"cd none & cd C:\ && exit /b 2",
+            "the line ends with exit code 2",
+        ),
+    ] {
+        let (kind, said) = refused(&CMD, line);
+        assert_eq!((kind, said.as_str()), (Fails, expected), "{line}");
+    }
+    let (kind, said) = refused(&POWERSHELL, "tar -xf none.zip; exit $LASTEXITCODE");
+    assert_eq!(kind, Fails);
+    assert_eq!(said, r"tar: there is no file C:\work\none.zip");
+}

@@ -1,0 +1,510 @@
+use super::{CMD, POWERSHELL, does, image, in_cmd, in_powershell, refused, run_on};
+use crate::TroubleKind::{Fails, Later, NeedsWindows, NotUnderstood};
+
+const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+
+#[test]
+fn texts_are_filled_in() {
+    let folder = |line: &str| in_powershell(&format!("mkdir {line}")).join(" ");
+    assert_eq!(folder(r"C:\$env:VERSION"), r"folder C:\1.2.3");
+    assert_eq!(
+        folder(r"('C:\v{0}\{1}' -f $env:VERSION, 'x')"),
+        r"folder C:\v1.2.3\x"
+    );
+    assert_eq!(
+        folder(r"$('C:\' + $env:VERSION.Replace('.', '_'))"),
+        r"folder C:\1_2_3"
+    );
+    assert_eq!(folder(r"${env:TARGET}\x"), r"folder C:\target\x");
+    assert_eq!(folder(r#"\"C:\a $($env:VERSION)\""#), r"folder C:\a 1.2.3");
+    assert_eq!(folder(r"'C:\it''s $here'"), r"folder C:\it's $here");
+    assert_eq!(folder("C:\\a` b"), r"folder C:\a b");
+    assert_eq!(
+        folder(r"(Join-Path $env:TARGET 'x')"),
+        r"folder C:\target\x"
+    );
+    assert_eq!(folder(r"C:\a, C:\b"), r"folder C:\a folder C:\b");
+    assert_eq!(folder(r"(('C:', 'a', 'b') -join '\')"), r"folder C:\a\b");
+}
+
+#[test]
+fn plain_double_quotes_are_eaten_on_the_way() {
+    // What PowerShell gets is: mkdir C:\Program Files\x
+    assert_eq!(
+        refused(&POWERSHELL, r#"mkdir "C:\Program Files\x""#).0,
+        NotUnderstood
+    );
+    assert_eq!(
+        in_powershell(r#"mkdir \"C:\Program Files\x\""#),
+        [r"folder C:\Program Files\x"]
+    );
+    assert_eq!(in_powershell(r#"mkdir "C:\a""#), [r"folder C:\a"]);
+    // In cmd the same quotes keep the script together.
+    assert_eq!(
+        in_cmd(
+            r#"powershell -NoProfile -InputFormat None -ex Bypass -Command "mkdir 'C:\a b'; mkdir C:\c""#
+        ),
+        [r"folder C:\a b", r"folder C:\c"]
+    );
+}
+
+#[test]
+fn statements_over_literals_are_followed() {
+    assert_eq!(
+        in_powershell(r"$all = @('a', 'b'); foreach ($x in $all) { mkdir C:\$x }"),
+        [r"folder C:\a", r"folder C:\b"]
+    );
+    assert_eq!(
+        in_powershell(r#"'a','b' | ForEach-Object { mkdir (\"C:\$_\") }"#),
+        [r"folder C:\a", r"folder C:\b"]
+    );
+    assert_eq!(
+        in_powershell(
+            r"if (-not (Test-Path C:\a)) { mkdir C:\a } elseif ($true) { mkdir C:\b } else { mkdir C:\c }"
+        ),
+        [r"folder C:\a"]
+    );
+    assert_eq!(
+        in_powershell(r"$o = @{ ItemType = 'Directory'; Path = 'C:\a' }; New-Item @o"),
+        [r"folder C:\a"]
+    );
+    assert_eq!(
+        in_powershell(
+            "$v = $env:VERSION; $v += '-x'; if ($v -like '1.*' -and $v -ne '2') { mkdir C:\\$v | Out-Null }"
+        ),
+        [r"folder C:\1.2.3-x"]
+    );
+    assert_eq!(
+        in_powershell(r"mkdir C:\a; exit 0; mkdir C:\b"),
+        [r"folder C:\a"]
+    );
+}
+
+#[test]
+fn errors_end_the_script_where_it_says_so() {
+    assert_eq!(refused(&POWERSHELL, r"rm C:\none; mkdir C:\a").0, Fails);
+    assert_eq!(
+        in_powershell(r"rm C:\none -ErrorAction SilentlyContinue; mkdir C:\a"),
+        [r"folder C:\a"]
+    );
+    let lenient = ["powershell", "-Command"];
+    assert_eq!(does(&lenient, r"rm C:\none; mkdir C:\a"), [r"folder C:\a"]);
+    // The last one decides how it ends.
+    let (kind, why) = refused(&lenient, r"mkdir C:\a; rm C:\none");
+    assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none is not there"));
+    assert_eq!(refused(&lenient, "mkdir C:\\a; exit 3").0, Fails);
+    assert_eq!(refused(&lenient, "throw 'x'").0, Fails);
+}
+
+#[test]
+fn downloads_with_checksums_are_pinned() {
+    let idiom = format!(
+        "$url = ('https://example.com/{{0}}.zip' -f $env:VERSION); \
+         [Net.ServicePointManager]::SecurityProtocol = [Net.SecurityProtocolType]::Tls12; \
+         Invoke-WebRequest -Uri $url -OutFile 'go.zip'; \
+         if ((Get-FileHash go.zip -Algorithm sha256).Hash -ne '{SHA}') {{ Write-Host 'FAILED!'; exit 1; }}; \
+         Expand-Archive go.zip -DestinationPath C:\\; \
+         Move-Item -Path C:\\go -Destination 'C:\\Program Files\\Go'; \
+         Remove-Item go.zip -Force;"
+    );
+    assert_eq!(
+        in_powershell(&idiom),
+        [
+            r"download https://example.com/1.2.3.zip to C:\work\go.zip".to_owned(),
+            format!(r"verify C:\work\go.zip Sha256 {SHA}"),
+            r"unpack C:\work\go.zip (Zip) into C:\, strip 0, only [], existing Error".to_owned(),
+            r"unclear C:\go".to_owned(),
+            r"unclear C:\Program Files\Go".to_owned(),
+            r"delete C:\work\go.zip".to_owned(),
+        ]
+    );
+    let get =
+        "(New-Object System.Net.WebClient).DownloadFile('https://example.com/a', 'C:\\a.exe');";
+    for check in [
+        format!(
+            "if ((Get-FileHash C:\\a.exe).Hash.ToLower() -eq '{SHA}') {{ mkdir C:\\b }} else {{ throw 'x' }}"
+        ),
+        format!(
+            "if (-not ((Get-FileHash -Path C:\\a.exe -Algorithm SHA256).Hash -eq '{SHA}')) {{ throw 'x' }}; mkdir C:\\b"
+        ),
+        format!(
+            "if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ Write-Error 'x' }}; mkdir C:\\b"
+        ),
+        format!(
+            "if ('{SHA}' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}; mkdir C:\\b"
+        ),
+        format!(
+            "if ('' -or (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}; mkdir C:\\b"
+        ),
+    ] {
+        assert_eq!(
+            in_powershell(&format!("{get} {check}")),
+            [
+                r"download https://example.com/a to C:\a.exe".to_owned(),
+                format!(r"verify C:\a.exe Sha256 {SHA}"),
+                r"folder C:\b".to_owned(),
+            ],
+            "{check}"
+        );
+    }
+    // A check that is left out checks nothing.
+    let left_out =
+        format!("{get} if ('' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}");
+    assert_eq!(
+        in_powershell(&left_out),
+        [r"download https://example.com/a to C:\a.exe"]
+    );
+    // What does something else on a mismatch than fail is not a check.
+    let other = format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ rm C:\\a.exe }}");
+    assert_eq!(refused(&POWERSHELL, &other).0, NotUnderstood);
+    let lenient =
+        format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ Write-Error 'x' }}");
+    assert_eq!(
+        refused(&["powershell", "-Command"], &lenient).0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn what_depends_on_a_download_waits_for_it() {
+    let start = "iwr https://example.com/a.txt -OutFile C:\\a.txt;";
+    let line = format!("{start} $v = Get-Content C:\\a.txt; mkdir C:\\$v");
+    assert_eq!(refused(&POWERSHELL, &line).0, Later);
+    let mut tree = image();
+    tree.file(r"C:\b.txt", Some(b"7\r\n".to_vec()));
+    let tree = run_on(
+        tree,
+        &POWERSHELL,
+        r"$v = Get-Content C:\b.txt; mkdir C:\v$v",
+    )
+    .unwrap();
+    assert_eq!(super::said(&tree.actions[0]), r"folder C:\v7");
+}
+
+#[test]
+fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
+    let mut tree = image();
+    for file in [r"C:\s\a.txt", r"C:\s\d\b.txt", r"C:\t\a.txt"] {
+        tree.file(file, Some(Vec::new()));
+    }
+    let act = |line: &str| {
+        run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
+            let said: Vec<String> = tree.actions.iter().map(super::said).collect();
+            said.join("; ")
+        })
+    };
+    let ok = |line: &str| act(line).unwrap_or_else(|trouble| panic!("{line}: {trouble}"));
+    assert_eq!(
+        ok(r"Copy-Item C:\s\a.txt C:\t\d.txt"),
+        r"copy C:\s\a.txt to C:\t\d.txt"
+    );
+    assert_eq!(
+        ok(r"cp C:\s\a.txt C:\t -Force"),
+        r"copy C:\s\a.txt to C:\t\a.txt"
+    );
+    assert_eq!(ok(r"cp -Recurse C:\s C:\t"), r"copy C:\s to C:\t\s");
+    assert_eq!(
+        ok(r"cp C:\s\* C:\t -Recurse"),
+        r"copy C:\s\a.txt to C:\t\a.txt; copy C:\s\d to C:\t\d"
+    );
+    assert_eq!(ok(r"mv C:\s\d C:\t"), r"move C:\s\d to C:\t\d");
+    assert_eq!(ok(r"Rename-Item C:\s C:\u"), r"move C:\s to C:\u");
+    assert_eq!(
+        ok(r"Rename-Item C:\s\a.txt c.txt"),
+        r"move C:\s\a.txt to C:\s\c.txt"
+    );
+    assert_eq!(
+        ok(r"rm -Recurse -Force C:\s, C:\t\*.txt"),
+        r"delete C:\s; delete C:\t\a.txt"
+    );
+    assert_eq!(ok(r"gci C:\s -Filter *.txt | rm"), r"delete C:\s\a.txt");
+    assert_eq!(
+        ok(r"New-Item C:\s\n.txt -ItemType File -Value x"),
+        r"write C:\s\n.txt x"
+    );
+    assert_eq!(
+        ok(r"ni -Force -Type Directory C:\s\x\y"),
+        r"folder C:\s\x\y"
+    );
+    let why = |line: &str| act(line).unwrap_err().kind;
+    assert_eq!(why(r"mv C:\s\a.txt C:\t"), Fails);
+    assert_eq!(why(r"mkdir C:\s"), Fails);
+    assert_eq!(why(r"cp C:\none C:\t"), Fails);
+    assert_eq!(why(r"cp C:\s\a.txt C:\none\a.txt"), Fails);
+    assert_eq!(why(r"rm C:\s"), NotUnderstood);
+    assert_eq!(why(r"mv C:\s\* C:\none"), NotUnderstood);
+    assert_eq!(why(r"rm C:\s\[a]*"), NotUnderstood);
+}
+
+#[test]
+fn texts_are_written_in_the_cmdlets_encodings() {
+    let line = |line: &str| in_powershell(line).join(" ");
+    assert_eq!(line("Set-Content C:\\f a, b"), r"write C:\f a\r\nb\r\n");
+    assert_eq!(line("'a' | Set-Content -NoNewline C:\\f"), r"write C:\f a");
+    assert_eq!(line("'a' > C:\\f"), r"write C:\f \xff\xfea\x00\r\x00\n\x00");
+    assert_eq!(
+        line("'a' | Out-File C:\\f -Encoding ascii"),
+        r"write C:\f a\r\n"
+    );
+    assert_eq!(
+        line("'a' | Out-File C:\\f -Encoding utf8"),
+        r"write C:\f \xef\xbb\xbfa\r\n"
+    );
+    assert_eq!(
+        line("Set-Content C:\\f a; Add-Content C:\\f b"),
+        r"write C:\f a\r\n append C:\f b\r\n"
+    );
+    assert_eq!(
+        does(&["pwsh", "-Command"], "'a' > C:\\f"),
+        [r"write C:\f a\r\n"]
+    );
+    assert_eq!(
+        refused(&POWERSHELL, "Set-Content C:\\f 'ä'").0,
+        NotUnderstood
+    );
+    let long = format!("'{}' > C:\\f", "x".repeat(100));
+    assert_eq!(refused(&POWERSHELL, &long).0, NotUnderstood);
+}
+
+#[test]
+fn variables_of_the_machine_go_into_its_registry() {
+    const KEY: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+    let path = r"C:\Windows\system32;C:\Windows;C:\Users\ContainerAdministrator\AppData\Local\Microsoft\WindowsApps";
+    assert_eq!(
+        in_powershell(
+            "[Environment]::SetEnvironmentVariable('PATH', $env:PATH + ';C:\\x', [EnvironmentVariableTarget]::Machine)"
+        ),
+        [format!(r"set {KEY} PATH = REG_SZ {path};C:\x")]
+    );
+    assert_eq!(
+        in_powershell("$env:PATH = 'C:\\x;{0}' -f $env:PATH; setx /M PATH $env:PATH"),
+        [format!(r"set {KEY} PATH = REG_SZ C:\x;{path}")]
+    );
+    assert_eq!(
+        in_cmd(r#"setx /M PATH "C:\x y;%PATH%""#),
+        [format!(r"set {KEY} PATH = REG_SZ C:\x y;{path}")]
+    );
+    // The next line sees what this one left.
+    let tree = run_on(image(), &CMD, r"setx /M HOME_OF_X C:\x").unwrap();
+    let tree = run_on(tree, &CMD, "mkdir %HOME_OF_X%").unwrap();
+    assert_eq!(super::said(&tree.actions[1]), r"folder C:\x");
+    assert_eq!(refused(&CMD, r"setx A b").0, NotUnderstood);
+    assert_eq!(refused(&CMD, r"setx /M PATH C:\a b;%PATH%").0, Fails);
+}
+
+#[test]
+fn the_registrys_cmdlets_change_it() {
+    let line = |line: &str| in_powershell(line).join("; ");
+    assert_eq!(
+        line(
+            "New-Item -Path HKLM:\\\\SOFTWARE\\X/Y -Force; New-ItemProperty -Path HKLM:\\SOFTWARE\\X\\Y -Name n -PropertyType DWORD -Value 1"
+        ),
+        r"create HKLM\SOFTWARE\X\Y; set HKLM\SOFTWARE\X\Y n = REG_DWORD Dword(1)"
+    );
+    assert_eq!(
+        line(
+            "sp HKLM:\\SYSTEM\\CurrentControlSet\\Control n 7; sp 'HKLM:\\SYSTEM\\CurrentControlSet\\Control' n 8"
+        ),
+        r"set HKLM\SYSTEM\ControlSet001\Control n = REG_DWORD Dword(7); set HKLM\SYSTEM\ControlSet001\Control n = REG_DWORD Dword(8)"
+    );
+    assert_eq!(
+        line("sp HKLM:\\SYSTEM\\CurrentControlSet\\Control n '7'"),
+        r"set HKLM\SYSTEM\ControlSet001\Control n = REG_SZ 7"
+    );
+    assert_eq!(
+        refused(&POWERSHELL, "sp HKLM:\\SOFTWARE\\None\\A\\B\\C n 7").0,
+        Fails
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_named() {
+    for (line, kind) in [
+        ("Start-Process msiexec.exe -Wait", NeedsWindows),
+        (
+            "iex ((New-Object Net.WebClient).DownloadString('https://x'))",
+            NeedsWindows,
+        ),
+        ("Install-WindowsFeature Web-Server", NeedsWindows),
+        ("Get-Something", NotUnderstood),
+        ("while ($true) { }", NeedsWindows),
+        ("switch (1) { 1 { mkdir C:\\a } }", NotUnderstood),
+        ("mkdir C:\\a && mkdir C:\\b", NotUnderstood),
+        ("mkdir 'C:\\a", NotUnderstood),
+        ("mkdir (", NotUnderstood),
+        ("Copy-Item a b -ToSession $s", NotUnderstood),
+        ("$x | Copy-Item", NotUnderstood),
+        ("curl https://example.com | iex", NeedsWindows),
+        ("[Console]::Beep()", NotUnderstood),
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, kind, "{line}");
+    }
+    let line = "mkdir C:\\a;   Start-Process x.exe";
+    let trouble = run_on(image(), &POWERSHELL, line).unwrap_err();
+    assert_eq!(&line[trouble.at..], "Start-Process x.exe");
+}
+
+#[test]
+fn loops_functions_and_errors_that_are_caught() {
+    for (script, expected) in [
+        (
+            "$n = 0; while ($n -lt 2) { $n = $n + 1; md C:\\x$n }",
+            &[r"folder C:\x1", r"folder C:\x2"][..],
+        ),
+        (
+            "$n = 0; do { $n += 1; md C:\\x$n } until ($n -ge 2)",
+            &[r"folder C:\x1", r"folder C:\x2"],
+        ),
+        (
+            "foreach ($n in 1..5) { if ($n -eq 2) { continue }; if ($n -eq 4) { break }; md C:\\x$n }",
+            &[r"folder C:\x1", r"folder C:\x3"],
+        ),
+        (
+            "function make($name, $under = 'C:\\a') { $x = Join-Path $under $name; md $x; return; md C:\\no }; \
+             make one; make -under C:\\b two; if ($x) { md C:\\leaked }",
+            &[r"folder C:\a\one", r"folder C:\b\two"],
+        ),
+        (
+            "try { Remove-Item C:\\none; md C:\\no } catch { md C:\\caught } finally { md C:\\last }",
+            &[r"folder C:\caught", r"folder C:\last"],
+        ),
+        ("try { md C:\\fine } catch { throw }", &[r"folder C:\fine"]),
+        ("& { $x = 'C:\\b'; md $x }", &[r"folder C:\b"]),
+        (
+            "1..3 | ? { $_ -gt 1 } | % { if ($_ -eq 2) { return }; md C:\\x$_ }",
+            &[r"folder C:\x3"],
+        ),
+        (
+            "Set-PSDebug -Trace 2; md (Split-Path C:\\a\\b.txt)",
+            &[r"folder C:\a"],
+        ),
+    ] {
+        assert_eq!(in_powershell(script), expected, "{script}");
+    }
+    for (script, kind, said) in [
+        (
+            "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
+            NeedsWindows,
+            "while: it waits for something that only a running Windows does",
+        ),
+        (
+            "try { throw 'x' } finally { md C:\\last }",
+            Fails,
+            "throw: the script throws an error",
+        ),
+        (
+            "try { throw 'x' } catch [System.IO.IOException] { md C:\\x }",
+            NotUnderstood,
+            "powershell: which errors a catch is for is not understood",
+        ),
+        (
+            "try { throw 'x' } catch { exit 3 }",
+            Fails,
+            "the line ends with exit code 3",
+        ),
+        (
+            "function f { f }; f",
+            NotUnderstood,
+            "f: functions call each other too deep",
+        ),
+        (
+            "function f { $script:x = 1 }; f",
+            NotUnderstood,
+            "f: a function sets a variable of the script around it",
+        ),
+        (
+            "foreach ($f in Get-ChildItem C:\\inetpub\\wwwroot) { Remove-Item $f }",
+            NotUnderstood,
+            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm becomes its name or its path as a text depends on how it was listed",
+        ),
+    ] {
+        assert_eq!(
+            refused(&POWERSHELL, script),
+            (kind, said.to_owned()),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn patterns_mean_what_they_mean_to_dotnet() {
+    for (script, expected) in [
+        (
+            "if ('v1.2.3' -match '^v(\\d+)\\.') { md ('C:\\' + $Matches[1]) }",
+            r"folder C:\1",
+        ),
+        (
+            "md (('C:\\3.9.1rc1' -replace '[a-z]+[0-9]*$', ''))",
+            r"folder C:\3.9.1",
+        ),
+        ("md ('C:\\A-b' -replace '(A)-B', '$1_$1')", r"folder C:\A_A"),
+        ("md ('C:\\a' + ('x.y.z' -split '\\.')[1])", r"folder C:\ay"),
+        ("md ('C:\\aXb' -creplace 'x', '')", r"folder C:\aXb"),
+        (
+            "if ('abc' -notmatch 'B') { md C:\\no } else { md C:\\yes }",
+            r"folder C:\yes",
+        ),
+    ] {
+        assert_eq!(in_powershell(script), [expected], "{script}");
+    }
+    for script in [
+        "md ('C:\\a' -replace '(?<=a)b', '')",
+        "md ('C:\\a' -replace 'a', '$&')",
+        "md ('C:\\a' -replace '[', '')",
+        "md ('C:\\\u{e9}' -replace 'e', '')",
+    ] {
+        let (kind, _) = refused(&POWERSHELL, script);
+        assert_eq!(kind, NotUnderstood, "{script}");
+    }
+}
+
+#[test]
+fn a_pipeline_fails_with_any_of_its_parts() {
+    let shell = ["powershell", "-Command"];
+    let (kind, _) = refused(&shell, "Remove-Item C:\\none | Out-Null");
+    assert_eq!(kind, Fails);
+    assert_eq!(
+        does(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
+        [r"folder C:\x"]
+    );
+}
+
+#[test]
+fn what_only_tells_is_left_out_and_cannot_be_used() {
+    let told = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let (kind, said) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
+    assert_eq!(kind, NeedsWindows, "{said}");
+}
+
+#[test]
+fn types_that_are_not_loaded_are_not_there() {
+    let unpack = "[IO.Compression.ZipFile]::ExtractToDirectory('C:\\a.zip', 'C:\\a')";
+    let download = "curl -Uri https://host/a.zip -OutFile C:\\a.zip -UseBasicParsing;";
+    let (kind, _) = refused(&POWERSHELL, &format!("{download} {unpack}"));
+    assert_eq!(kind, NotUnderstood);
+    for load in [
+        "Add-Type -AssemblyName System.IO.Compression.FileSystem",
+        "[Reflection.Assembly]::LoadWithPartialName('System.IO.Compression.FileSystem') | Out-Null",
+        "Expand-Archive C:\\a.zip C:\\b",
+    ] {
+        let done = in_powershell(&format!("{download} {load}; {unpack}"));
+        assert!(done.last().unwrap().starts_with("unpack "), "{done:?}");
+    }
+}
+
+#[test]
+fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
+    assert_eq!(
+        in_powershell("Write-Host $('a{0}' -f 1)... done; md $('C:\\' + 'x')"),
+        [r"folder C:\x"]
+    );
+    for script in [
+        "md $('C:\\x')\\y",
+        "Write-Host $('a').\\y",
+        "Write-Host $('a')=y",
+    ] {
+        let (kind, _) = refused(&POWERSHELL, script);
+        assert_eq!(kind, NotUnderstood, "{script}");
+    }
+}

@@ -1,0 +1,209 @@
+use super::{CMD, image, in_cmd, in_powershell, refused, run_on, said};
+use crate::TroubleKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
+use crate::{Command, Setting, perform};
+
+#[test]
+fn curl_downloads() {
+    assert_eq!(
+        in_cmd("curl -fsSLo a.zip https://example.com/x"),
+        [r"download https://example.com/x to C:\work\a.zip"]
+    );
+    assert_eq!(
+        in_powershell("curl.exe -O https://example.com/d/x.zip?y=1"),
+        [r"download https://example.com/d/x.zip?y=1 to C:\work\x.zip, not followed"]
+    );
+    assert_eq!(
+        in_cmd("curl --output a --location --retry 3 https://example.com/x --create-dirs"),
+        [r"download https://example.com/x to C:\work\a"]
+    );
+    assert_eq!(refused(&CMD, "curl https://example.com/x").0, NotUnderstood);
+    assert_eq!(
+        refused(&CMD, "curl -H a:b -o x https://example.com/x").0,
+        NotUnderstood
+    );
+    assert_eq!(
+        refused(&CMD, r"curl -o C:\none\x https://example.com/x").0,
+        Fails
+    );
+}
+
+#[test]
+fn archives_are_unpacked() {
+    let get = "curl -Lo a.zip https://example.com/a.zip && mkdir d && ";
+    let unpacks = |line: &str| in_cmd(&format!("{get}{line}"))[2].clone();
+    assert_eq!(
+        unpacks("tar -xf a.zip -C d --strip-components=1"),
+        r"unpack C:\work\a.zip (Any) into C:\work\d, strip 1, only [], existing Replaced"
+    );
+    assert_eq!(
+        unpacks("tar xzf a.zip bin\\x.exe"),
+        r#"unpack C:\work\a.zip (Any) into C:\work, strip 0, only ["bin/x.exe"], existing Replaced"#
+    );
+    assert_eq!(
+        unpacks("powershell Expand-Archive -Force a.zip d"),
+        r"unpack C:\work\a.zip (Zip) into C:\work\d, strip 0, only [], existing Replaced"
+    );
+    assert_eq!(
+        refused(&CMD, &format!("{get}tar -xf a.zip -C none")).0,
+        Fails
+    );
+    assert_eq!(refused(&CMD, "tar -xf none.zip").0, Fails);
+    assert_eq!(refused(&CMD, "tar -cf x.tar d").0, NotUnderstood);
+    assert_eq!(refused(&CMD, &format!("{get}7z x a.zip")).0, NotKnown);
+    let mut tree = image();
+    tree.file(r"C:\7z\7z.exe", Some(Vec::new()));
+    tree.file(r"C:\work\a.7z", None);
+    let tree = run_on(tree, &CMD, r"C:\7z\7z.exe x a.7z -oC:\out -y").unwrap();
+    assert_eq!(
+        said(&tree.actions[0]),
+        r"unpack C:\work\a.7z (SevenZip) into C:\out, strip 0, only [], existing Replaced"
+    );
+}
+
+#[test]
+fn digests_that_certutil_prints_are_checked() {
+    let get = "curl -Lo a.zip https://example.com/a.zip && ";
+    let digest = "d41d8cd98f00b204e9800998ecf8427e";
+    assert_eq!(
+        in_cmd(&format!(
+            "{get}certutil -hashfile a.zip MD5 | findstr /i {digest}"
+        ))[1],
+        format!(r"verify C:\work\a.zip Md5 {digest}")
+    );
+    assert_eq!(
+        refused(
+            &CMD,
+            &format!("{get}certutil -hashfile a.zip MD5 | findstr abc")
+        )
+        .0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn reg_changes_the_registry() {
+    assert_eq!(
+        in_cmd(r#"reg add "HKLM\SOFTWARE\Acme" /v n /t REG_DWORD /d 0x10 /f"#),
+        [r"set HKLM\SOFTWARE\Acme n = REG_DWORD Dword(16)"]
+    );
+    assert_eq!(
+        in_cmd(r"reg add HKLM\SYSTEM\CurrentControlSet\Services\x /ve /d hello"),
+        [r"set HKLM\SYSTEM\ControlSet001\Services\x  = REG_SZ hello"]
+    );
+    assert_eq!(
+        in_cmd(r"reg add HKLM\SOFTWARE\Acme\a /f"),
+        [r"create HKLM\SOFTWARE\Acme\a"]
+    );
+    let both = r"reg add HKLM\SOFTWARE\Acme /v n && reg delete HKLM\SOFTWARE\Acme /v n /f";
+    assert_eq!(in_cmd(both)[1], r#"delete value HKLM\SOFTWARE\Acme "n""#);
+    assert_eq!(
+        refused(&CMD, r"reg delete HKLM\SOFTWARE\A\B\C\D /f").0,
+        Fails
+    );
+    assert_eq!(
+        refused(&CMD, r"reg add HKCU\Software\x /v n").0,
+        NotUnderstood
+    );
+    assert_eq!(
+        refused(&CMD, r"reg add HKLM\SOFTWARE\x /v n /t REG_DWORD /d z").0,
+        Fails
+    );
+    let mut tree = image();
+    let text = "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\X]\r\n\"a\"=\"b\"\r\n";
+    tree.file(r"C:\work\a.reg", Some(text.into()));
+    let tree = run_on(tree, &CMD, "reg import a.reg").unwrap();
+    assert_eq!(
+        said(tree.actions.last().unwrap()),
+        r"set HKLM\SOFTWARE\X a = REG_SZ b"
+    );
+}
+
+#[test]
+fn services_access_and_certificates_are_carried_on() {
+    let all =
+        in_cmd(r#"sc create x binPath= "C:\x.exe -s" start= auto && sc config x depend= a/b"#);
+    assert!(
+        all[0].contains(r#"command: Some("C:\\x.exe -s")"#),
+        "{}",
+        all[0]
+    );
+    assert!(
+        all[1].contains(r#"depends_on: Some(["a", "b"])"#),
+        "{}",
+        all[1]
+    );
+    let all = in_cmd(r#"icacls C:\work /grant "Users:(OI)(CI)f" /T"#);
+    assert!(
+        all[0].contains(r#"rights: "(OI)(CI)F", replaces: false, each_inside: true"#),
+        "{}",
+        all[0]
+    );
+    assert_eq!(refused(&CMD, r"icacls C:\work /reset").0, NotUnderstood);
+    let mut tree = image();
+    tree.file(r"C:\work\ca.cer", Some(Vec::new()));
+    let tree = run_on(tree, &CMD, "certutil -addstore -f Root ca.cer").unwrap();
+    assert_eq!(
+        said(&tree.actions[0]),
+        r"certificate C:\work\ca.cer in ROOT"
+    );
+    let sites = in_powershell(
+        "Import-Module WebAdministration; Remove-Website -Name 'Default Web Site'; New-Website -Name web -Port 80 -PhysicalPath C:\\web",
+    );
+    assert!(sites[1].contains(r#"("port", Number(80))"#), "{}", sites[1]);
+    let command = in_cmd(r"%windir%\system32\inetsrv\appcmd set config /section:x /a:b");
+    assert!(command[0].contains("Appcmd"), "{}", command[0]);
+}
+
+#[test]
+fn programs_that_the_base_lacks_fail() {
+    assert_eq!(refused(&CMD, "sc.exe stop x").0, NotUnderstood);
+    assert_eq!(refused(&CMD, "node index.js").0, NeedsWindows);
+    let mut tree = image();
+    tree.folder(&r"C:\Windows\System32\curl.exe".parse().unwrap());
+    assert_eq!(
+        run_on(tree, &CMD, "curl -O https://example.com/x")
+            .unwrap_err()
+            .kind,
+        Fails
+    );
+    // A program in the working folder comes before Windows' own.
+    let mut tree = image();
+    tree.file(r"C:\work\curl.exe", None);
+    assert_eq!(
+        run_on(tree, &CMD, "curl -O https://example.com/x")
+            .unwrap_err()
+            .kind,
+        NeedsWindows
+    );
+    assert_eq!(in_cmd("node --version"), [r#"Skip("node --version")"#]);
+}
+
+#[test]
+fn the_exec_form_has_no_shell() {
+    let perform = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut tree = image();
+        let folder = r"C:\work".parse().unwrap();
+        let setting = Setting {
+            variables: &[],
+            folder: &folder,
+            user: None,
+        };
+        perform(Command::Exec(&words), setting, &mut tree)
+            .map(|()| tree.actions.iter().map(said).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        perform(&["setx", "/M", "A", "a b"]).unwrap(),
+        [r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment A = REG_SZ a b"]
+    );
+    assert_eq!(
+        perform(&["cmd", "/S", "/C", r"mkdir C:\a && mkdir C:\b"]).unwrap(),
+        [r"folder C:\a", r"folder C:\b"]
+    );
+    assert_eq!(
+        perform(&["powershell", "-Command", "mkdir", "'C:\\a b'"]).unwrap(),
+        [r"folder C:\a b"]
+    );
+    // mkdir is a command of cmd, not a program.
+    assert_eq!(perform(&["mkdir", "C:\\a"]).unwrap_err().kind, NeedsWindows);
+}

@@ -1,0 +1,307 @@
+//! An image in memory, with a base that has little more than Windows' folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
+use wincimg_windows::path::ImagePath;
+
+use crate::{Action, Entry, Image, Seen, Trouble};
+
+/// What a path is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    Folder,
+    File(Option<Vec<u8>>),
+    Later,
+    Gone,
+}
+
+/// The image, and what was done to it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tree {
+    nodes: BTreeMap<String, (ImagePath, Node)>,
+    values: BTreeMap<(String, String), RegistryData>,
+    keys: BTreeMap<String, bool>,
+    /// Folders with things in them that are not known yet.
+    loose: BTreeSet<String>,
+    pub(super) actions: Vec<Action>,
+    /// What the user who runs lines made.
+    pub(super) own: BTreeSet<String>,
+}
+
+const FOLDERS: [&str; 12] = [
+    r"C:\Windows",
+    r"C:\Windows\System32",
+    r"C:\Windows\System32\inetsrv",
+    r"C:\Windows\System32\drivers\etc",
+    r"C:\Windows\Temp",
+    r"C:\Program Files",
+    r"C:\Program Files (x86)",
+    r"C:\ProgramData",
+    r"C:\Users\Public",
+    r"C:\inetpub\wwwroot",
+    r"C:\Windows\Microsoft.NET\Framework64",
+    r"C:\Windows\System32\WindowsPowerShell\v1.0",
+];
+
+const PROGRAMS: [&str; 9] = [
+    "cmd", "curl", "tar", "setx", "reg", "icacls", "xcopy", "robocopy", "certutil",
+];
+
+impl Tree {
+    /// A base with Windows.
+    pub(super) fn windows() -> Self {
+        let mut tree = Self::default();
+        for folder in FOLDERS {
+            tree.put(&folder.parse().unwrap(), Node::Folder);
+        }
+        for program in PROGRAMS.into_iter().chain(["sc"]) {
+            tree.file(&format!(r"C:\Windows\System32\{program}.exe"), None);
+        }
+        tree.file(r"C:\Windows\System32\inetsrv\appcmd.exe", None);
+        tree.file(
+            r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe",
+            None,
+        );
+        tree.file(
+            r"C:\inetpub\wwwroot\iisstart.htm",
+            Some(b"<html></html>".to_vec()),
+        );
+        let environment = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
+        tree.with_value(
+            environment,
+            "Path",
+            RegistryData::expand_sz(r"%SystemRoot%\system32;%SystemRoot%"),
+        );
+        tree
+    }
+
+    pub(super) fn file(&mut self, path: &str, content: Option<Vec<u8>>) {
+        self.put(&path.parse().unwrap(), Node::File(content));
+    }
+
+    pub(super) fn folder(&mut self, path: &ImagePath) {
+        self.put(path, Node::Folder);
+    }
+
+    pub(super) fn with_value(&mut self, key: &str, name: &str, data: RegistryData) {
+        let key: KeyPath = key.parse().unwrap();
+        self.set(&key, name, data);
+    }
+
+    fn set(&mut self, key: &KeyPath, name: &str, data: RegistryData) {
+        self.make_key(key);
+        self.values.insert((lower(key), name.to_lowercase()), data);
+    }
+
+    fn make_key(&mut self, key: &KeyPath) {
+        let mut key = key.clone();
+        while !key.components().is_empty() {
+            self.keys.insert(lower(&key), true);
+            key.pop();
+        }
+    }
+
+    fn put(&mut self, path: &ImagePath, node: Node) {
+        let mut above: ImagePath = r"C:\".parse().unwrap();
+        for name in &path.components()[..path.components().len().saturating_sub(1)] {
+            above = above.join(name).unwrap();
+            let is_there = matches!(self.node(&above), Some(Node::Folder | Node::Later));
+            if !is_there {
+                self.nodes
+                    .insert(lower(&above), (above.clone(), Node::Folder));
+            }
+        }
+        self.nodes.insert(lower(path), (path.clone(), node));
+    }
+
+    fn node(&self, path: &ImagePath) -> Option<&Node> {
+        self.nodes.get(&lower(path)).map(|(_, node)| node)
+    }
+
+    fn below(&self, path: &ImagePath) -> Vec<(ImagePath, Node)> {
+        let prefix = format!("{}\\", lower(path).trim_end_matches('\\'));
+        let found = self.nodes.range(prefix.clone()..);
+        found
+            .take_while(|(name, _)| name.starts_with(&prefix))
+            .map(|(_, node)| node.clone())
+            .collect()
+    }
+
+    fn is_in_later(&self, path: &ImagePath) -> bool {
+        let mut text = lower(path);
+        loop {
+            if self.loose.contains(&text) || matches!(self.nodes.get(&text), Some((_, Node::Later)))
+            {
+                return true;
+            }
+            match text.rsplit_once('\\') {
+                Some((above, _)) => text = above.to_owned(),
+                None => return false,
+            }
+        }
+    }
+
+    fn remove(&mut self, path: &ImagePath) {
+        for (below, _) in self.below(path) {
+            self.nodes.remove(&lower(&below));
+        }
+        let own = lower(path);
+        self.loose
+            .retain(|loose| !(*loose == own || loose.starts_with(&format!("{own}\\"))));
+        self.nodes.insert(own, (path.clone(), Node::Gone));
+    }
+
+    fn lay(&mut self, from: &ImagePath, to: &ImagePath) {
+        let nodes = self.below(from);
+        let mut own = self.node(from).cloned().unwrap_or(Node::Later);
+        if self.is_in_later(from) {
+            own = Node::Later;
+        }
+        let depth = from.components().len();
+        let is_folder = matches!(self.node(to), Some(Node::Folder));
+        if !(is_folder && own == Node::Folder) {
+            self.put(to, own);
+        }
+        for (path, node) in nodes {
+            let mut target = to.clone();
+            for name in &path.components()[depth..] {
+                target = target.join(name).unwrap();
+            }
+            self.put(&target, node);
+        }
+    }
+
+    /// Every file and folder that is there, below a folder.
+    pub(super) fn listing(&self, folder: &str) -> Vec<String> {
+        self.below(&folder.parse().unwrap())
+            .into_iter()
+            .filter(|(_, node)| *node != Node::Gone)
+            .map(|(path, node)| match node {
+                Node::Folder => format!("{path}\\"),
+                Node::Later => format!("{path} ?"),
+                _ => path.to_string(),
+            })
+            .collect()
+    }
+}
+
+fn lower(path: &impl ToString) -> String {
+    path.to_string().trim_end_matches('\\').to_lowercase()
+}
+
+impl Image for Tree {
+    fn entry(&self, path: &ImagePath) -> Seen<Entry> {
+        match self.node(path) {
+            Some(Node::Folder) => Seen::There(Entry::Folder),
+            Some(Node::File(_)) => Seen::There(Entry::File),
+            Some(Node::Later) => Seen::Later,
+            None if self.is_in_later(path) => Seen::Later,
+            Some(Node::Gone) | None => Seen::Missing,
+        }
+    }
+
+    fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
+        if self.is_in_later(folder) {
+            return Seen::Later;
+        }
+        let depth = folder.components().len() + 1;
+        let below = self.below(folder);
+        if below
+            .iter()
+            .any(|(path, node)| *node == Node::Later && path.components().len() == depth)
+        {
+            return Seen::Later;
+        }
+        Seen::There(
+            below
+                .into_iter()
+                .filter(|(path, node)| path.components().len() == depth && *node != Node::Gone)
+                .map(|(path, _)| path.components()[depth - 1].clone())
+                .collect(),
+        )
+    }
+
+    fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
+        match self.node(file) {
+            Some(Node::File(Some(content))) => Seen::There(content.clone()),
+            Some(Node::File(None) | Node::Later) => Seen::Later,
+            _ if self.is_in_later(file) => Seen::Later,
+            _ => Seen::Missing,
+        }
+    }
+
+    fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
+        let found = self.values.get(&(lower(key), name.to_lowercase()));
+        found.cloned().map_or(Seen::Missing, Seen::There)
+    }
+
+    fn key(&self, key: &KeyPath) -> Seen<()> {
+        match self.keys.get(&lower(key)) {
+            Some(true) => Seen::There(()),
+            None if key.root() == Root::System && key.components().len() < 4 => Seen::There(()),
+            None if key.components().is_empty() => Seen::There(()),
+            Some(false) | None => Seen::Missing,
+        }
+    }
+
+    fn is_own(&self, path: &ImagePath) -> bool {
+        self.own.contains(&lower(path))
+    }
+
+    fn apply(&mut self, action: Action) -> Result<(), Trouble> {
+        if let Action::MakeFolder(path)
+        | Action::Write { path, .. }
+        | Action::Download { path, .. } = &action
+        {
+            self.own.insert(lower(path));
+        }
+        match &action {
+            Action::MakeFolder(path) => self.put(path, Node::Folder),
+            Action::Write { path, content } => self.put(path, Node::File(Some(content.clone()))),
+            Action::Append { path, content } => {
+                let mut whole = match self.content(path) {
+                    Seen::There(content) => content,
+                    _ => Vec::new(),
+                };
+                whole.extend_from_slice(content);
+                self.put(path, Node::File(Some(whole)));
+            }
+            Action::Download { path, .. } => self.put(path, Node::File(None)),
+            Action::Unpack(unpack) => {
+                if self.entry(&unpack.into) != Seen::Later && !unpack.into.components().is_empty() {
+                    self.put(&unpack.into, Node::Folder);
+                }
+                self.loose.insert(lower(&unpack.into));
+            }
+            Action::Copy { from, to } => self.lay(from, to),
+            Action::Move { from, to } => {
+                self.lay(from, to);
+                self.remove(from);
+            }
+            Action::Delete(path) => self.remove(path),
+            Action::Unclear(path) => {
+                if path.components().is_empty() {
+                    self.loose.insert(lower(path));
+                } else {
+                    self.put(path, Node::Later);
+                }
+            }
+            Action::Registry(edit) => match edit {
+                RegistryEdit::SetValue { key, name, data } => {
+                    self.set(key, name, data.clone());
+                }
+                RegistryEdit::CreateKey { key, .. } => self.make_key(key),
+                RegistryEdit::DeleteKey { key } => {
+                    self.keys.insert(lower(key), false);
+                }
+                RegistryEdit::DeleteValue { key, name } => {
+                    self.values.remove(&(lower(key), name.to_lowercase()));
+                }
+            },
+            _ => {}
+        }
+        self.actions.push(action);
+        Ok(())
+    }
+}

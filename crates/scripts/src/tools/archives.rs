@@ -1,0 +1,178 @@
+//! `tar` and `7z`, as far as they unpack.
+
+use super::super::image::{Action, Existing, Format, Unpack};
+use super::super::machine::{Machine, Now};
+use super::super::trouble::Trouble;
+use super::options::{self, Argument, Known};
+
+const TAR: Known = Known {
+    letters: "xzjJvmpoatcruP",
+    letters_with_value: "fC",
+    words: &[
+        "extract",
+        "get",
+        "gzip",
+        "verbose",
+        "gunzip",
+        "xz",
+        "no-same-owner",
+        "no-same-permissions",
+    ],
+    words_with_value: &["file", "directory", "cd", "strip-components", "strip"],
+};
+
+pub(super) fn tar(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let words = dashed(words);
+    let mut extracts = false;
+    let mut archive = None;
+    let mut folder = ".".to_owned();
+    let mut strip = 0;
+    let mut only = Vec::new();
+    for argument in options::read(&words, &TAR)? {
+        match argument {
+            Argument::Operand(path) => only.push(path.replace('\\', "/")),
+            Argument::Option(name, value) => match (name.as_str(), value) {
+                ("x" | "extract" | "get", _) => extracts = true,
+                ("f" | "file", value) => archive = value,
+                ("C" | "directory" | "cd", Some(value)) => {
+                    if folder != "." {
+                        return Err(Trouble::unclear("-C stands there twice"));
+                    }
+                    folder = value;
+                }
+                ("strip-components" | "strip", Some(value)) => {
+                    strip = value
+                        .parse()
+                        .map_err(|_| Trouble::fails(format!("{value:?} is not a number")))?;
+                }
+                ("c" | "r" | "t" | "u" | "P", _) => {
+                    return Err(Trouble::option(&format!("-{name}")));
+                }
+                _ => {}
+            },
+        }
+    }
+    let (true, Some(archive)) = (extracts, archive) else {
+        return Err(Trouble::unclear("of tar only -xf FILE is understood"));
+    };
+    if only.iter().any(|path| path.contains(['*', '?', '['])) {
+        return Err(Trouble::unclear(
+            "wildcards in an archive are not understood",
+        ));
+    }
+    let into = machine.path(&folder)?;
+    if !is_folder(machine, &into)? {
+        return Ok(machine.fails(1, format!("there is no folder {into}")));
+    }
+    unpack(machine, &archive, Format::Any, &folder, strip, only)
+}
+
+/// `tar xzf a.tgz` is `tar -xz -f a.tgz`: letters before everything else, their values in order.
+fn dashed(words: &[String]) -> Vec<String> {
+    let Some((first, rest)) = words
+        .split_first()
+        .filter(|(first, _)| !first.starts_with('-'))
+    else {
+        return words.to_vec();
+    };
+    let mut out = Vec::new();
+    let mut values = rest.iter();
+    for letter in first.chars() {
+        out.push(format!("-{letter}"));
+        if TAR.letters_with_value.contains(letter) {
+            out.extend(values.next().cloned());
+        }
+    }
+    out.extend(values.cloned());
+    out
+}
+
+fn is_folder(
+    machine: &Machine<'_>,
+    path: &wincimg_windows::path::ImagePath,
+) -> Result<bool, Trouble> {
+    Ok(matches!(machine.now(path)?, Now::Folder | Now::Later))
+}
+
+fn unpack(
+    machine: &mut Machine<'_>,
+    archive: &str,
+    format: Format,
+    folder: &str,
+    strip: usize,
+    only: Vec<String>,
+) -> Result<i32, Trouble> {
+    let archive = machine.path(archive)?;
+    match machine.now(&archive)? {
+        Now::Missing | Now::Folder => {
+            return Ok(machine.fails(1, format!("there is no file {archive}")));
+        }
+        Now::File | Now::Later => {}
+    }
+    let into = machine.path(folder)?;
+    machine.apply(Action::Unpack(Unpack {
+        archive,
+        format,
+        into,
+        strip,
+        only,
+        existing: Existing::Replaced,
+    }))?;
+    Ok(0)
+}
+
+pub(super) fn seven_zip(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let mut folder = ".".to_owned();
+    let mut operands = Vec::new();
+    let mut answers = false;
+    for word in words {
+        match word.as_str() {
+            "-y" | "-aoa" => answers = true,
+            "-bd" | "-bb0" | "-bb1" | "-bso0" | "-bsp0" | "-bsp1" => {}
+            word => match word.strip_prefix("-o") {
+                Some(to) if !to.is_empty() => to.clone_into(&mut folder),
+                _ if word.starts_with('-') => return Err(Trouble::option(word)),
+                _ => operands.push(word),
+            },
+        }
+    }
+    let ["x", archive] = operands.as_slice() else {
+        return Err(Trouble::unclear("of 7z only x FILE is understood"));
+    };
+    let is_new = machine.now(&machine.path(&folder)?)? == Now::Missing;
+    if !answers && !is_new {
+        return Err(Trouble::unclear(
+            "without -y it may ask, and nobody answers",
+        ));
+    }
+    unpack(machine, archive, Format::SevenZip, &folder, 0, Vec::new())
+}
+
+/// A zip file, as .NET unpacks it: files that are there already are an error unless it overwrites.
+pub(in super::super) fn unpack_zip(
+    machine: &mut Machine<'_>,
+    archive: &str,
+    folder: &str,
+    overwrites: bool,
+) -> Result<(), Trouble> {
+    let archive = machine.path(archive)?;
+    match machine.now(&archive)? {
+        Now::Missing | Now::Folder => {
+            return Err(Trouble::fails(format!("{archive} is not there")));
+        }
+        Now::File | Now::Later => {}
+    }
+    let into = machine.path(folder)?;
+    machine.apply(Action::Unpack(Unpack {
+        archive,
+        format: Format::Zip,
+        into,
+        strip: 0,
+        only: Vec::new(),
+        existing: if overwrites {
+            Existing::Replaced
+        } else {
+            Existing::Error
+        },
+    }))
+}

@@ -1,0 +1,71 @@
+//! Digests of files that lines compare with what they expect.
+
+use wincimg_windows::path::ImagePath;
+
+use super::super::image::Algorithm;
+use super::super::machine::{Machine, Now};
+use super::super::trouble::Trouble;
+
+/// The digest's kind by the name that Windows' tools have for it.
+pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, Trouble> {
+    Ok(match name.to_ascii_uppercase().as_str() {
+        "MD5" => Algorithm::Md5,
+        "SHA1" => Algorithm::Sha1,
+        "SHA256" => Algorithm::Sha256,
+        "SHA384" => Algorithm::Sha384,
+        "SHA512" => Algorithm::Sha512,
+        _ => {
+            return Err(Trouble::unclear(format!(
+                "the digest {name:?} is not understood"
+            )));
+        }
+    })
+}
+
+/// A file whose digest is made; it has to be there.
+pub(in super::super) fn hash_file(machine: &Machine<'_>, file: &str) -> Result<ImagePath, Trouble> {
+    let path = machine.path(file)?;
+    match machine.now(&path)? {
+        Now::File | Now::Later => Ok(path),
+        Now::Missing | Now::Folder => Err(Trouble::fails(format!("{path} is not a file"))),
+    }
+}
+
+/// A digest as it is compared: its hexadecimal digits in small letters.
+pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String, Trouble> {
+    let length = match algorithm {
+        Algorithm::Md5 => 32,
+        Algorithm::Sha1 => 40,
+        Algorithm::Sha256 => 64,
+        Algorithm::Sha384 => 96,
+        Algorithm::Sha512 => 128,
+    };
+    if text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit()) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(Trouble::fails(format!(
+            "{text:?} is not a digest that any file has"
+        )))
+    }
+}
+
+/// The digest that `find` or `findstr` looks for in what `certutil -hashfile` prints.
+pub(in super::super) fn find_digest(words: &[String], algorithm: Algorithm) -> Option<String> {
+    let mut text = None;
+    let mut ignores_case = false;
+    for word in words {
+        let lower = word.to_ascii_lowercase();
+        if lower == "/i" {
+            ignores_case = true;
+        } else if let Some(literal) = lower.strip_prefix("/c:") {
+            text = Some(literal.to_owned());
+        } else if lower.starts_with('/') || text.is_some() {
+            return None;
+        } else {
+            text = Some(word.clone());
+        }
+    }
+    // It prints small letters.
+    let text = text.filter(|text| ignores_case || *text == text.to_ascii_lowercase())?;
+    digest(&text, algorithm).ok()
+}

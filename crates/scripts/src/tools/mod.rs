@@ -1,0 +1,293 @@
+//! The programs of Windows that are understood, whichever shell calls them.
+
+mod archives;
+mod certutil;
+mod copies;
+mod curl;
+mod hashes;
+mod icacls;
+mod options;
+mod reg;
+mod services;
+
+pub(super) use archives::unpack_zip;
+pub(super) use certutil::add as add_certificate;
+pub(super) use curl::download;
+pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
+pub(super) use reg::is_there;
+pub(super) use services::empty as empty_service;
+use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_windows::quoting::argv;
+
+use super::image::{Action, Entry, Iis, Seen};
+use super::machine::Machine;
+use super::traced::Traced;
+use super::trouble::Trouble;
+use super::variables::MACHINE;
+use super::{cmd, powershell};
+
+/// Where the programs of Windows are.
+const SYSTEM: &str = r"C:\Windows\System32";
+
+/// How many characters `setx` takes; it cuts off the rest.
+const SETX_LIMIT: usize = 1024;
+
+/// Runs a command line: a program's name and what follows it, as it is written.
+pub(super) fn command_line(machine: &mut Machine<'_>, line: &Traced) -> Result<i32, Trouble> {
+    let start = line.as_str().len() - line.as_str().trim_start_matches([' ', '\t']).len();
+    let line = line.from(start);
+    let mut quoted = false;
+    let end = line
+        .as_str()
+        .find(|c: char| {
+            quoted ^= c == '"';
+            !quoted && matches!(c, ' ' | '\t')
+        })
+        .unwrap_or(line.as_str().len());
+    let name = line.as_str()[..end].replace('"', "");
+    let rest = line.from(end);
+    let at = line.origin(0);
+    if name.is_empty() {
+        return Err(Trouble::unclear("a command is missing"));
+    }
+    let shell = program_name(&name);
+    match shell.as_str() {
+        "cmd" => {
+            exists(machine, &name, &format!(r"{SYSTEM}\cmd.exe"))?;
+            cmd_line(machine, &rest)
+        }
+        "powershell" | "pwsh" => {
+            if shell == "powershell" {
+                let path = format!(r"{SYSTEM}\WindowsPowerShell\v1.0\powershell.exe");
+                exists(machine, &name, &path)?;
+            }
+            let arguments = rest.arguments();
+            let words: Vec<String> = arguments
+                .iter()
+                .map(|word| word.as_str().to_owned())
+                .collect();
+            if shell == "pwsh" && says_its_version(&words) {
+                machine.apply(Action::Skip(line.as_str().to_owned()))?;
+                return Ok(0);
+            }
+            powershell::run(machine, &arguments, shell == "pwsh")
+        }
+        _ => {
+            let words: Vec<String> = rest
+                .arguments()
+                .iter()
+                .map(|word| word.as_str().to_owned())
+                .collect();
+            tool(machine, &name, &words)
+        }
+    }
+    .map_err(|trouble| trouble.in_command(&name, at))
+}
+
+/// Runs a program with its arguments, as the daemon does for the exec form.
+pub(super) fn program(machine: &mut Machine<'_>, words: &[Traced]) -> Result<i32, Trouble> {
+    let words: Vec<&str> = words.iter().map(Traced::as_str).collect();
+    command_line(machine, &Traced::from_one(&argv::join(&words), 0))
+}
+
+/// Runs `cmd` with what follows its name.
+fn cmd_line(machine: &mut Machine<'_>, rest: &Traced) -> Result<i32, Trouble> {
+    let text = rest.as_str();
+    let mut from = 0;
+    loop {
+        from += text[from..].len() - text[from..].trim_start_matches([' ', '\t']).len();
+        let option = text[from..]
+            .get(..2)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        match option.as_str() {
+            "/c" => return cmd::run(machine, &rest.from(from + 2)),
+            "/s" | "/q" | "/d" | "/a" => from += 2,
+            "" => return Err(Trouble::unclear("it would wait for commands")),
+            _ => {
+                let option = text[from..].split_whitespace().next().unwrap_or_default();
+                return Err(Trouble::option(option));
+            }
+        }
+    }
+}
+
+/// A program's name without folder and extension, in small letters.
+pub(super) fn program_name(path: &str) -> String {
+    let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file.to_ascii_lowercase();
+    file.strip_suffix(".exe").unwrap_or(&file).to_owned()
+}
+
+/// Runs a program other than a shell.
+pub(super) fn tool(
+    machine: &mut Machine<'_>,
+    name: &str,
+    words: &[String],
+) -> Result<i32, Trouble> {
+    machine.step()?;
+    let program = program_name(name);
+    let is_elsewhere = is_elsewhere(machine, name, &program);
+    let of_system = format!(r"{SYSTEM}\{program}.exe");
+    let known = matches!(
+        program.as_str(),
+        "curl" | "tar" | "setx" | "reg" | "icacls" | "xcopy" | "robocopy" | "certutil" | "sc"
+    );
+    if known && !is_elsewhere {
+        exists(machine, name, &of_system)?;
+        return match program.as_str() {
+            "curl" => curl::run(machine, words),
+            "tar" => archives::tar(machine, words),
+            "setx" => setx(machine, words),
+            "reg" => reg::run(machine, words),
+            "icacls" => icacls::run(machine, words),
+            "xcopy" => copies::xcopy(machine, words),
+            "robocopy" => copies::robocopy(machine, words),
+            "certutil" => certutil::run(machine, words),
+            _ => services::sc(machine, words),
+        };
+    }
+    match program.as_str() {
+        "appcmd" => appcmd(machine, name, words),
+        "7z" | "7za" | "7zr" => {
+            installed(machine, name)?;
+            archives::seven_zip(machine, words)
+        }
+        "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist"
+            if words.is_empty() && !is_elsewhere =>
+        {
+            exists(machine, name, &of_system)?;
+            Ok(0)
+        }
+        _ if says_its_version(words) => {
+            machine.apply(Action::Skip(format!("{name} {}", words.join(" "))))?;
+            Ok(0)
+        }
+        _ => Err(unknown_program(&program)),
+    }
+}
+
+fn unknown_program(program: &str) -> Trouble {
+    match program {
+        "msiexec" => Trouble::windows("an MSI package is installed by Windows Installer")
+            .help("install it in a stage on Windows, or unpack a zip of the program instead"),
+        "dism" => Trouble::windows("a feature of Windows is turned on or off by Windows")
+            .help("take a base image that has the feature"),
+        "choco" | "winget" | "scoop" => Trouble::windows("a package manager runs installers")
+            .help("download and unpack a zip of the program instead"),
+        _ => Trouble::windows("it is a program that has to run"),
+    }
+}
+
+/// Whether a name has a folder in it that is not the one of Windows' own programs.
+fn is_elsewhere(machine: &Machine<'_>, name: &str, program: &str) -> bool {
+    if !name.contains(['\\', '/', ':']) {
+        return false;
+    }
+    let expected = [
+        format!(r"{SYSTEM}\{program}.exe"),
+        format!(r"{SYSTEM}\{program}"),
+    ];
+    !machine.path(name).is_ok_and(|path| {
+        expected
+            .iter()
+            .any(|expected| path.to_string().eq_ignore_ascii_case(expected))
+    })
+}
+
+/// A program of Windows fails where the base does not have it.
+fn exists(machine: &Machine<'_>, name: &str, path: &str) -> Result<(), Trouble> {
+    let path = machine.path(path)?;
+    match machine.entry(&path) {
+        Seen::Missing | Seen::There(Entry::Folder) => {
+            Err(Trouble::fails(format!("the image has no {name}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A program that Windows does not bring has to be where it is called or on the PATH.
+fn installed(machine: &Machine<'_>, name: &str) -> Result<(), Trouble> {
+    let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
+        name.to_owned()
+    } else {
+        format!("{name}.exe")
+    };
+    let found = |folder: Option<&str>| {
+        let path = match folder {
+            None => machine.path(&with_extension),
+            Some(folder) => machine.path(&format!(r"{folder}\{with_extension}")),
+        };
+        path.is_ok_and(|path| {
+            matches!(machine.entry(&path), Seen::There(Entry::File) | Seen::Later)
+        })
+    };
+    if found(None) {
+        return Ok(());
+    }
+    if !name.contains(['\\', '/', ':'])
+        && let Seen::There(path) = machine.variable("PATH")
+        && path
+            .split(';')
+            .any(|folder| !folder.is_empty() && found(Some(folder)))
+    {
+        return Ok(());
+    }
+    Err(Trouble::unknown(format!(
+        "the image is not known to have {name}"
+    )))
+}
+
+/// `go version`, `node --version`.
+fn says_its_version(words: &[String]) -> bool {
+    matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
+}
+
+/// `setx`: a variable of the machine; a user's is in a hive that layers do not have.
+fn setx(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let (switches, operands): (Vec<&String>, Vec<&String>) = words
+        .iter()
+        .partition(|word| word.starts_with('/') || word.eq_ignore_ascii_case("-m"));
+    let is_machine = |word: &&String| word[1..].eq_ignore_ascii_case("m");
+    if let Some(other) = switches.iter().find(|word| !is_machine(word)) {
+        return Err(Trouble::option(other));
+    }
+    let [name, value] = operands.as_slice() else {
+        return Err(Trouble::fails(format!(
+            "it takes a name and a value, and gets {} words: a value with spaces needs quotes",
+            operands.len()
+        )));
+    };
+    if switches.is_empty() {
+        return Err(of_a_user());
+    }
+    if value.encode_utf16().count() > SETX_LIMIT {
+        return Err(Trouble::unclear(format!(
+            "it cuts off what is beyond {SETX_LIMIT} characters"
+        )));
+    }
+    let data = if value.contains('%') {
+        RegistryData::expand_sz(value)
+    } else {
+        RegistryData::sz(value)
+    };
+    machine.edit(RegistryEdit::SetValue {
+        key: Machine::key_of(MACHINE)?,
+        name: (*name).clone(),
+        data,
+    })?;
+    Ok(0)
+}
+
+/// Why a user's variable cannot be set.
+pub(super) fn of_a_user() -> Trouble {
+    Trouble::unclear("a user's variables are in a hive that layers do not have")
+        .help("set it for the machine (setx /M, or the target Machine), or with ENV")
+}
+
+/// `appcmd`, which is in a folder of its own.
+fn appcmd(machine: &mut Machine<'_>, name: &str, words: &[String]) -> Result<i32, Trouble> {
+    exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
+    machine.apply(Action::Iis(Iis::Appcmd(words.to_vec())))?;
+    Ok(0)
+}

@@ -1,0 +1,215 @@
+//! `reg add`, `reg delete` and `reg import`.
+
+use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
+
+use super::super::image::Seen;
+use super::super::machine::Machine;
+use super::super::trouble::Trouble;
+
+pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let Some((verb, rest)) = words.split_first() else {
+        return Err(Trouble::unclear("it has no verb"));
+    };
+    match verb.to_ascii_lowercase().as_str() {
+        "add" => add(machine, rest),
+        "delete" => delete(machine, rest),
+        "import" => import(machine, rest),
+        "query" => query(machine, rest),
+        verb => Err(Trouble::unclear(format!("reg {verb} is not understood"))),
+    }
+}
+
+/// The options of a command of `reg`.
+#[derive(Default)]
+struct Options {
+    key: String,
+    /// The value; empty for the default one.
+    value: Option<String>,
+    kind: Option<String>,
+    data: Option<String>,
+    separator: Option<String>,
+    forced: bool,
+    all_values: bool,
+}
+
+impl Options {
+    fn read(words: &[String]) -> Result<Self, Trouble> {
+        let mut options = Self::default();
+        let mut rest = words.iter();
+        options.key = rest
+            .next()
+            .cloned()
+            .ok_or_else(|| Trouble::fails("it names no key"))?;
+        while let Some(word) = rest.next() {
+            let mut next = || {
+                rest.next()
+                    .cloned()
+                    .ok_or_else(|| Trouble::fails(format!("{word} lacks its value")))
+            };
+            match word.to_ascii_lowercase().as_str() {
+                "/v" => options.value = Some(next()?),
+                "/ve" => options.value = Some(String::new()),
+                "/t" => options.kind = Some(next()?),
+                "/d" => options.data = Some(next()?),
+                "/s" => options.separator = Some(next()?),
+                "/f" => options.forced = true,
+                "/va" => options.all_values = true,
+                "/reg:64" => {}
+                _ => return Err(Trouble::option(word)),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn key(text: &str) -> Result<KeyPath, Trouble> {
+    Machine::key_of(text)
+}
+
+fn add(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let options = Options::read(words)?;
+    let key = key(&options.key)?;
+    let Some(name) = options.value else {
+        if options.data.is_some() || options.kind.is_some() || options.all_values {
+            return Err(Trouble::fails("data without the name of a value"));
+        }
+        machine.edit(RegistryEdit::CreateKey {
+            key,
+            mode: KeyMode::Merge,
+        })?;
+        return Ok(0);
+    };
+    if !options.forced {
+        match machine.image.value(&key, &name) {
+            Seen::Missing => {}
+            Seen::There(_) => {
+                return Err(Trouble::fails(
+                    "the value is there, and without /f nobody answers",
+                ));
+            }
+            Seen::Unknown | Seen::Later => {
+                return Err(Trouble::unknown(
+                    "without /f it fails if the value is there",
+                ));
+            }
+        }
+    }
+    let kind = options.kind.as_deref().unwrap_or("REG_SZ");
+    let data = data(
+        kind,
+        options.data.as_deref().unwrap_or_default(),
+        options.separator.as_deref().unwrap_or(r"\0"),
+    )?;
+    machine.edit(RegistryEdit::SetValue { key, name, data })?;
+    Ok(0)
+}
+
+/// The data of a value as `reg` reads it.
+fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, Trouble> {
+    let wrong = || Trouble::fails(format!("{text:?} is not data of type {kind}"));
+    let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
+        None => text.parse().ok(),
+    };
+    Ok(match DataType::from_name(kind) {
+        Some(DataType::SZ) => RegistryData::sz(text),
+        Some(DataType::EXPAND_SZ) => RegistryData::expand_sz(text),
+        Some(DataType::DWORD) if !text.is_empty() => {
+            let number = number(text).and_then(|number| u32::try_from(number).ok());
+            RegistryData::dword(number.ok_or_else(wrong)?)
+        }
+        Some(DataType::QWORD) if !text.is_empty() => {
+            RegistryData::qword(number(text).ok_or_else(wrong)?)
+        }
+        Some(DataType::MULTI_SZ) if text.is_empty() => {
+            RegistryData::multi_sz::<&str>(&[]).map_err(|_| wrong())?
+        }
+        Some(DataType::MULTI_SZ) => {
+            let texts: Vec<&str> = text.split(separator).collect();
+            RegistryData::multi_sz(&texts).map_err(|_| wrong())?
+        }
+        Some(DataType::BINARY) if !text.is_empty() => {
+            RegistryData::binary(hex::decode(text).map_err(|_| wrong())?)
+        }
+        _ => {
+            return Err(Trouble::unclear(format!(
+                "the type {kind:?} is not understood"
+            )));
+        }
+    })
+}
+
+fn delete(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let options = Options::read(words)?;
+    if options.all_values || options.data.is_some() || options.kind.is_some() {
+        return Err(Trouble::option("/va"));
+    }
+    if !options.forced {
+        return Err(Trouble::fails("without /f it asks, and nobody answers"));
+    }
+    let key = key(&options.key)?;
+    let seen = match &options.value {
+        Some(name) => is_there(&machine.image.value(&key, name)),
+        None => is_there(&machine.image.key(&key)),
+    };
+    match seen {
+        Some(true) => {}
+        Some(false) => return Ok(machine.fails(1, format!("{key} does not have what it deletes"))),
+        None => {
+            return Err(Trouble::unknown(format!(
+                "it fails unless the base has what it deletes in {key}"
+            )));
+        }
+    }
+    machine.edit(match options.value {
+        Some(name) => RegistryEdit::DeleteValue { key, name },
+        None => RegistryEdit::DeleteKey { key },
+    })?;
+    Ok(0)
+}
+
+/// Whether something is there, where that is known.
+pub(in super::super) fn is_there<T>(seen: &Seen<T>) -> Option<bool> {
+    match seen {
+        Seen::There(_) => Some(true),
+        Seen::Missing => Some(false),
+        Seen::Later | Seen::Unknown => None,
+    }
+}
+
+fn import(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let [file] = words else {
+        return Err(Trouble::unclear("it takes one file"));
+    };
+    let path = machine.path(file)?;
+    match machine.image.content(&path) {
+        Seen::There(content) => {
+            let imported = regfile::import(&content)
+                .map_err(|error| Trouble::unclear(format!("{path}: {error}")))?;
+            for edit in imported.edits {
+                machine.edit(edit)?;
+            }
+            Ok(0)
+        }
+        Seen::Missing => Ok(machine.fails(1, format!("{path} is not there"))),
+        Seen::Later => Ok(0),
+        Seen::Unknown => Err(Trouble::unknown(format!(
+            "the content of {path} is not known"
+        ))),
+    }
+}
+
+fn query(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let options = Options::read(words)?;
+    let key = key(&options.key)?;
+    let seen = match &options.value {
+        Some(name) => is_there(&machine.image.value(&key, name)),
+        None => is_there(&machine.image.key(&key)),
+    };
+    match seen {
+        Some(found) => Ok(i32::from(!found)),
+        None => Err(Trouble::unknown(format!(
+            "it fails unless the base has {key}"
+        ))),
+    }
+}

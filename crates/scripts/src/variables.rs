@@ -1,0 +1,182 @@
+//! The environment of a RUN line's process.
+
+use wincimg_registry::{KeyPath, Typed};
+use wincimg_windows::path::ImagePath;
+
+use super::image::{Image, Seen};
+
+/// Where the machine's variables are.
+pub(super) const MACHINE: &str =
+    r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
+
+/// Variables of a process; names are the same in capitals and small letters.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Variables {
+    set: Vec<(String, Option<String>)>,
+    user: String,
+}
+
+/// What every container has, whatever its image.
+const OF_WINDOWS: [(&str, &str); 14] = [
+    ("ALLUSERSPROFILE", r"C:\ProgramData"),
+    ("CommonProgramFiles", r"C:\Program Files\Common Files"),
+    (
+        "CommonProgramFiles(x86)",
+        r"C:\Program Files (x86)\Common Files",
+    ),
+    ("CommonProgramW6432", r"C:\Program Files\Common Files"),
+    ("ComSpec", r"C:\Windows\system32\cmd.exe"),
+    ("OS", "Windows_NT"),
+    ("ProgramData", r"C:\ProgramData"),
+    ("ProgramFiles", r"C:\Program Files"),
+    ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
+    ("ProgramW6432", r"C:\Program Files"),
+    ("PUBLIC", r"C:\Users\Public"),
+    ("SystemDrive", "C:"),
+    ("SystemRoot", r"C:\Windows"),
+    ("windir", r"C:\Windows"),
+];
+
+/// Set in every container, to what only Windows knows.
+const ONLY_WINDOWS_KNOWS: [&str; 9] = [
+    "COMPUTERNAME",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+    "PROCESSOR_IDENTIFIER",
+    "PROCESSOR_LEVEL",
+    "PROCESSOR_REVISION",
+    "USERDOMAIN",
+    "PSModulePath",
+    "PATHEXT",
+];
+
+impl Variables {
+    /// The variables of the image's configuration and of the build's arguments, over Windows' own.
+    pub(super) fn new(given: &[(String, String)], user: Option<&str>) -> Self {
+        let user = user.filter(|user| !user.is_empty());
+        Self {
+            set: given
+                .iter()
+                .map(|(name, value)| (name.clone(), Some(value.clone())))
+                .collect(),
+            user: user.unwrap_or("ContainerAdministrator").to_owned(),
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: Option<String>) {
+        self.set.retain(|(other, _)| !same(other, name));
+        self.set.push((name.to_owned(), value));
+    }
+
+    /// Who runs the line.
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Whether who runs the line may do anything.
+    pub(super) fn is_administrator(&self) -> bool {
+        let name = self.user.rsplit(['\\', '/']).next().unwrap_or_default();
+        ["ContainerAdministrator", "Administrator", "SYSTEM"]
+            .iter()
+            .any(|known| same(known, name))
+    }
+
+    /// The home of who runs the line, where that is one of the two accounts that every image has.
+    pub(super) fn profile(&self) -> Option<String> {
+        ["ContainerAdministrator", "ContainerUser"]
+            .into_iter()
+            .find(|name| same(name, &self.user))
+            .map(|name| format!(r"C:\Users\{name}"))
+    }
+
+    /// Whether a folder is there in every container, whatever the image: the user's own.
+    pub(super) fn is_of_the_profile(&self, path: &ImagePath) -> bool {
+        let Some(profile) = self.profile() else {
+            return false;
+        };
+        let path = path.to_string().to_ascii_lowercase();
+        let temp = format!(r"{profile}\AppData\Local\Temp").to_ascii_lowercase();
+        temp == path || temp.starts_with(&format!("{}\\", path.trim_end_matches('\\')))
+    }
+
+    pub(super) fn get(&self, name: &str, image: &dyn Image) -> Seen<String> {
+        if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
+            return value.clone().map_or(Seen::Missing, Seen::There);
+        }
+        if let Some((_, value)) = OF_WINDOWS.iter().find(|(other, _)| same(other, name)) {
+            return Seen::There((*value).to_owned());
+        }
+        if let Some(value) = self.of_the_user(name) {
+            return value;
+        }
+        if same(name, "Path") {
+            return self.path(image);
+        }
+        if ONLY_WINDOWS_KNOWS.iter().any(|other| same(other, name)) {
+            return Seen::Unknown;
+        }
+        of_the_machine(name, image)
+    }
+
+    fn of_the_user(&self, name: &str) -> Option<Seen<String>> {
+        let below = match name.to_ascii_uppercase().as_str() {
+            "USERPROFILE" => "",
+            "APPDATA" => r"\AppData\Roaming",
+            "LOCALAPPDATA" => r"\AppData\Local",
+            "TEMP" | "TMP" => r"\AppData\Local\Temp",
+            "USERNAME" => return Some(Seen::There(self.user.clone())),
+            "HOMEPATH" | "HOMEDRIVE" | "LOGONSERVER" => return Some(Seen::Unknown),
+            _ => return None,
+        };
+        Some(match self.profile() {
+            Some(profile) => Seen::There(profile + below),
+            None => Seen::Unknown,
+        })
+    }
+
+    /// The machine's list of folders with the user's behind it.
+    fn path(&self, image: &dyn Image) -> Seen<String> {
+        match (of_the_machine("Path", image), self.profile()) {
+            (Seen::There(machine), Some(profile)) => {
+                let divider = if machine.ends_with(';') { "" } else { ";" };
+                Seen::There(format!(
+                    r"{machine}{divider}{profile}\AppData\Local\Microsoft\WindowsApps"
+                ))
+            }
+            (Seen::There(_), None) => Seen::Unknown,
+            (other, _) => other,
+        }
+    }
+}
+
+fn same(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+/// A variable of the machine, as the registry has it, with those of Windows filled in.
+pub(super) fn of_the_machine(name: &str, image: &dyn Image) -> Seen<String> {
+    let Ok(key) = MACHINE.parse::<KeyPath>() else {
+        return Seen::Unknown;
+    };
+    match image.value(&key, name) {
+        Seen::There(data) => match data.typed() {
+            Typed::Text(text) => filled_in(&text).map_or(Seen::Unknown, Seen::There),
+            _ => Seen::Unknown,
+        },
+        Seen::Missing => Seen::Missing,
+        Seen::Later => Seen::Later,
+        Seen::Unknown => Seen::Unknown,
+    }
+}
+
+fn filled_in(text: &str) -> Option<String> {
+    let mut pieces = text.split('%');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    while let Some(name) = pieces.next() {
+        let after = pieces.next()?;
+        let (_, value) = OF_WINDOWS.iter().find(|(other, _)| same(other, name))?;
+        out.push_str(value);
+        out.push_str(after);
+    }
+    Some(out)
+}

@@ -1,0 +1,147 @@
+//! The demonstration's registry with images of any version, without a byte of Windows in them.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wincimg_demo::{DemoRegistry, Stored};
+use wincimg_oci::document::sha256;
+
+const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+const INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
+const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+
+/// A registry, and what was made for it; it has what a tag leads to.
+pub struct FakeRegistry {
+    registry: DemoRegistry,
+    made: Mutex<HashMap<String, Bytes>>,
+}
+
+impl FakeRegistry {
+    pub fn start() -> Self {
+        Self {
+            registry: DemoRegistry::start().unwrap(),
+            made: Mutex::default(),
+        }
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn host(&self) -> String {
+        self.registry.host()
+    }
+
+    /// An image manifest with a configuration that says this version, and its digest.
+    pub fn image(&self, os: &str, version: &str) -> String {
+        self.image_with(&json!({"os": os, "architecture": "amd64", "os.version": version}))
+    }
+
+    /// An image manifest with this configuration, and its digest.
+    pub fn image_with(&self, config: &Value) -> String {
+        self.image_of(config, &[])
+    }
+
+    /// The same with layers, each as its descriptor and the digest of its tar.
+    pub fn image_of(&self, config: &Value, layers: &[(Value, String)]) -> String {
+        let mut config = config.clone();
+        let diff_ids: Vec<&String> = layers.iter().map(|(_, diff_id)| diff_id).collect();
+        config["rootfs"] = json!({"type": "layers", "diff_ids": diff_ids});
+        let config = self.make(CONFIG, config.to_string());
+        let layers: Vec<&Value> = layers.iter().map(|(descriptor, _)| descriptor).collect();
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers,
+        });
+        digest_of(&self.make(MANIFEST, manifest.to_string()))
+    }
+
+    /// An uncompressed layer, for [`FakeRegistry::image_of`].
+    pub fn layer(&self, tar: Vec<u8>) -> (Value, String) {
+        let descriptor = self.make(LAYER, tar);
+        let digest = digest_of(&descriptor);
+        (descriptor, digest)
+    }
+
+    /// An index of images, each with the platform version that it should claim.
+    pub fn index(&self, entries: &[(&str, Option<&str>)]) -> String {
+        let manifests: Vec<Value> = entries
+            .iter()
+            .map(|(digest, version)| {
+                let mut platform = json!({"os": "windows", "architecture": "amd64"});
+                if let Some(version) = version {
+                    platform["os.version"] = json!(version);
+                }
+                let size = self.made.lock().unwrap()[*digest].len();
+                json!({"mediaType": MANIFEST, "digest": digest, "size": size, "platform": platform})
+            })
+            .collect();
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
+        digest_of(&self.make(INDEX, index.to_string()))
+    }
+
+    /// Tags an image or an index; what it names and was not lost comes along.
+    pub fn tag(&self, repository: &str, tag: &str, digest: &str) {
+        let made = self.made.lock().unwrap();
+        self.registry
+            .with(|stored| add(&made, stored, repository, tag, digest));
+    }
+
+    /// An index of one Windows image under a tag, as Microsoft publishes; the image's digest.
+    pub fn publish(&self, repository: &str, tags: &[&str], version: &str) -> String {
+        let image = self.image("windows", version);
+        let index = self.index(&[(&image, Some(version))]);
+        for tag in tags {
+            self.tag(repository, tag, &index);
+        }
+        image
+    }
+
+    /// Loses a manifest or a blob before it is tagged.
+    pub fn lose(&self, digest: &str) {
+        self.made.lock().unwrap().remove(digest);
+    }
+
+    /// `METHOD PATH` of what was asked so far, without the first contact.
+    pub fn requests(&self) -> Vec<String> {
+        let mut requests = self.registry.with(|stored| stored.requests().to_vec());
+        requests.retain(|request| request != "GET /v2/");
+        requests
+    }
+
+    /// Keeps bytes and describes them.
+    fn make(&self, media_type: &str, bytes: impl Into<Bytes>) -> Value {
+        let bytes = bytes.into();
+        let (digest, size) = (sha256(&bytes).to_string(), bytes.len());
+        self.made.lock().unwrap().insert(digest.clone(), bytes);
+        json!({"mediaType": media_type, "digest": digest, "size": size})
+    }
+}
+
+fn add(
+    made: &HashMap<String, Bytes>,
+    stored: &mut Stored,
+    repository: &str,
+    which: &str,
+    digest: &str,
+) {
+    let Some(bytes) = made.get(digest) else {
+        return;
+    };
+    let document: Value = serde_json::from_slice(bytes).unwrap();
+    let entries = |name: &str| document[name].as_array().cloned().unwrap_or_default();
+    for manifest in entries("manifests") {
+        let digest = digest_of(&manifest);
+        add(made, stored, repository, &digest, &digest);
+    }
+    for blob in entries("layers").iter().chain([&document["config"]]) {
+        if let Some(bytes) = blob["digest"].as_str().and_then(|digest| made.get(digest)) {
+            stored.add_blob(repository, bytes.clone());
+        }
+    }
+    let media_type = document["mediaType"].as_str().unwrap();
+    stored.add_manifest(repository, which, media_type, bytes.clone());
+}
+
+fn digest_of(descriptor: &Value) -> String {
+    descriptor["digest"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,213 @@
+//! What end-to-end tests share: real components to start, servers that misbehave on purpose.
+//!
+//! Everything listens on loopback at a free port and ends with the value that started it.
+
+#![allow(dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::print_stderr, clippy::format_push_string)]
+
+pub mod bills;
+pub mod docker_registry;
+pub mod dockerd;
+pub mod fake_registry;
+pub mod file_server;
+pub mod iis;
+pub mod inside;
+pub mod kernel;
+pub mod places;
+pub mod powershell;
+pub mod programs;
+pub mod proxy;
+pub mod rounds;
+pub mod scripted;
+pub mod serve;
+pub mod windows_base;
+pub mod windows_builds;
+pub mod windows_daemon;
+pub mod wine;
+pub mod world;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use oci_spec::image::{Descriptor, MediaType};
+pub use programs::component;
+use serde_json::json;
+use wincimg_common::progress::Silent;
+use wincimg_oci::document::Hasher;
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::remote::{CertificateFiles, Options, Registry, Repository, RetryPolicy};
+
+/// The top of the checkout.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Options for a test: the host is listed as insecure, nothing is read from the user's home, and
+/// waits are short.
+pub fn options(host: &str) -> Options {
+    Options {
+        insecure: vec![host.to_owned()],
+        config_file: Some(empty_config()),
+        retries: quick_retries(),
+        ..Options::default()
+    }
+}
+
+/// One file of certificates, and none of the machine's folders.
+pub fn trusting(file: PathBuf) -> CertificateFiles {
+    CertificateFiles {
+        files: vec![file],
+        folders: Vec::new(),
+        is_named: false,
+    }
+}
+
+/// Retries without the patience that a person has.
+pub fn quick_retries() -> RetryPolicy {
+    RetryPolicy {
+        first_wait: Duration::from_millis(5),
+        longest_wait: Duration::from_millis(20),
+        ..RetryPolicy::default()
+    }
+}
+
+/// A `config.json` without credentials.
+pub fn empty_config() -> PathBuf {
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/empty-config.json"
+    ))
+}
+
+/// Writes a `config.json`.
+pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
+    let file = folder.join("config.json");
+    std::fs::write(&file, content.to_string()).unwrap();
+    file
+}
+
+/// Options for servers on several ports of loopback: all are insecure, and passwords may go there.
+pub fn loopback_options(config_file: Option<PathBuf>) -> Options {
+    Options {
+        config_file: config_file.or_else(|| Some(empty_config())),
+        plain_credentials: true,
+        ..options("127.0.0.1")
+    }
+}
+
+/// The same with uploads in pieces of 1 MiB.
+pub fn in_pieces(options: Options) -> Options {
+    Options {
+        chunk_size: 1024 * 1024,
+        ..options
+    }
+}
+
+/// Bytes that compress badly and are the same in every run.
+pub fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// A folder for files that are nothing but holes. Of a disk, the kernel makes pages of zeros to read
+/// them, which takes seconds for a gigabyte; in memory it has that page already.
+pub fn folder_for_holes() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
+/// A repository by its reference.
+pub fn repository(options: Options, reference: &str) -> Repository {
+    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+    registry.repository(&parse_reference(reference).unwrap())
+}
+
+/// The descriptor of bytes as a layer.
+pub fn describe(bytes: &[u8]) -> Descriptor {
+    let mut hasher = Hasher::default();
+    hasher.update(bytes);
+    let digest = hasher.finish();
+    Descriptor::new(MediaType::ImageLayerGzip, bytes.len() as u64, digest)
+}
+
+/// Uploads bytes and says what they are.
+pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
+    let blob = describe(bytes);
+    let put = repository.put_blob(blob.digest(), blob.size(), bytes, &Silent);
+    put.await.unwrap();
+    blob
+}
+
+/// Docker's type of a manifest.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+/// A small image: a configuration, a layer, and the manifest that names both.
+pub async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
+    let config = Bytes::from(json!({"os": "windows", "architecture": "amd64"}).to_string());
+    let layer = Bytes::from(noise(200_000, 7));
+    put(repository, &config).await;
+    put(repository, &layer).await;
+    let entry = |bytes: &Bytes, media_type: &str| {
+        json!({
+            "mediaType": media_type,
+            "size": bytes.len(),
+            "digest": describe(bytes).digest().to_string(),
+        })
+    };
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": DOCKER_MANIFEST,
+        "config": entry(&config, "application/vnd.docker.container.image.v1+json"),
+        "layers": [entry(&layer, "application/vnd.docker.image.rootfs.diff.tar.gzip")],
+    });
+    let manifest = Bytes::from(manifest.to_string());
+    repository
+        .put_manifest(tag, DOCKER_MANIFEST, manifest.clone())
+        .await
+        .unwrap();
+    (manifest, layer)
+}
+
+/// An error with all its causes, as the command line prints it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// Runs one test of this program again in a process of its own, for what is true of a whole
+/// process: its environment, its memory. In that process [`child_argument`] is `argument`; returns
+/// what was said there.
+pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--nocapture"])
+        .env("WINCIMG_TEST_CHILD", argument)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    said
+}
+
+/// What [`in_child`] was given, in the process that it started.
+pub fn child_argument() -> Option<String> {
+    std::env::var("WINCIMG_TEST_CHILD").ok()
+}

@@ -1,0 +1,111 @@
+//! What a replayed daemon builds on base images: the base with one more layer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wincimg_demo::DemoRegistry;
+use wincimg_inspect::bases::{BaseImage, BaseRegistry, Match, resolve};
+use wincimg_oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
+use wincimg_oci::remote::Registry;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::version::WindowsVersion;
+
+use super::windows_daemon::{WindowsDaemon, built, shown};
+
+/// The Nano Server of a version.
+pub async fn base(registry: &Registry, bases: &str, version: WindowsVersion) -> BaseImage {
+    let bases: BaseRegistry = bases.parse().unwrap();
+    let repository = bases.repository("nanoserver").unwrap();
+    let found = resolve(registry, &repository, HostBuild::new(version), Match::Exact).await;
+    found.unwrap().base
+}
+
+/// Lets the daemon build an image on each base, and push them as Docker does.
+pub fn build_all(windows: &WindowsDaemon, stored: &Arc<DemoRegistry>, bases: &[BaseImage]) {
+    let made: Vec<Image> = bases.iter().map(build).collect();
+    windows.script(|script| {
+        script.builds = made.iter().map(|image| built(&id(image))).collect();
+        for image in &made {
+            script.images.insert(id(image), as_shown(image));
+        }
+        let stored = Arc::clone(stored);
+        script.push = Box::new(move |name| push(&stored, &made, name));
+    });
+}
+
+/// The image that a daemon would build: the base and one more layer.
+pub fn build(base: &BaseImage) -> Image {
+    let bytes = layer_bytes(base.os_version);
+    let digest = sha256(&bytes);
+    let blob = Descriptor::new(
+        Flavour::Docker.layer_gzip(),
+        digest.clone(),
+        bytes.len() as u64,
+    );
+    let layer = Layer {
+        blob,
+        diff_id: digest,
+        history: History::default(),
+    };
+    base.image.append_layer(layer).unwrap()
+}
+
+fn layer_bytes(version: WindowsVersion) -> Bytes {
+    Bytes::from(format!("a layer of {version}"))
+}
+
+/// The digest of its configuration.
+pub fn id(image: &Image) -> String {
+    image.config().digest().to_string()
+}
+
+/// What the daemon shows of it.
+pub fn as_shown(image: &Image) -> Value {
+    let config = image.config();
+    let layers: Vec<String> = config
+        .rootfs
+        .diff_ids
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    shown(&id(image), config.os_version.as_deref().unwrap(), &layers)
+}
+
+/// Puts the image that a name is for into the registry, and says what Docker says.
+fn push(stored: &DemoRegistry, made: &[Image], name: &str) -> Vec<Value> {
+    let (path, tag) = name.rsplit_once(':').unwrap();
+    let (_, repository) = path.split_once('/').unwrap();
+    let image = made
+        .iter()
+        .find(|image| tag.ends_with(image.config().os_version.as_deref().unwrap()))
+        .unwrap_or(&made[0]);
+    let version = image
+        .config()
+        .os_version
+        .as_deref()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let digest = stored.with(|stored| {
+        stored.add_blob(repository, image.config().bytes().clone());
+        stored.add_blob(repository, layer_bytes(version));
+        let manifest = image.manifest();
+        stored.add_manifest(
+            repository,
+            tag,
+            manifest.media_type(),
+            manifest.bytes().clone(),
+        )
+    });
+    let size = image.manifest().size();
+    vec![
+        json!({"status": format!("The push refers to repository [{path}]")}),
+        json!({"status": "Preparing", "progressDetail": {}, "id": "5f70bf18a086"}),
+        json!({"status": "Skipped foreign layer", "progressDetail": {}, "id": "e4b31be9e9cb"}),
+        json!({"status": "Pushing", "progressDetail": {"current": 512, "total": 1024}, "id": "5f70bf18a086"}),
+        json!({"status": "Pushed", "progressDetail": {}, "id": "5f70bf18a086"}),
+        json!({"status": format!("{tag}: digest: {digest} size: {size}")}),
+        json!({"progressDetail": {}, "aux": {"Tag": tag, "Digest": digest, "Size": size}}),
+    ]
+}

@@ -1,0 +1,138 @@
+//! Wine, for the tests that run Windows programs. It needs no display.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use super::programs;
+
+/// A Windows of its own, in a directory that goes when it goes.
+pub struct Wine {
+    home: tempfile::TempDir,
+    loader: PathBuf,
+    server: PathBuf,
+    compiler: PathBuf,
+}
+
+impl Wine {
+    /// Sets up a Windows, or says what is missing for it.
+    pub fn start() -> Result<Self, String> {
+        let wine = Self {
+            loader: programs::find("wine64")?,
+            server: programs::find("wineserver64")?,
+            compiler: programs::find("x86_64-w64-mingw32-gcc")?,
+            home: tempfile::tempdir().map_err(|error| error.to_string())?,
+        };
+        fs::create_dir(wine.prefix()).map_err(|error| error.to_string())?;
+        // Seen once: wineboot ended with 53, the last byte of STATUS_DLL_NOT_FOUND, for no reason that
+        // could be found.
+        wine.start_server().or_else(|_| wine.restart())?;
+        Ok(wine)
+    }
+
+    /// Ends everything that runs in this Windows and starts it again.
+    pub fn restart(&self) -> Result<(), String> {
+        self.stop_server();
+        self.start_server()
+    }
+
+    /// A Windows program to run: a path or a name of drive C.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(&self.loader);
+        command
+            .arg(program.as_ref())
+            .current_dir(if self.drive().is_dir() {
+                self.drive()
+            } else {
+                self.home.path().into()
+            })
+            .env("WINEPREFIX", self.prefix())
+            .env("TMPDIR", self.home.path())
+            .env("WINEDEBUG", "-all")
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY");
+        command
+    }
+
+    /// Drive C.
+    pub fn drive(&self) -> PathBuf {
+        self.prefix().join("drive_c")
+    }
+
+    /// Compiles a C source of the repository to a program on drive C.
+    pub fn compile(&self, source: &str, program: &str, options: &[&str]) -> Result<(), String> {
+        let mut compiler = Command::new(&self.compiler);
+        compiler
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-s", "-o"])
+            .arg(self.drive().join(program))
+            .arg(Path::new(crate::ROOT).join(source))
+            .args(options);
+        succeed(&mut compiler).map(drop)
+    }
+
+    fn prefix(&self) -> PathBuf {
+        self.home.path().join("prefix")
+    }
+
+    /// Starts what stays in the background, so that it does not hold on to the pipes of whichever
+    /// program would have started it.
+    fn start_server(&self) -> Result<(), String> {
+        let mut commands = [Command::new(&self.server), self.command("wineboot")];
+        // Debian's server has its socket in the temporary folder, and leaves what it made for it.
+        commands[0]
+            .arg("-p")
+            .env("WINEPREFIX", self.prefix())
+            .env("TMPDIR", self.home.path());
+        for command in &mut commands {
+            let status = command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            if !status.as_ref().is_ok_and(ExitStatus::success) {
+                return Err(format!("{command:?}: {status:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_server(&self) {
+        for argument in ["-k", "-w"] {
+            // Where there is none to stop, that is an error, and no matter.
+            let _ = Command::new(&self.server)
+                .arg(argument)
+                .env("WINEPREFIX", self.prefix())
+                .env("TMPDIR", self.home.path())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+        }
+    }
+}
+
+impl Drop for Wine {
+    fn drop(&mut self) {
+        self.stop_server();
+    }
+}
+
+/// A file of this machine as Windows programs see it.
+pub fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.to_str().unwrap().replace('/', "\\"))
+}
+
+/// Runs a command to its end; an error where that is not success.
+pub fn succeed(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        Ok(text)
+    } else {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{command:?}: {}: {text}{errors}", output.status))
+    }
+}

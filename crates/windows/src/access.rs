@@ -1,0 +1,344 @@
+//! Who may do what with files of an image: accounts, rights, and how a descriptor takes a grant as
+//! `icacls` would give it.
+
+mod account;
+mod icacls;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use account::{Account, AccountError};
+pub use icacls::{GrantTextError, Granted};
+use serde::Serialize;
+use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
+
+use super::path::ImagePath;
+
+/// Where Windows has the program that grants.
+pub const ICACLS: &str = r"C:\Windows\System32\icacls.exe";
+
+/// The kind of an entry that allows.
+const ALLOWS: u8 = 0;
+
+/// Rights on a file or folder, and on what lies in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Access {
+    /// The file or folder.
+    pub path: ImagePath,
+    /// Who gets what.
+    pub grants: Vec<Grant>,
+    /// What of a folder it is for.
+    pub inherit: Inherit,
+    /// Whether the accounts lose what they were granted here before.
+    #[serde(skip_serializing_if = "is_false")]
+    pub replaces: bool,
+    /// Whether what is in the folder gets the rights as its own, too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub each_inside: bool,
+}
+
+// Serde passes it so.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// The rights that an account gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Grant {
+    /// The account or group.
+    pub account: Account,
+    /// The rights.
+    pub rights: Rights,
+}
+
+/// What an account may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rights {
+    /// Everything, to grant rights among it.
+    Full,
+    /// To read, write, execute and delete.
+    Modify,
+    /// To read and execute.
+    ReadExecute,
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+}
+
+/// What of a folder rights are for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inherit {
+    /// The folder and all that is in it.
+    #[default]
+    All,
+    /// The folder and the folders in it.
+    Folders,
+    /// The folder and the files in it, however deep.
+    Files,
+    /// The folder alone.
+    None,
+}
+
+/// A word that is not one of a list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid {what} {text:?}: expected {expected}")]
+pub struct WordError {
+    what: &'static str,
+    text: String,
+    expected: &'static str,
+}
+
+impl Rights {
+    const ALL: [Self; 5] = [
+        Self::Full,
+        Self::Modify,
+        Self::ReadExecute,
+        Self::Read,
+        Self::Write,
+    ];
+
+    /// The name in recipes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Modify => "modify",
+            Self::ReadExecute => "read_execute",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+
+    /// The bits that `icacls` sets for its letters.
+    const fn mask(self) -> u32 {
+        match self {
+            Self::Full => 0x1F_01FF,
+            Self::Modify => 0x13_01BF,
+            Self::ReadExecute => 0x12_00A9,
+            Self::Read => 0x12_0089,
+            Self::Write => 0x10_0116,
+        }
+    }
+
+    const fn letters(self) -> &'static str {
+        match self {
+            Self::Full => "F",
+            Self::Modify => "M",
+            Self::ReadExecute => "RX",
+            Self::Read => "R",
+            Self::Write => "W",
+        }
+    }
+}
+
+impl FromStr for Rights {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|rights| rights.name() == text);
+        found.ok_or_else(|| WordError {
+            what: "rights",
+            text: text.to_owned(),
+            expected: "full, modify, read_execute, read or write",
+        })
+    }
+}
+
+impl Inherit {
+    const fn flags(self) -> u8 {
+        match self {
+            Self::All => ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT,
+            Self::Folders => ace_flags::CONTAINER_INHERIT,
+            Self::Files => ace_flags::OBJECT_INHERIT,
+            Self::None => 0,
+        }
+    }
+
+    const fn letters(self) -> &'static str {
+        match self {
+            Self::All => "(OI)(CI)",
+            Self::Folders => "(CI)",
+            Self::Files => "(OI)",
+            Self::None => "",
+        }
+    }
+}
+
+impl FromStr for Inherit {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "all" => Self::All,
+            "folders" => Self::Folders,
+            "files" => Self::Files,
+            "none" => Self::None,
+            _ => {
+                return Err(WordError {
+                    what: "inherit",
+                    text: text.to_owned(),
+                    expected: "all, folders, files or none",
+                });
+            }
+        })
+    }
+}
+
+impl Access {
+    /// What `icacls` is called with. Accounts are numbers, which mean the same in every language, and
+    /// for the accounts of containers are the only form that Windows is known to resolve rightly.
+    pub fn icacls(&self) -> Vec<String> {
+        let grant = if self.replaces { "/grant:r" } else { "/grant" };
+        let mut words = vec![self.path.to_string(), grant.to_owned()];
+        let inherit = self.inherit.letters();
+        words.extend(self.grants.iter().map(|grant| {
+            let (sid, rights) = (grant.account.sid().in_numbers(), grant.rights.letters());
+            format!("*{sid}:{inherit}{rights}")
+        }));
+        words.extend(self.each_inside.then(|| "/T".to_owned()));
+        words
+    }
+
+    /// A descriptor of the file or folder itself with the rights in it.
+    #[must_use]
+    pub fn granted(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
+        let flags = if is_folder { self.inherit.flags() } else { 0 };
+        if self.replaces {
+            let mut without = descriptor.clone();
+            if let Some(list) = &mut without.dacl {
+                list.entries.retain(|entry| !self.is_replaced(entry));
+            }
+            return self.entries(&without, flags);
+        }
+        self.entries(descriptor, flags)
+    }
+
+    /// Whether rights that are replaced are passed on to what is in a folder with this descriptor.
+    pub fn withdraws(&self, descriptor: &SecurityDescriptor) -> bool {
+        let entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
+        let passes_on = ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT;
+        let mut replaced = entries.filter(|entry| self.is_replaced(entry));
+        self.replaces && replaced.any(|entry| entry.flags & passes_on != 0)
+    }
+
+    /// Whether something has rights of the accounts from above.
+    pub fn is_passed_on_to(&self, descriptor: &SecurityDescriptor) -> bool {
+        let mut entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
+        entries.any(|entry| {
+            let is_inherited = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED != 0;
+            let mut grants = self.grants.iter();
+            is_inherited && grants.any(|grant| grant.account.sid() == entry.sid)
+        })
+    }
+
+    /// Whether it is for files in the folder, too.
+    pub fn reaches_files(&self) -> bool {
+        self.each_inside || self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
+    }
+
+    /// Whether an entry is what an account was granted here before.
+    fn is_replaced(&self, entry: &Ace) -> bool {
+        let is_own = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED == 0;
+        let mut grants = self.grants.iter();
+        is_own && grants.any(|grant| grant.account.sid() == entry.sid)
+    }
+
+    /// A descriptor of something in the folder with what it inherits of the rights in it; none where
+    /// it inherits nothing.
+    pub fn passed_on(
+        &self,
+        descriptor: &SecurityDescriptor,
+        is_folder: bool,
+    ) -> Option<SecurityDescriptor> {
+        use ace_flags::{CONTAINER_INHERIT, INHERIT_ONLY, INHERITED, OBJECT_INHERIT};
+
+        let flags = self.inherit.flags();
+        if descriptor.control & control::DACL_PROTECTED != 0 {
+            return None;
+        }
+        let own = match (is_folder, flags & OBJECT_INHERIT != 0) {
+            (true, _) if flags & CONTAINER_INHERIT != 0 => flags,
+            (true, true) => flags | INHERIT_ONLY,
+            (false, true) => 0,
+            _ => return None,
+        };
+        Some(self.entries(descriptor, own | INHERITED))
+    }
+
+    /// Adds entries in their place: what is the object's own before what it inherits, what is denied
+    /// before what is allowed, the nearest parent's before the others'.
+    fn entries(&self, descriptor: &SecurityDescriptor, flags: u8) -> SecurityDescriptor {
+        let mut descriptor = descriptor.clone();
+        // Nobody needs a grant where everybody may do everything.
+        if descriptor.dacl.is_none() && descriptor.control & control::DACL_PRESENT != 0 {
+            return descriptor;
+        }
+        descriptor.control |= control::DACL_PRESENT;
+        let list = descriptor.dacl.get_or_insert_with(|| Acl {
+            revision: 2,
+            entries: Vec::new(),
+        });
+        for grant in &self.grants {
+            add(&mut list.entries, grant, flags);
+        }
+        descriptor
+    }
+}
+
+fn add(entries: &mut Vec<Ace>, grant: &Grant, flags: u8) {
+    let sid = grant.account.sid();
+    let is_same = |entry: &&mut Ace| {
+        entry.kind == ALLOWS && entry.flags == flags && entry.sid == sid && entry.rest.is_empty()
+    };
+    if let Some(entry) = entries.iter_mut().find(is_same) {
+        entry.mask |= grant.rights.mask();
+        return;
+    }
+    let is_inherited = |entry: &Ace| entry.flags & ace_flags::INHERITED != 0;
+    let place = entries
+        .iter()
+        .position(is_inherited)
+        .unwrap_or(entries.len());
+    let place = match flags & ace_flags::INHERITED {
+        0 => place,
+        // After what the nearest parent denies.
+        _ => {
+            let denied = entries[place..]
+                .iter()
+                .take_while(|entry| entry.kind != ALLOWS);
+            place + denied.count()
+        }
+    };
+    entries.insert(
+        place,
+        Ace {
+            kind: ALLOWS,
+            flags,
+            mask: grant.rights.mask(),
+            sid,
+            rest: Vec::new(),
+        },
+    );
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.path)?;
+        for (place, grant) in self.grants.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma} {} {}", grant.account, grant.rights.name())?;
+        }
+        f.write_str(match self.inherit {
+            Inherit::All => "",
+            Inherit::Folders => ", with the folders in it",
+            Inherit::Files => ", with the files in it",
+            Inherit::None => ", without what is in it",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Accounts by the names that people know, and the numbers that Windows has for them in every image.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use sha1::{Digest, Sha1};
+use wincimg_registry::security::Sid;
+
+/// The accounts and groups that every image has; Moby's `idtools` has the numbers of the first two.
+const KNOWN: [(&str, u64, &[u32]); 10] = [
+    ("ContainerAdministrator", 5, &[93, 2, 1]),
+    ("ContainerUser", 5, &[93, 2, 2]),
+    ("Everyone", 1, &[0]),
+    ("Authenticated Users", 5, &[11]),
+    ("Users", 5, &[32, 545]),
+    ("Administrators", 5, &[32, 544]),
+    ("LocalSystem", 5, &[18]),
+    ("LocalService", 5, &[19]),
+    ("NetworkService", 5, &[20]),
+    ("IIS_IUSRS", 5, &[32, 568]),
+];
+
+/// Other names of accounts, as Windows shows them, and of groups that few images grant rights to.
+const ALSO: [(&str, u64, &[u32]); 7] = [
+    ("SYSTEM", 5, &[18]),
+    ("LOCAL SERVICE", 5, &[19]),
+    ("NETWORK SERVICE", 5, &[20]),
+    ("INTERACTIVE", 5, &[4]),
+    ("SERVICE", 5, &[6]),
+    ("Guests", 5, &[32, 546]),
+    ("Power Users", 5, &[32, 547]),
+];
+
+/// The first number of the accounts that Windows has for services, and for pools of IIS.
+const SERVICES: u32 = 80;
+const POOLS: u32 = 82;
+
+/// An account or group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    name: String,
+    sid: Sid,
+}
+
+/// A name that no image is known to have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown account {text:?}: expected {}, IIS AppPool\\NAME, NT SERVICE\\NAME or S-1-…",
+    known()
+)]
+pub struct AccountError {
+    text: String,
+}
+
+fn known() -> String {
+    KNOWN.map(|(name, ..)| name).join(", ")
+}
+
+impl Account {
+    /// Its number.
+    pub fn sid(&self) -> Sid {
+        self.sid.clone()
+    }
+}
+
+impl FromStr for Account {
+    type Err = AccountError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (domain, name) = text.split_once('\\').unwrap_or(("", text));
+        let is = |text: &str| domain.eq_ignore_ascii_case(text);
+        let of_windows = ["", "BUILTIN", "NT AUTHORITY", "User Manager"];
+        let sid = if name.is_empty() {
+            None
+        } else if is("NT SERVICE") {
+            named(SERVICES, &name.to_uppercase())
+        } else if is("IIS AppPool") {
+            named(POOLS, &name.to_lowercase())
+        } else if domain.is_empty() && name.get(..4).is_some_and(|start| start == "S-1-") {
+            name.parse().ok()
+        } else if of_windows.into_iter().any(is) {
+            let mut all = KNOWN.iter().chain(&ALSO);
+            let found = all.find(|(own, ..)| own.eq_ignore_ascii_case(name));
+            found.and_then(|(_, authority, parts)| Sid::new(*authority, parts))
+        } else {
+            None
+        };
+        let unknown = || AccountError {
+            text: text.to_owned(),
+        };
+        Ok(Self {
+            name: text.to_owned(),
+            sid: sid.ok_or_else(unknown)?,
+        })
+    }
+}
+
+/// An account whose number is the SHA-1 of its name.
+fn named(kind: u32, name: &str) -> Option<Sid> {
+    let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let hash: [u8; 20] = Sha1::digest(&units).into();
+    let (words, _) = hash.as_chunks::<4>();
+    let words = words.iter().map(|word| u32::from_le_bytes(*word));
+    Sid::new(5, &std::iter::once(kind).chain(words).collect::<Vec<_>>())
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Serialize for Account {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name)
+    }
+}

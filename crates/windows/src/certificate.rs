@@ -1,0 +1,115 @@
+//! Certificates that an image trusts: the registry values that put them into a store of the machine.
+//!
+//! A store is a key, and a certificate in it a subkey named by its SHA-1. Its value `Blob` is a list
+//! of properties: a number, a 1, a length and bytes each.
+
+use std::fmt;
+
+use wincimg_common::x509::Certificate;
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
+
+/// The property with the SHA-1 of the certificate.
+const SHA1_PROPERTY: u32 = 3;
+/// The property with the certificate itself.
+const CERTIFICATE_PROPERTY: u32 = 32;
+
+/// A store of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Store {
+    /// Those who are believed, and whom they vouch for.
+    Root,
+    /// Those between a root and a server, which not every server sends.
+    Ca,
+    /// Those whose signed scripts and programs run unasked.
+    TrustedPublisher,
+    /// Those who are believed for themselves alone.
+    TrustedPeople,
+}
+
+impl Store {
+    /// The name in recipes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Ca => "ca",
+            Self::TrustedPublisher => "trusted_publisher",
+            Self::TrustedPeople => "trusted_people",
+        }
+    }
+
+    /// The name in the registry.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Root => "ROOT",
+            Self::Ca => "CA",
+            Self::TrustedPublisher => "TrustedPublisher",
+            Self::TrustedPeople => "TrustedPeople",
+        }
+    }
+}
+
+/// A certificate in a store.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct TrustedCertificate {
+    /// The store.
+    pub store: Store,
+    /// The certificate.
+    #[serde(flatten)]
+    pub certificate: Certificate,
+}
+
+impl TrustedCertificate {
+    /// The edit that puts it into its store.
+    pub fn edit(&self) -> RegistryEdit {
+        let mut key = KeyPath::root_of(Root::Software);
+        let thumbprint = self.certificate.thumbprint();
+        for name in [
+            "Microsoft",
+            "SystemCertificates",
+            self.store.key(),
+            "Certificates",
+            &thumbprint,
+        ] {
+            #[expect(
+                clippy::expect_used,
+                reason = "the names are sound; a test goes through them"
+            )]
+            key.push(name).expect("a sound key name");
+        }
+        RegistryEdit::SetValue {
+            key,
+            name: "Blob".to_owned(),
+            data: RegistryData::binary(self.blob()),
+        }
+    }
+
+    fn blob(&self) -> Vec<u8> {
+        let mut blob = Vec::with_capacity(self.certificate.der().len() + 44);
+        for (id, bytes) in [
+            (SHA1_PROPERTY, &self.certificate.sha1()[..]),
+            (CERTIFICATE_PROPERTY, self.certificate.der()),
+        ] {
+            let [a, b, c, d, ..] = bytes.len().to_le_bytes();
+            blob.extend(id.to_le_bytes());
+            blob.extend(1_u32.to_le_bytes());
+            blob.extend([a, b, c, d]);
+            blob.extend(bytes);
+        }
+        blob
+    }
+}
+
+impl fmt::Display for TrustedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (store, certificate) = (self.store.name(), &self.certificate);
+        write!(f, "{store} {}", certificate.thumbprint())?;
+        match certificate.subject() {
+            "" => Ok(()),
+            subject => write!(f, " {subject}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,476 @@
+//! Will this image start on this host? The rules of Windows, as a table and one function.
+//!
+//! Under process isolation a container shares the host's kernel, so the host's build decides how
+//! much an image may differ (the table is in `compat/rule.rs`); under Hyper-V isolation it brings its own.
+
+mod choose;
+mod fix;
+mod reported;
+mod rule;
+
+use std::fmt;
+
+pub use choose::{Entry, Runtime, choose};
+pub use fix::Fix;
+pub use rule::{Concern, Outcome, Rule};
+
+use super::release::{self, Release, ReleaseKind, Runs};
+use super::update::{Update, Updates};
+use super::version::WindowsVersion;
+
+/// Whether a machine runs Windows Server or a client edition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Edition {
+    /// Windows Server.
+    Server,
+    /// Windows 10 or 11.
+    Client,
+}
+
+impl Edition {
+    /// Reads the product name that a node or a daemon reports, such as `Windows Server 2019
+    /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build …)`;
+    /// `Microsoft Windows [Version …]` is what `ver` prints on servers too.
+    pub fn of_product(name: &str) -> Option<Self> {
+        const CLIENTS: [&str; 4] = [
+            "Windows 10",
+            "Windows 11",
+            "Microsoft Windows Version ",
+            "Microsoft Windows (",
+        ];
+        if name.contains("Windows Server") {
+            Some(Self::Server)
+        } else if CLIENTS.iter().any(|client| name.contains(client)) {
+            Some(Self::Client)
+        } else {
+            None
+        }
+    }
+}
+
+/// The side of the host: which version of Windows, and which edition of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostBuild {
+    /// Its build and revision.
+    pub version: WindowsVersion,
+    /// A client edition follows rules of its own.
+    pub edition: Edition,
+}
+
+impl HostBuild {
+    /// A host of this version whose product has a name: none where its edition decides what it
+    /// runs, and neither the name nor the version tells it.
+    pub fn of_product(version: WindowsVersion, name: &str) -> Option<Self> {
+        let client = Self {
+            version,
+            edition: Edition::Client,
+        };
+        match Edition::of_product(name) {
+            Some(edition) => Some(Self { version, edition }),
+            None => {
+                let taken = Self::new(version);
+                let matters = is_client_without_process_isolation(client);
+                (taken == client || !matters).then_some(taken)
+            }
+        }
+    }
+
+    /// A host of this version, taken for a server unless only clients have its build.
+    pub fn new(version: WindowsVersion) -> Self {
+        let edition = match release::of_build(version.build) {
+            Some(release) if release.kind == ReleaseKind::Client => Edition::Client,
+            _ => Edition::Server,
+        };
+        Self { version, edition }
+    }
+}
+
+impl fmt::Display for HostBuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.version.fmt(f)
+    }
+}
+
+/// How a container is kept apart from its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Isolation {
+    /// It shares the host's kernel.
+    Process,
+    /// It runs in a small virtual machine with a kernel of its own.
+    HyperV,
+    /// It is not kept apart: a Kubernetes `hostProcess` container is a program on the host.
+    HostProcess,
+}
+
+impl Isolation {
+    /// The word on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::HyperV => "hyperv",
+            Self::HostProcess => "host-process",
+        }
+    }
+}
+
+/// What was decided about one image on one host, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// The answer.
+    pub outcome: Outcome,
+    /// The rule behind it.
+    pub rule: Rule,
+    /// What to do, where there is something to do.
+    pub fix: Option<Fix>,
+    host: Option<HostBuild>,
+    image: Option<WindowsVersion>,
+}
+
+const HOST_PROCESS: &str =
+    "a host process container is a program on the host and needs no matching version of Windows";
+
+/// Decides whether an image starts on a host. A version that could not be read is `None`.
+pub fn judge(
+    host: Option<HostBuild>,
+    image: Option<WindowsVersion>,
+    isolation: Isolation,
+) -> Verdict {
+    let rule = match (isolation, host, image) {
+        (_, Some(host), Some(image)) if is_reported_broken(host, image, isolation) => {
+            Rule::HostReportedBroken
+        }
+        (Isolation::HostProcess, _, _) => Rule::HostProcess,
+        (Isolation::Process, Some(host), Some(image)) => rule_for_process_isolation(host, image),
+        (Isolation::HyperV, Some(host), Some(image)) if image.build <= host.version.build => {
+            Rule::HypervOk
+        }
+        (Isolation::HyperV, Some(_), Some(_)) => Rule::HypervImageNewer,
+        _ => Rule::UnknownBuild,
+    };
+    Verdict {
+        outcome: rule.outcome(),
+        rule,
+        fix: fix_for(rule, host, image),
+        host,
+        image,
+    }
+}
+
+fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
+    let build = host.version.build;
+    if is_client_without_process_isolation(host) {
+        return Rule::ClientProcessIsolation;
+    }
+    match runs(build) {
+        Runs::Range if image.build > build => Rule::ImageNewerThanHost,
+        Runs::Range if image.build == build => same_build(host.version, image),
+        Runs::Range => match release::stable_abi_before(build) {
+            Some(oldest) if image.build >= oldest.build => Rule::DownlevelLtsc,
+            _ => Rule::TooOldForHost,
+        },
+        _ if image.build != build => Rule::BuildMismatch,
+        Runs::OwnRevision => match (host.version.revision, image.revision) {
+            (Some(host), Some(image)) if host == image => Rule::RevisionMatch2016,
+            (Some(_), Some(_)) => Rule::RevisionMismatch2016,
+            _ => Rule::UnknownBuild,
+        },
+        Runs::OwnBuild => match abi_change(build) {
+            None => same_build(host.version, image),
+            Some(line) => match (host.version.revision, image.revision) {
+                (Some(own), Some(revision)) if (own >= line) == (revision >= line) => {
+                    same_build(host.version, image)
+                }
+                (Some(_), Some(_)) => Rule::Baseline202002,
+                _ => Rule::UnknownBuild,
+            },
+        },
+    }
+}
+
+/// Versions of one build that share the user/kernel interface: documented to work, whichever is newer.
+fn same_build(host: WindowsVersion, image: WindowsVersion) -> Rule {
+    if lags(host, image) {
+        Rule::ImageNewerRevision
+    } else {
+        Rule::BuildMatch
+    }
+}
+
+/// Whether a host lacks an update that an image of its build has. The images of a month may have a
+/// greater revision than the month's update of the hosts.
+fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
+    let (Some(own), Some(revision)) = (host.revision, image.revision) else {
+        return false;
+    };
+    let updates = Updates::known();
+    let is_unlisted = updates
+        .newest(image.build)
+        .is_none_or(|newest| newest.version() < image);
+    host.build == image.build
+        && own < revision
+        && (is_unlisted
+            || updates.of_build(image.build).iter().any(|update| {
+                let listed = update.version();
+                listed > host && listed <= image
+            }))
+}
+
+/// Whether the rules let the image start on the host, of another build, and reports do not.
+fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolation) -> bool {
+    isolation != Isolation::HostProcess
+        && host.version.build != image.build
+        && reported::reported(host, image, isolation).is_some()
+}
+
+/// What versions of one build have in common that work together under process isolation: equal
+/// versions of it do, and a patched host has a greater one. Nothing where the revision decides and
+/// is not known.
+pub fn generation(version: WindowsVersion) -> Option<u32> {
+    match (runs(version.build), abi_change(version.build)) {
+        (Runs::OwnRevision, _) => version.revision,
+        (_, Some(line)) => Some(if version.revision? >= line { line } else { 0 }),
+        (_, None) => Some(0),
+    }
+}
+
+/// Whether hosts of a build differ in what they take.
+pub fn revisions_matter(build: u32) -> bool {
+    generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
+}
+
+/// The oldest and the newest build that a host takes under process isolation, whatever the revision.
+pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
+    match runs(host) {
+        Runs::Range => {
+            release::stable_abi_before(host).map_or(host, |release| release.build)..=host
+        }
+        Runs::OwnRevision | Runs::OwnBuild => host..=host,
+    }
+}
+
+/// What a host runs. A build that is in no table goes with the release before it, but for the
+/// equal revision, which Windows Server 2016 alone asks for.
+fn runs(build: u32) -> Runs {
+    match release::up_to_build(build) {
+        Some(release) if release.build == build || release.runs == Runs::Range => release.runs,
+        _ => Runs::OwnBuild,
+    }
+}
+
+/// From Windows 11 on, client editions run process-isolated containers: their hosts are the first
+/// clients that run a range of images.
+fn is_client_without_process_isolation(host: HostBuild) -> bool {
+    host.edition == Edition::Client
+        && !release::all().iter().any(|release| {
+            release.kind == ReleaseKind::Client
+                && release.runs == Runs::Range
+                && release.build <= host.version.build
+        })
+}
+
+/// The first revision of a build that has the changed user/kernel interface of 2020-02-11.
+fn abi_change(build: u32) -> Option<u32> {
+    release::of_build(build)?.abi_change
+}
+
+fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -> Option<Fix> {
+    if rule == Rule::HostProcess {
+        return None;
+    }
+    let (Some(host), Some(image)) = (host, image) else {
+        return Some(Fix::FindVersion);
+    };
+    match rule.outcome() {
+        Outcome::Compatible => None,
+        Outcome::Warning if rule == Rule::HostReportedBroken => Some(Fix::TryFirst),
+        Outcome::Warning => Some(patch(image)),
+        Outcome::Unknown => Some(Fix::FindVersion),
+        Outcome::Incompatible => {
+            let hyperv_would = image.build <= host.version.build;
+            let update = update_for(image);
+            // Server 2016 takes no revision but the image's, which no update may bring.
+            let patchable = match runs(image.build) {
+                Runs::OwnRevision => update.is_some_and(|update| update.version() == image),
+                _ => update.is_some() || Updates::known().reaching(image).is_none(),
+            };
+            Some(match rule {
+                Rule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
+                Rule::ClientProcessIsolation | Rule::HypervImageNewer
+                    if base_release_for(host.version.build).is_none() =>
+                {
+                    Fix::RebuildForHyperV { host }
+                }
+                Rule::RevisionMismatch2016 | Rule::Baseline202002
+                    if host.version < image && patchable =>
+                {
+                    patch(image)
+                }
+                _ => Fix::RebuildImage {
+                    host,
+                    or_hyperv: hyperv_would,
+                },
+            })
+        }
+    }
+}
+
+/// The update that brings a host to an image's revision, and not past what the image runs on.
+fn update_for(image: WindowsVersion) -> Option<&'static Update> {
+    let own = generation(image);
+    Updates::known().all_reaching(image).find(|update| {
+        runs(image.build) == Runs::OwnRevision || generation(update.version()) == own
+    })
+}
+
+/// What brings a host to an image's revision.
+fn patch(image: WindowsVersion) -> Fix {
+    let update = update_for(image);
+    Fix::PatchHost {
+        to: update.map_or(image, Update::version),
+        kb: update.and_then(|update| update.kb),
+    }
+}
+
+/// The release whose base images fit a host: its own, or for a client the one before it.
+pub fn base_release_for(build: u32) -> Option<&'static Release> {
+    let own = release::of_build(build).filter(|release| release.base_tag.is_some());
+    own.or_else(|| {
+        (runs(build) == Runs::Range)
+            .then(|| release::stable_abi_before(build))
+            .flatten()
+    })
+}
+
+/// The floating tag whose newest image starts on a host: none where the host lags behind it.
+pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
+    let release = base_release_for(host.version.build)?;
+    let newest = Updates::known()
+        .newest(release.build)
+        .map_or(WindowsVersion::of_build(release.build), Update::version);
+    let verdict = judge(Some(host), Some(newest), Isolation::Process);
+    (verdict.outcome == Outcome::Compatible)
+        .then_some(release.base_tag)
+        .flatten()
+}
+
+impl Verdict {
+    /// Whether the image starts, be it with a warning.
+    pub fn starts(&self) -> bool {
+        matches!(self.outcome, Outcome::Compatible | Outcome::Warning)
+    }
+
+    /// Why, in the words of an operator: both versions and the rule.
+    pub fn reason(&self) -> String {
+        let host = self.host.map(|host| host.to_string());
+        self.reason_for(&host.unwrap_or_default())
+    }
+
+    /// The same about all hosts that get this verdict, by what they are called.
+    pub fn reason_for(&self, host: &str) -> String {
+        if self.rule == Rule::HostProcess {
+            return HOST_PROCESS.to_owned();
+        }
+        let (Some(HostBuild { version, .. }), Some(image)) = (self.host, self.image) else {
+            let missing = match (self.host, self.image) {
+                (None, Some(_)) => "the host's Windows version is not known",
+                (Some(_), None) => "the image's Windows version is not known",
+                _ => "neither the host's nor the image's Windows version is known",
+            };
+            return missing.to_owned();
+        };
+        let build = version.build;
+        match self.rule {
+            Rule::BuildMatch => format!("host {host} and image {image} have the same build"),
+            Rule::ImageNewerRevision => {
+                let said = format!("image {image} is newer than host {host} of the same build, ");
+                let reported = self
+                    .host
+                    .and_then(|host| reported::reported(host, image, Isolation::Process));
+                match reported {
+                    Some(entry) => said + &format!("and {entry}"),
+                    None => {
+                        said + "which is documented to work, but is reported to fail on some updates"
+                    }
+                }
+            }
+            Rule::HostReportedBroken => {
+                let reports = self.host.and_then(|host| {
+                    reported::reported(host, image, Isolation::HyperV)
+                        .or_else(|| reported::reported(host, image, Isolation::Process))
+                });
+                let reports = reports.map(ToString::to_string).unwrap_or_default();
+                format!("host {host} should run image {image} by Windows' rules, but {reports}")
+            }
+            Rule::BuildMismatch => format!(
+                "host {host} runs only images of its own build; image {image} is of {}",
+                release::name_of(image.build)
+            ),
+            Rule::RevisionMatch2016 => {
+                format!("host {host} and image {image} have the same revision")
+            }
+            Rule::RevisionMismatch2016 => format!(
+                "Windows Server 2016 runs only images of its own revision: host {host}, image {image}"
+            ),
+            Rule::Baseline202002 => {
+                let (older, newer) = if version < image {
+                    ("host", "image")
+                } else {
+                    ("image", "host")
+                };
+                let line = WindowsVersion {
+                    build,
+                    revision: abi_change(build),
+                };
+                format!(
+                    "host {host} and image {image} are on different sides of the security update of \
+                     2020-02-11 ({line}), which changed the user/kernel interface: the {newer} has it, \
+                     the {older} does not"
+                )
+            }
+            Rule::DownlevelLtsc => format!(
+                "host {host} runs images from {} up to its own build; image {image} is in that range",
+                oldest_accepted(build)
+            ),
+            Rule::ImageNewerThanHost => format!(
+                "image {image} ({}) is newer than host {host}",
+                release::name_of(image.build)
+            ),
+            Rule::TooOldForHost => format!(
+                "host {host} runs images from {} up to its own build; image {image} ({}) is older",
+                oldest_accepted(build),
+                release::name_of(image.build)
+            ),
+            Rule::HypervOk => {
+                format!(
+                    "under Hyper-V isolation host {host} runs image {image}, which is not newer"
+                )
+            }
+            Rule::HypervImageNewer => format!(
+                "even under Hyper-V isolation host {host} cannot run image {image} ({}), which is newer",
+                release::name_of(image.build)
+            ),
+            Rule::ClientProcessIsolation => format!(
+                "host {host} is a client ({}), which does not run process-isolated containers in \
+                 production; image {image} would need Hyper-V isolation",
+                release::name_of(build)
+            ),
+            Rule::HostProcess => HOST_PROCESS.to_owned(),
+            Rule::UnknownBuild => {
+                let side = match (version.revision, image.revision) {
+                    (None, None) => format!("the revisions of host {host} and image {image} are"),
+                    (None, _) => format!("the revision of host {host} is"),
+                    _ => format!("the revision of image {image} is"),
+                };
+                format!("{side} not known, and on build {build} it decides")
+            }
+        }
+    }
+}
+
+fn oldest_accepted(build: u32) -> String {
+    let oldest = release::stable_abi_before(build).map_or(build, |release| release.build);
+    release::name_of(oldest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! What to do about a verdict that is not green.
+
+use std::fmt;
+
+use super::{HostBuild, base_release_for, floating_tag_for};
+use crate::update::Kb;
+use crate::version::WindowsVersion;
+
+/// The next thing to do about a verdict that is not green.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fix {
+    /// Install updates on the host.
+    PatchHost {
+        /// The revision to reach.
+        to: WindowsVersion,
+        /// The first update that gets there, where one is known.
+        kb: Option<Kb>,
+    },
+    /// Build the image again on a base that fits the host.
+    RebuildImage {
+        /// The host it is for.
+        host: HostBuild,
+        /// Whether Hyper-V isolation would run the image as it is.
+        or_hyperv: bool,
+    },
+    /// Ask for Hyper-V isolation.
+    UseHyperV,
+    /// Try it on such a host before it is rolled out.
+    TryFirst,
+    /// Build the image again on an older base and ask for Hyper-V isolation: no base
+    /// has the host's own build.
+    RebuildForHyperV {
+        /// The host it is for.
+        host: HostBuild,
+    },
+    /// Find out the version that is missing.
+    FindVersion,
+}
+
+impl fmt::Display for Fix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PatchHost { to, kb: Some(kb) } => {
+                write!(f, "bring the host to {to} with {}", kb.in_advice())
+            }
+            Self::PatchHost { to, kb: None } => write!(
+                f,
+                "bring the host to {to} with the newest cumulative update of its build"
+            ),
+            Self::RebuildImage { host, or_hyperv } => {
+                f.write_str("build the image again on a base that fits the host: ")?;
+                let exact = host.version.revision.is_some_and(|_| {
+                    base_release_for(host.version.build)
+                        .is_some_and(|release| release.build == host.version.build)
+                });
+                match (exact, floating_tag_for(*host)) {
+                    (true, Some(tag)) => write!(f, "tag {} or {tag}", host.version.os_version())?,
+                    (true, None) => write!(f, "tag {}", host.version.os_version())?,
+                    (false, Some(tag)) => write!(f, "tag {tag}")?,
+                    (false, None) => write!(f, "one of build {}", host.version.build)?,
+                }
+                if *or_hyperv {
+                    f.write_str("; or run it with Hyper-V isolation")?;
+                }
+                Ok(())
+            }
+            Self::UseHyperV => f.write_str("run it with Hyper-V isolation"),
+            Self::TryFirst => f.write_str(
+                "try the image on such a host; LTSC 2022 images are reported to run there with Hyper-V \
+                 isolation",
+            ),
+            Self::RebuildForHyperV { host } => write!(
+                f,
+                "build the image again on a base that is not newer than build {}, and run it with Hyper-V isolation",
+                host.version.build
+            ),
+            Self::FindVersion => f.write_str(
+                "give the full version, such as 17763.973: a node has it in \
+                 status.nodeInfo.kernelVersion, an image in its config's os.version",
+            ),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What is inside a base image, as those who write a layer over it ask about it.
+//!
+//! A folder that exists gets no entry, a PATH is appended to: that takes knowledge of the base.
+//! Whoever has looked into one answers as [`Inside`]; [`Unseen`] is a base into which nobody has
+//! looked.
+
+use std::collections::BTreeSet;
+
+use wincimg_registry::{BaseKeys, InsideError, Known, Root, Unseen};
+
+use super::path::ImagePath;
+
+/// A file or folder of a base, with all its layers laid over each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseFile {
+    /// Its name as it is spelled; empty for the drive itself.
+    pub name: String,
+    /// What it is.
+    pub kind: BaseFileKind,
+    /// The attributes that Windows has for it, such as 0x10 for a folder.
+    pub attributes: u32,
+    /// The security descriptor in its self-relative form, where the layer has one.
+    pub security: Option<Vec<u8>>,
+}
+
+/// What a path of a base is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseFileKind {
+    /// A folder.
+    Folder,
+    /// A file.
+    File {
+        /// Its size in bytes.
+        size: u64,
+        /// The SHA-256 of its content.
+        sha256: [u8; 32],
+    },
+    /// A link or mount point.
+    Link,
+}
+
+/// A base image into which somebody has looked, as far as was asked for.
+pub trait Inside: BaseKeys {
+    /// The file or folder at that path.
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError>;
+
+    /// What lies right in a folder, in no order; absent where no folder is.
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError>;
+
+    /// The folders below a folder, each before those in it, with their paths.
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError>;
+
+    /// The content of a small file that may be needed to write another version of it.
+    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError>;
+}
+
+impl Inside for Unseen {
+    fn file(&self, _: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
+    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
+    fn folders_below(
+        &self,
+        _: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
+    fn content(&self, _: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+}
+
+/// What has to be known of a base before an image can be made on it; whatever else is known makes
+/// the image better.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Hives.
+    pub hives: BTreeSet<Root>,
+    /// Which files and folders there are, with their descriptors.
+    pub files: bool,
+    /// The content of files, where the base has them.
+    pub contents: BTreeSet<ImagePath>,
+}
+
+impl Needs {
+    /// Whether an image can be made without a look inside.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

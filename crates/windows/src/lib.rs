@@ -1,0 +1,38 @@
+//! What is true of Windows, its versions and its containers: pure knowledge, no I/O.
+//!
+//! Nothing here imports another module of the project.
+//!
+//! ```
+//! use wincimg_windows::compat::{HostBuild, Isolation, Outcome, judge};
+//! use wincimg_windows::version::WindowsVersion;
+//!
+//! // A node of Windows Server 2019, and an image of Windows Server 2022.
+//! let host = HostBuild::new(WindowsVersion::new(17763, 973));
+//! let image = WindowsVersion::new(20348, 2402);
+//! let verdict = judge(Some(host), Some(image), Isolation::Process);
+//! assert_eq!(verdict.outcome, Outcome::Incompatible);
+//! println!("{}", verdict.reason());
+//!
+//! let older = WindowsVersion::new(17763, 1);
+//! let verdict = judge(Some(host), Some(older), Isolation::Process);
+//! assert_eq!(verdict.outcome, Outcome::Compatible);
+//! ```
+
+pub mod access;
+pub mod certificate;
+pub mod compat;
+pub mod inside;
+pub mod node;
+pub mod path;
+pub mod prerequisite;
+pub mod quoting;
+pub mod release;
+pub mod search_path;
+pub mod service;
+pub mod shutdown;
+pub mod status;
+pub mod table;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod update;
+pub mod version;

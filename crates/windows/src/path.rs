@@ -1,0 +1,324 @@
+//! Paths inside an image: absolute, on its one drive, with names that Windows takes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Serialize;
+use wincimg_registry::upcase::upcase;
+
+/// A file or folder in an image, such as `C:\app\site`. Copies share the names: a plan has each path several times.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImagePath {
+    components: Arc<[String]>,
+}
+
+/// Why a text is not a path inside an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It does not say from where.
+    #[error(r"invalid path {0:?}: expected an absolute path in the image, C:\folder\file")]
+    NotAbsolute(String),
+    /// Containers have one drive.
+    #[error("{0:?} is not on C:, the only drive of an image")]
+    OtherDrive(String),
+    /// One of its names is none.
+    #[error("invalid name {name:?} in {path:?}: {problem}")]
+    Name {
+        /// The whole path.
+        path: String,
+        /// The part of it.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+/// Names that Windows takes for devices, whatever their extension.
+const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
+
+/// The longest name of one file, in UTF-16 code units.
+const MAX_NAME: usize = 255;
+
+/// Says why Windows would not take a file's name, if it would not.
+pub fn name_problem(name: &str) -> Option<&'static str> {
+    let stem = name.split('.').next().unwrap_or(name).trim_end();
+    let is_numbered_device = || {
+        let mut characters = stem.chars();
+        let number = characters.next_back();
+        let device = characters.as_str();
+        (device.eq_ignore_ascii_case("COM") || device.eq_ignore_ascii_case("LPT"))
+            && number.is_some_and(|number| matches!(number, '1'..='9' | '¹' | '²' | '³'))
+    };
+    if name.is_empty() {
+        Some("it is empty")
+    } else if name == "." || name == ".." {
+        Some("it leads elsewhere")
+    } else if name.ends_with(['.', ' ']) {
+        Some("it ends with a dot or a space")
+    } else if name.contains(['<', '>', ':', '"', '|', '?', '*', '/', '\\']) {
+        Some(r#"it has one of < > : " | ? * / \"#)
+    } else if name.chars().any(|character| character < ' ') {
+        Some("it has a control character")
+    } else if DEVICES
+        .iter()
+        .any(|device| stem.eq_ignore_ascii_case(device))
+        || is_numbered_device()
+    {
+        Some("it is reserved for a device")
+    } else if name.encode_utf16().count() > MAX_NAME {
+        Some("it is longer than 255 characters")
+    } else {
+        None
+    }
+}
+
+/// What two paths have in common when Windows takes them for the same one; keys order parents
+/// before their children and keep a folder's content together.
+pub fn fold(path: &str) -> String {
+    if path.is_ascii() {
+        let mut key = path.replace('/', "\0");
+        key.make_ascii_uppercase();
+        return key;
+    }
+    folded(path).collect()
+}
+
+/// The same, where the key itself is not needed.
+pub fn folded(path: &str) -> impl Iterator<Item = char> {
+    path.chars().map(|c| if c == '/' { '\0' } else { upper(c) })
+}
+
+/// NTFS maps single units by the table that the registry has too.
+fn upper(c: char) -> char {
+    let upper = u16::try_from(u32::from(c)).ok().map(upcase);
+    upper
+        .and_then(|unit| char::from_u32(u32::from(unit)))
+        .unwrap_or(c)
+}
+
+/// The folders at the top of every Windows.
+pub const TOP_FOLDERS: [&str; 6] = [
+    "inetpub",
+    "Program Files",
+    "Program Files (x86)",
+    "ProgramData",
+    "Users",
+    "Windows",
+];
+
+impl ImagePath {
+    /// Whether it is one of [`TOP_FOLDERS`] or lies in one.
+    pub fn is_of_windows(&self) -> bool {
+        let top = self.components.first();
+        top.is_some_and(|top| TOP_FOLDERS.iter().any(|own| own.eq_ignore_ascii_case(top)))
+    }
+
+    /// The root of the drive, `C:\`.
+    pub fn drive() -> Self {
+        Self {
+            components: Arc::default(),
+        }
+    }
+
+    /// The names on the way from the drive's root.
+    pub fn components(&self) -> &[String] {
+        &self.components
+    }
+
+    /// What of this path is below another, by the rules of Windows; nothing left where they are the
+    /// same.
+    pub fn below(&self, folder: &Self) -> Option<&[String]> {
+        let (own, other) = (&self.components, &folder.components);
+        let starts = own.len() >= other.len()
+            && own
+                .iter()
+                .zip(other.iter())
+                .all(|(own, other)| own.eq_ignore_ascii_case(other));
+        starts.then(|| &own[other.len()..])
+    }
+
+    /// The folder on the way to this path that has so many names.
+    #[must_use]
+    pub fn up_to(&self, names: usize) -> Self {
+        Self {
+            components: self.components.iter().take(names).cloned().collect(),
+        }
+    }
+
+    /// What lies under this path by names, the outermost first.
+    pub fn join_all(
+        &self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, PathError> {
+        let mut components = self.components.to_vec();
+        for name in names {
+            let name = name.as_ref();
+            check(name, name)?;
+            components.push(name.to_owned());
+        }
+        Ok(Self {
+            components: components.into(),
+        })
+    }
+
+    /// What lies under this path by a name that was checked before.
+    pub fn join(&self, name: &str) -> Result<Self, PathError> {
+        self.join_all([name])
+    }
+}
+
+fn check(name: &str, path: &str) -> Result<(), PathError> {
+    match name_problem(name) {
+        None => Ok(()),
+        Some(problem) => Err(PathError::Name {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            problem,
+        }),
+    }
+}
+
+impl FromStr for ImagePath {
+    type Err = PathError;
+
+    /// Takes `C:\a\b`, `C:/a/b` and `/a/b`; a separator at the end is dropped.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_separator = |character| matches!(character, '/' | '\\');
+        let rest = match text.split_at_checked(2) {
+            Some((drive, rest)) if drive.eq_ignore_ascii_case("c:") => rest,
+            Some((drive, _))
+                if drive.ends_with(':') && drive.starts_with(|c: char| c.is_ascii_alphabetic()) =>
+            {
+                return Err(PathError::OtherDrive(text.to_owned()));
+            }
+            _ => text,
+        };
+        let Some(inside) = rest.strip_prefix(is_separator) else {
+            return Err(PathError::NotAbsolute(text.to_owned()));
+        };
+        let inside = inside.strip_suffix(is_separator).unwrap_or(inside);
+        let mut components = Vec::new();
+        if !inside.is_empty() {
+            for name in inside.split(is_separator) {
+                check(name, text)?;
+                components.push(name.to_owned());
+            }
+        }
+        Ok(Self {
+            components: components.into(),
+        })
+    }
+}
+
+impl fmt::Display for ImagePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, r"C:\{}", self.components.join(r"\"))
+    }
+}
+
+impl Serialize for ImagePath {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ImagePath, PathError> {
+        text.parse()
+    }
+
+    #[test]
+    fn every_spelling_of_a_path_is_the_same_path() {
+        for text in [
+            r"C:\app\site",
+            "c:/app/site",
+            "/app/site",
+            r"\app\site\",
+            "C:/app/site/",
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), r"C:\app\site", "{text}");
+        }
+        assert_eq!(parse(r"C:\").unwrap().to_string(), r"C:\");
+        assert_eq!(
+            parse(r"C:\Ärger\naïve file.txt")
+                .unwrap()
+                .components()
+                .len(),
+            2
+        );
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_or_nowhere_are_refused() {
+        for text in [
+            "",
+            "app",
+            r"app\site",
+            "C:",
+            "C:app",
+            r"D:\app",
+            r"C:\..\Windows",
+            r"C:\app\..\..\x",
+            r"C:\app\.\x",
+            r"C:\app\\x",
+            r"\\server\share",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_windows_forbids_are_refused() {
+        for name in [
+            "CON",
+            "con.txt",
+            "NUL.tar.gz",
+            "COM1",
+            "lpt9.log",
+            "COM¹",
+            "Aux ",
+            "CONIN$",
+            "a.",
+            "a ",
+            "a:b",
+            "a?b",
+            "a\u{1}b",
+            "a\"b",
+            "COM1 .txt",
+        ] {
+            assert!(name_problem(name).is_some(), "{name:?}");
+        }
+        assert!(name_problem(&"x".repeat(256)).is_some());
+        for name in [
+            "CONSOLE",
+            "COM",
+            "COM10",
+            "LPT",
+            "a.b.c",
+            ".git",
+            "x".repeat(255).as_str(),
+            "naïve 😀",
+        ] {
+            assert_eq!(name_problem(name), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn folding_puts_a_folder_right_before_its_content() {
+        let mut paths = ["a.txt", "A/z", "a", "a b/c"];
+        paths.sort_by_key(|path| fold(path));
+        assert_eq!(paths, ["a", "A/z", "a b/c", "a.txt"]);
+    }
+
+    #[test]
+    fn folding_joins_only_what_windows_joins() {
+        assert_eq!(fold("Ünïcode"), fold("ÜNÏCODE"));
+        assert_eq!(fold("ᾳ"), fold("ᾼ"));
+        assert_ne!(fold("straße"), fold("strasse"));
+        assert_ne!(fold("µ"), fold("Μ"));
+    }
+}

@@ -1,0 +1,84 @@
+//! What has to be on a host before an update: servicing stacks that come by themselves, or inside the
+//! update but have to be installed first.
+
+use std::sync::LazyLock;
+
+use super::table::{TableError, read_rows};
+use super::update::Kb;
+use super::version::WindowsVersion;
+
+/// Something that an update needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prerequisite {
+    build: u32,
+    from: u32,
+    /// The update that brings it, where it comes by itself.
+    pub kb: Option<Kb>,
+    /// The servicing stack that is needed.
+    pub stack: Option<WindowsVersion>,
+}
+
+static PREREQUISITES: LazyLock<Vec<Prerequisite>> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
+    parse(include_str!("data/prerequisites.tsv")).expect("the embedded table is sound")
+});
+
+/// What the update that brings a host to a version needs first.
+pub fn of_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
+    PREREQUISITES.iter().rfind(|row| {
+        row.build == version.build && version.revision.is_some_and(|own| own >= row.from)
+    })
+}
+
+fn parse(text: &'static str) -> Result<Vec<Prerequisite>, TableError> {
+    read_rows(text, |row| {
+        let prerequisite = Prerequisite {
+            build: row.value("build")?,
+            from: row.value("revision")?,
+            kb: row.optional("KB number")?,
+            stack: row.optional("servicing stack")?,
+        };
+        // Where it is said, for the next reader of the table.
+        row.text("source")?;
+        Ok(prerequisite)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::update::Updates;
+
+    #[test]
+    fn every_row_is_of_a_listed_build_and_needs_something() {
+        assert!(!PREREQUISITES.is_empty());
+        for row in PREREQUISITES.iter() {
+            let first = WindowsVersion::new(row.build, row.from);
+            assert!(Updates::embedded().exact(first).is_some(), "{row:?}");
+            assert!(row.kb.is_some() || row.stack.is_some(), "{row:?}");
+            let order = |row: &Prerequisite| (row.build, row.from);
+            assert!(PREREQUISITES.is_sorted_by(|a, b| order(a) < order(b)));
+            assert!(
+                row.stack.is_none_or(|stack| stack.build == row.build),
+                "{row:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn old_updates_need_nothing() {
+        let needed = |build, revision| {
+            of_version(WindowsVersion::new(build, revision))
+                .map(|row| (row.kb.map(|kb| kb.to_string()), row.stack))
+        };
+        assert_eq!(needed(17763, 1158), None);
+        let kb = |article: &str| Some((Some(article.to_owned()), None));
+        assert_eq!(needed(17763, 9245), kb("KB5005112"));
+        assert_eq!(needed(14393, 693), None);
+        assert_eq!(needed(14393, 3929), kb("KB4550994"));
+        assert_eq!(needed(14393, 9514), kb("KB5073447"));
+        let stack = Some(WindowsVersion::new(20348, 1960));
+        assert_eq!(needed(20348, 5622), Some((None, stack)));
+        assert_eq!(needed(26100, 33451), None);
+    }
+}

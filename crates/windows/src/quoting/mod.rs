@@ -1,0 +1,191 @@
+//! Command lines of Windows: how a list of arguments becomes one text, and a text a list again.
+//!
+//! Windows hands a program one string, and every program takes it apart by itself. What stands
+//! after `RUN` in a Dockerfile meets up to three readers before the program gets its arguments:
+//! the Dockerfile's own (line joining, JSON), the shell in force ([`cmd`] or [`powershell`]) and
+//! the program's ([`argv`]). [`run_instruction`] writes the text that comes out of them as the
+//! list that went in, or says that the shell cannot carry it. The exec form nearly always can.
+
+pub mod argv;
+pub mod cmd;
+pub mod powershell;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+/// What reads the text after `RUN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shell {
+    /// None: a JSON array, which the daemon turns into a command line itself.
+    Exec,
+    /// `cmd /S /C`, the default.
+    Cmd,
+    /// Windows PowerShell 5.1, `powershell -Command …`.
+    PowerShell,
+}
+
+impl fmt::Display for Shell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exec => "the exec form",
+            Self::Cmd => "cmd",
+            Self::PowerShell => "PowerShell",
+        })
+    }
+}
+
+/// A Dockerfile's escape character: at a line's end it joins the next line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Escape {
+    /// `\`, unless the Dockerfile says otherwise.
+    #[default]
+    Backslash,
+    /// `` ` ``, after the directive `` # escape=` ``.
+    Backtick,
+}
+
+impl Escape {
+    /// The character itself.
+    pub fn character(self) -> char {
+        match self {
+            Self::Backslash => '\\',
+            Self::Backtick => '`',
+        }
+    }
+}
+
+/// Why an argument list has no text that a shell would read back as the same list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unrepresentable {
+    /// There is nothing to run.
+    #[error("the command is empty: expected a program and its arguments")]
+    Empty,
+    /// No file can have this name, so no command line can start with it.
+    #[error(
+        "invalid program name {0:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
+    )]
+    ProgramName(String),
+    /// The program's name has a character that this shell cannot be kept from reading.
+    #[error(
+        "{shell} cannot carry {character:?} in the program's name {program:?}: use the exec form"
+    )]
+    Program {
+        /// The shell that reads it.
+        shell: Shell,
+        /// The program.
+        program: String,
+        /// The character that stands in the way.
+        character: char,
+    },
+    /// An argument has a character that cannot get through.
+    #[error("{shell} cannot carry {character:?}, which is in argument {index}")]
+    Argument {
+        /// The shell that reads it.
+        shell: Shell,
+        /// Which argument, counted from the program as 0.
+        index: usize,
+        /// The character that stands in the way.
+        character: char,
+    },
+    /// The text is longer than the shell or Windows takes.
+    #[error("the command line has {length} characters: {shell} takes at most {limit}")]
+    TooLong {
+        /// The shell that reads it.
+        shell: Shell,
+        /// Its length in UTF-16 units.
+        length: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+}
+
+/// `CreateProcess` takes 32767 characters, the terminating zero among them.
+const PROCESS_LIMIT: usize = 32766;
+
+/// The `RUN` line that runs this program with these arguments, exactly.
+pub fn run_instruction<S: AsRef<str>>(
+    shell: Shell,
+    escape: Escape,
+    argv: &[S],
+) -> Result<String, Unrepresentable> {
+    Ok(format!("RUN {}", command_text(shell, escape, argv)?))
+}
+
+/// What stands after `RUN`, `CMD` or `ENTRYPOINT` to run this program with these arguments.
+pub fn command_text<S: AsRef<str>>(
+    shell: Shell,
+    escape: Escape,
+    argv: &[S],
+) -> Result<String, Unrepresentable> {
+    let argv: Vec<&str> = argv.iter().map(AsRef::as_ref).collect();
+    check_words(shell, &argv)?;
+    let (text, length, limit) = match shell {
+        Shell::Exec => {
+            let length = utf16_len(&argv::join(&argv));
+            (exec_form(&argv), length, PROCESS_LIMIT)
+        }
+        Shell::Cmd => {
+            let text = cmd::quote(&argv, escape)?;
+            let length = utf16_len(cmd::PREFIX) + utf16_len(&text);
+            (text, length, cmd::LIMIT)
+        }
+        Shell::PowerShell => {
+            let text = powershell::quote(&argv);
+            let length = utf16_len(powershell::PREFIX) + utf16_len(&text);
+            (text, length, PROCESS_LIMIT)
+        }
+    };
+    if length > limit {
+        return Err(Unrepresentable::TooLong {
+            shell,
+            length,
+            limit,
+        });
+    }
+    Ok(text)
+}
+
+/// A JSON array as the daemon reads it.
+pub fn exec_form<S: AsRef<str>>(argv: &[S]) -> String {
+    let elements: Vec<String> = argv
+        .iter()
+        .map(|argument| serde_json::Value::from(argument.as_ref()).to_string())
+        .collect();
+    format!("[{}]", elements.join(", "))
+}
+
+fn utf16_len(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// Refuses what no quoting can mend: a program that cannot exist, a NUL, and for the shells, whose
+/// text is one line of the Dockerfile, a line break.
+fn check_words(shell: Shell, argv: &[&str]) -> Result<(), Unrepresentable> {
+    let Some(program) = argv.first() else {
+        return Err(Unrepresentable::Empty);
+    };
+    if program.is_empty()
+        || program.ends_with('\\')
+        || program.contains(|c: char| c.is_ascii_control() || "\"<>|?*".contains(c))
+    {
+        return Err(Unrepresentable::ProgramName((*program).to_owned()));
+    }
+    let forbidden: &[char] = match shell {
+        Shell::Exec => &['\0'],
+        // cmd takes Ctrl-Z for the end of a line.
+        Shell::Cmd => &['\0', '\n', '\r', '\u{1a}'],
+        Shell::PowerShell => &['\0', '\n', '\r'],
+    };
+    for (index, argument) in argv.iter().enumerate() {
+        if let Some(character) = argument.chars().find(|c| forbidden.contains(c)) {
+            return Err(Unrepresentable::Argument {
+                shell,
+                index,
+                character,
+            });
+        }
+    }
+    Ok(())
+}

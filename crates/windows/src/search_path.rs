@@ -1,0 +1,452 @@
+//! PATH: the folders in which Windows looks for programs, and what an image adds to them.
+//!
+//! The machine's PATH is a value in the registry, from which services and sessions take theirs. One
+//! in an image's environment hides it from the container's program.
+
+use serde::Serialize;
+use wincimg_registry::upcase::{Folded, same};
+use wincimg_registry::{
+    BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, RegistryEdit, Typed,
+};
+
+/// The variable, and the registry's value.
+pub const VARIABLE: &str = "Path";
+
+/// Where the machine's variables are.
+const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+
+/// Variables that mean the same in every image, whose drive is C:.
+const VARIABLES: [(&str, &str); 8] = [
+    ("SystemDrive", r"C:"),
+    ("SystemRoot", r"C:\Windows"),
+    ("windir", r"C:\Windows"),
+    ("ProgramFiles", r"C:\Program Files"),
+    ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
+    ("ProgramData", r"C:\ProgramData"),
+    ("ALLUSERSPROFILE", r"C:\ProgramData"),
+    ("PUBLIC", r"C:\Users\Public"),
+];
+
+/// Folders that an image adds to its base's PATH.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PathAdditions {
+    /// Before those of the base, in this order.
+    pub prepend: Vec<String>,
+    /// After those of the base, in this order.
+    pub append: Vec<String>,
+}
+
+/// Why a text cannot be a folder of PATH.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid folder {entry:?} for PATH: {problem}")]
+pub struct EntryError {
+    entry: String,
+    problem: &'static str,
+}
+
+/// Why PATH cannot be added to.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// Nobody knows what it is.
+    #[error(
+        "cannot add to PATH without knowing the base's, which is in a registry that nobody has read"
+    )]
+    Unknown,
+    /// It is something else than text.
+    #[error("cannot add to PATH: the base's is {0}, which is not text")]
+    NotText(DataType),
+    /// What is known of the base cannot be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
+}
+
+/// A folder as PATH has it: absolute, with the variables of every Windows filled in.
+pub fn entry(text: &str) -> Result<String, EntryError> {
+    let refused = |problem| {
+        Err(EntryError {
+            entry: text.to_owned(),
+            problem,
+        })
+    };
+    if text.contains(';') {
+        return refused(
+            "it has a semicolon, which ends a folder there: give each folder by itself",
+        );
+    }
+    if text.contains('"') {
+        return refused("PATH takes folders with spaces as they are, without quotes");
+    }
+    let folder = expanded(text).replace('/', r"\");
+    if folder.contains('%') {
+        return refused(
+            "only variables like %SystemRoot% mean the same in every image: write the folder out",
+        );
+    }
+    if folder.contains(|c: char| c.is_control() || matches!(c, '<' | '>' | '|' | '?' | '*')) {
+        return refused("it has a character that no folder's name has");
+    }
+    let drive = folder.as_bytes();
+    let is_on_drive = drive.first().is_some_and(u8::is_ascii_alphabetic)
+        && (folder[1..].starts_with(r":\") || folder.len() == 2 && drive[1] == b':');
+    let is_on_server = folder.starts_with(r"\\") && folder.len() > 2;
+    if !(is_on_drive || is_on_server) {
+        return refused(r"expected an absolute folder, such as C:\app");
+    }
+    let inside = folder.get(2..).unwrap_or_default();
+    if inside.split('\\').any(|name| matches!(name, "." | "..")) {
+        return refused("it leads elsewhere");
+    }
+    let bare = folder.trim_end_matches('\\');
+    Ok(match bare.len() {
+        2 => format!(r"{bare}\"),
+        _ => bare.to_owned(),
+    })
+}
+
+/// A text with the variables of every Windows filled in.
+fn expanded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        let known = after.split_once('%').and_then(|(name, after)| {
+            let (_, value) = VARIABLES
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+            Some((value, after))
+        });
+        if let Some((value, after)) = known {
+            out.push_str(value);
+            rest = after;
+        } else {
+            out.push('%');
+            rest = after;
+        }
+    }
+    out + rest
+}
+
+/// The parts of a PATH as they stand there. What is quoted may have semicolons; a quote that nobody
+/// closes is none.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    let mut quotes = path.matches('"').count();
+    let mut is_quoted = false;
+    path.split(move |c| {
+        if c == '"' {
+            quotes -= 1;
+            is_quoted = !is_quoted && quotes > 0;
+        }
+        c == ';' && !is_quoted
+    })
+}
+
+/// A PATH that was made of `old`, made of `new` instead: what stands before and behind `old` in it
+/// stays there. Where it is mixed with it, folders that `new` lacks go, and those that it brings come
+/// last.
+pub fn moved(path: &str, old: &str, new: &str) -> String {
+    if old == new {
+        return path.to_owned();
+    }
+    let ends = |before: &str| before.is_empty() || before.ends_with(';');
+    let begins = |behind: &str| behind.is_empty() || behind.starts_with(';');
+    let around = path.split_once(old).filter(|_| !old.is_empty());
+    if let Some((before, behind)) = around
+        && ends(before)
+        && begins(behind)
+        && !new.is_empty()
+    {
+        return format!("{before}{new}{behind}");
+    }
+    let of = |path: &str| -> Vec<Folded> {
+        let parts = parts(path).filter(|part| !part.trim().is_empty());
+        parts.map(folded).collect()
+    };
+    let (before, now) = (of(old), of(new));
+    let is_gone = |part: &Folded| before.contains(part) && !now.contains(part);
+    let kept = parts(path).filter(|part| !is_gone(&folded(part)));
+    let own = of(path);
+    let came = parts(new).filter(|part| {
+        let part = folded(part);
+        !part_is_empty(&part) && !before.contains(&part) && !own.contains(&part)
+    });
+    kept.chain(came).collect::<Vec<_>>().join(";")
+}
+
+fn part_is_empty(part: &Folded) -> bool {
+    *part == Folded::new("")
+}
+
+/// What two folders of a PATH have in common when they are the same.
+fn folded(part: &str) -> Folded {
+    let folder = expanded(&part.replace('"', "")).replace('/', r"\");
+    Folded::new(folder.trim().trim_end_matches('\\'))
+}
+
+impl PathAdditions {
+    /// Reads a text in which `%PATH%` stands for the base's: none where it does not.
+    pub fn read(text: &str) -> Option<Result<Self, EntryError>> {
+        let is_base = |part: &str| part.trim().eq_ignore_ascii_case("%path%");
+        if !text.to_ascii_lowercase().contains("%path%") {
+            return None;
+        }
+        let mut additions = Self::default();
+        let mut is_behind = false;
+        for part in parts(text).map(str::trim).filter(|part| !part.is_empty()) {
+            if is_base(part) {
+                if is_behind {
+                    return Some(Err(EntryError {
+                        entry: text.to_owned(),
+                        problem: "it has %PATH% twice",
+                    }));
+                }
+                is_behind = true;
+                continue;
+            }
+            // As cmd would take it.
+            let bare = part
+                .strip_prefix('"')
+                .and_then(|part| part.strip_suffix('"'));
+            match entry(bare.unwrap_or(part)) {
+                Ok(folder) if is_behind => additions.append.push(folder),
+                Ok(folder) => additions.prepend.push(folder),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        if is_behind {
+            return Some(Ok(additions));
+        }
+        Some(Err(EntryError {
+            entry: text.to_owned(),
+            problem: "%PATH% stands by itself, with semicolons around it",
+        }))
+    }
+
+    /// A PATH with the folders added. What is in it stays as it is; a folder comes once, and one
+    /// that is to come first is not left further behind.
+    pub fn added_to(&self, path: &str) -> String {
+        let mut seen = std::collections::BTreeSet::new();
+        let first: Vec<&str> = self
+            .prepend
+            .iter()
+            .map(String::as_str)
+            .filter(|folder| seen.insert(folded(folder)))
+            .collect();
+        let stays = |part: &&str| !seen.contains(&folded(part)) || part.trim().is_empty();
+        let kept: Vec<&str> = parts(path).filter(stays).collect();
+        let kept = kept.join(";");
+        seen.extend(parts(path).map(folded));
+        let last = self.append.iter().map(String::as_str);
+        let last: Vec<&str> = last.filter(|folder| seen.insert(folded(folder))).collect();
+        let kept = if last.is_empty() {
+            kept.as_str()
+        } else {
+            kept.trim_end_matches(';')
+        };
+        let kept = Some(kept).filter(|kept| !kept.is_empty());
+        let all: Vec<&str> = first.into_iter().chain(kept).chain(last).collect();
+        all.join(";")
+    }
+
+    /// The change to a base's registry.
+    pub fn edit(&self, inside: &dyn BaseKeys) -> Result<RegistryEdit, PathError> {
+        let key = environment();
+        let (name, kind, path) = match inside.key(&key)? {
+            Known::Unknown => return Err(PathError::Unknown),
+            Known::Absent => (VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()),
+            Known::Present(found) => path_of(&found)?,
+        };
+        let path = self.added_to(&path);
+        let data = match kind {
+            DataType::SZ => RegistryData::sz(&path),
+            _ => RegistryData::expand_sz(&path),
+        };
+        Ok(RegistryEdit::SetValue { key, name, data })
+    }
+}
+
+fn environment() -> KeyPath {
+    #[expect(clippy::expect_used, reason = "a constant, which the tests read")]
+    ENVIRONMENT.parse().expect("the path of a key")
+}
+
+/// The PATH in a key, with its value's name and type; of two by that name the one that Windows
+/// finds, which is the first.
+fn path_of(key: &BaseKey) -> Result<(String, DataType, String), PathError> {
+    let found = key.values.iter().find(|(name, _)| same(name, VARIABLE));
+    let Some((name, data)) = found else {
+        return Ok((VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()));
+    };
+    match (data.kind(), data.typed()) {
+        (kind @ (DataType::SZ | DataType::EXPAND_SZ), Typed::Text(path)) => {
+            // Windows reads up to the first null.
+            let path = path.split('\0').next().unwrap_or_default().to_owned();
+            Ok((name.clone(), kind, path))
+        }
+        (kind, _) => Err(PathError::NotText(kind)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use wincimg_registry::Unseen;
+    use wincimg_registry::testing::Keys;
+
+    use super::*;
+
+    fn additions(prepend: &[&str], append: &[&str]) -> PathAdditions {
+        let read = |texts: &[&str]| texts.iter().map(|text| entry(text).unwrap()).collect();
+        PathAdditions {
+            prepend: read(prepend),
+            append: read(append),
+        }
+    }
+
+    const BASE: &str = r"%SystemRoot%\system32;%SystemRoot%;%SystemRoot%\System32\Wbem;";
+
+    #[test]
+    fn folders_come_in_front_or_behind() {
+        let both = additions(&[r"C:\a", r"C:\b"], &["C:/c/", r"C:\Program Files\d"]);
+        assert_eq!(
+            both.added_to(BASE),
+            format!(r"C:\a;C:\b;{BASE}C:\c;C:\Program Files\d")
+        );
+        assert_eq!(
+            additions(&[r"C:\a"], &[]).added_to(BASE),
+            format!(r"C:\a;{BASE}")
+        );
+        assert_eq!(both.added_to(""), r"C:\a;C:\b;C:\c;C:\Program Files\d");
+        assert_eq!(PathAdditions::default().added_to(BASE), BASE);
+    }
+
+    #[test]
+    fn a_folder_comes_once_however_it_is_written() {
+        let front = additions(&[r"c:\windows\SYSTEM32\", r"C:\Windows\System32"], &[]);
+        assert_eq!(
+            front.added_to(BASE),
+            r"c:\windows\SYSTEM32;%SystemRoot%;%SystemRoot%\System32\Wbem;"
+        );
+        let behind = additions(&[r"C:\a"], &[r"C:\A\", r"%windir%\system32\wbem", r"C:\b"]);
+        assert_eq!(behind.added_to(BASE), format!(r"C:\a;{BASE}C:\b"));
+        let quoted = additions(&[], &[r"C:\Program Files\x", r"C:\y"]);
+        assert_eq!(
+            quoted.added_to(r#""C:\Program Files\x";"C:\a;b""#),
+            r#""C:\Program Files\x";"C:\a;b";C:\y"#
+        );
+    }
+
+    #[test]
+    fn only_absolute_folders_are_taken() {
+        for (text, folder) in [
+            (r"C:\", r"C:\"),
+            ("C:", r"C:\"),
+            ("%SystemDrive%/", r"C:\"),
+            (
+                r"%programfiles(X86)%\Git\cmd",
+                r"C:\Program Files (x86)\Git\cmd",
+            ),
+            (r"\\server\share\", r"\\server\share"),
+        ] {
+            assert_eq!(entry(text).as_deref(), Ok(folder), "{text}");
+        }
+        for (text, problem) in [
+            ("", "expected an absolute folder"),
+            ("app", "expected an absolute folder"),
+            (r"\app", "expected an absolute folder"),
+            (r"C:app", "expected an absolute folder"),
+            ("日本", "expected an absolute folder"),
+            (r"C:\a;C:\b", "a semicolon"),
+            (r#""C:\a b""#, "without quotes"),
+            (r"%PATH%", "write the folder out"),
+            (r"C:\100%", "write the folder out"),
+            (r"%JAVA_HOME%\bin", "write the folder out"),
+            ("C:\\a\nb", "no folder's name"),
+            (r"C:\a\..\b", "leads elsewhere"),
+        ] {
+            let error = entry(text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_variable_with_the_base_in_it_says_the_same() {
+        let read = |text| PathAdditions::read(text).unwrap();
+        assert_eq!(read(r"C:\a;%Path%"), Ok(additions(&[r"C:\a"], &[])));
+        assert_eq!(
+            read(r#"C:\a ; "C:\b c";%PATH%;;C:\d;"#),
+            Ok(additions(&[r"C:\a", r"C:\b c"], &[r"C:\d"]))
+        );
+        assert_eq!(read("%path%"), Ok(PathAdditions::default()));
+        assert!(PathAdditions::read(r"C:\a;$PATH").is_none());
+        for text in [r"%PATH%;%PATH%", r"%PATH%\x", r"%PATH% C:\x", r"a;%PATH%"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    fn base(name: &str, data: RegistryData) -> Keys {
+        Keys::default().with_key(ENVIRONMENT, "O:SYG:SYD:", &[(name, data)])
+    }
+
+    #[test]
+    fn the_registry_keeps_the_type_and_the_spelling() {
+        let ours = additions(&[], &[r"C:\app"]);
+        let edit = |inside: &dyn BaseKeys| ours.edit(inside).unwrap().to_string();
+        let key = environment();
+        assert_eq!(
+            edit(&base("PATH", RegistryData::expand_sz("x;"))),
+            format!(r#"set {key} "PATH" = REG_EXPAND_SZ "x;C:\\app""#)
+        );
+        assert_eq!(
+            edit(&base("Path", RegistryData::sz("x"))),
+            format!(r#"set {key} "Path" = REG_SZ "x;C:\\app""#)
+        );
+        assert_eq!(
+            edit(&base("other", RegistryData::sz("x"))),
+            format!(r#"set {key} "Path" = REG_EXPAND_SZ "C:\\app""#)
+        );
+        let two = Keys::default().with_key(
+            ENVIRONMENT,
+            "O:SYG:SYD:",
+            &[
+                ("PATH", RegistryData::sz("first")),
+                ("Path", RegistryData::sz("second")),
+            ],
+        );
+        assert_eq!(
+            edit(&two),
+            format!(r#"set {key} "PATH" = REG_SZ "first;C:\\app""#)
+        );
+    }
+
+    #[test]
+    fn a_path_that_is_not_known_or_no_text_is_not_guessed() {
+        let ours = additions(&[], &[r"C:\app"]);
+        assert!(matches!(ours.edit(&Unseen), Err(PathError::Unknown)));
+        let number = base("Path", RegistryData::dword(1));
+        let error = ours.edit(&number).unwrap_err().to_string();
+        assert!(error.contains("is REG_DWORD"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_base_has_stays_and_ours_is_there_once(
+            base in "([a-cA-C:\\\\%\"; ]|%SystemRoot%|C:\\\\[ab]\\\\?){0,12}",
+            front in proptest::collection::vec("C:\\\\[abAB]", 0..3),
+            behind in proptest::collection::vec("C:\\\\[abAB]", 0..3),
+        ) {
+            let ours = PathAdditions { prepend: front, append: behind };
+            let made = ours.added_to(&base);
+            prop_assert_eq!(&ours.added_to(&made), &made);
+            for folder in ours.prepend.iter().chain(&ours.append) {
+                let is_ours = |part: &&str| folded(part) == folded(folder);
+                let count = parts(&made).filter(is_ours).count();
+                let in_base = parts(&base).filter(is_ours).count();
+                prop_assert!(count >= 1 && count <= in_base.max(1), "{:?}", made);
+            }
+            for part in parts(&base).filter(|part| !part.trim().is_empty()) {
+                prop_assert!(made.contains(part) || ours.prepend.iter().any(|p| folded(p) == folded(part)));
+            }
+        }
+    }
+}

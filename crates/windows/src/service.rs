@@ -1,0 +1,364 @@
+//! Services that an image brings: what one is, and the registry values that the service control
+//! manager reads when a container starts.
+//!
+//! The values, their types and the form of `FailureActions` are those of the services in a SYSTEM
+//! hive of Windows.
+
+mod settings;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+pub use settings::Settings;
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
+
+use super::quoting::argv;
+
+/// The longest name: Windows allows 256 characters, and a key's name one less.
+pub const MAX_NAME: usize = 255;
+
+/// A service that runs in a process of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Service {
+    /// Its name, and its key's.
+    pub name: ServiceName,
+    /// What people see in its place.
+    pub display_name: Option<Line>,
+    /// A sentence on what it is for.
+    pub description: Option<Line>,
+    /// The program's full path; `%VARIABLES%` count.
+    pub program: String,
+    /// The program's arguments.
+    pub arguments: Vec<String>,
+    /// When it starts.
+    pub start: Start,
+    /// Who runs it.
+    pub account: Account,
+    /// The services that have to run before it.
+    pub depends_on: Vec<ServiceName>,
+    /// Variables that it has beside the container's, as `NAME=value`.
+    pub environment: Vec<Line>,
+    /// What happens when it fails.
+    pub on_failure: Option<OnFailure>,
+}
+
+/// A name that Windows takes for a service; case does not count.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ServiceName(String);
+
+/// A text on one line, with something in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Line(String);
+
+/// When a service starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// With the container.
+    #[default]
+    Auto,
+    /// Some time after those that start with the container.
+    DelayedAuto,
+    /// When it is asked for.
+    Demand,
+    /// Never.
+    Disabled,
+}
+
+/// Who runs a service. None of them has a password.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Account {
+    /// The system itself.
+    #[default]
+    LocalSystem,
+    /// Few rights, nobody on the network.
+    LocalService,
+    /// Few rights, the machine on the network.
+    NetworkService,
+    /// The account that Windows has for each service, `NT SERVICE\NAME`.
+    Virtual(ServiceName),
+}
+
+/// What happens when a service ends without having said that it stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OnFailure {
+    /// What is done for the first failure, the second and so on; the last counts for all further ones.
+    pub actions: Vec<FailureAction>,
+    /// The seconds without a failure after which the next one is the first again.
+    pub reset_after: u32,
+    /// What [`FailureKind::Run`] runs.
+    pub command: Option<Line>,
+    /// Whether a service that stops with an error has failed, too.
+    pub also_on_error: bool,
+}
+
+/// What is done for a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FailureAction {
+    /// What.
+    pub action: FailureKind,
+    /// After how many milliseconds.
+    #[serde(rename = "after_ms")]
+    pub after: u32,
+}
+
+/// What can be done for a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// Nothing.
+    Nothing,
+    /// The service starts again.
+    Restart,
+    /// A command runs.
+    Run,
+}
+
+/// A text that is not what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid {what} {text:?}: expected {expected}")]
+pub struct ServiceError {
+    what: &'static str,
+    text: String,
+    expected: &'static str,
+}
+
+fn invalid(what: &'static str, text: &str, expected: &'static str) -> ServiceError {
+    ServiceError {
+        what,
+        text: text.to_owned(),
+        expected,
+    }
+}
+
+impl ServiceName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The key with all that Windows knows of the service.
+    pub fn key(&self) -> KeyPath {
+        let mut key = KeyPath::root_of(Root::System);
+        for name in ["ControlSet001", "Services", &self.0] {
+            #[expect(
+                clippy::expect_used,
+                reason = "the names are sound, this one by its reader; a test has the worst of them"
+            )]
+            key.push(name).expect("a sound key name");
+        }
+        key
+    }
+
+    /// Whether Windows takes two for the same.
+    pub fn is(&self, other: &Self) -> bool {
+        self.0.to_lowercase() == other.0.to_lowercase()
+    }
+}
+
+impl FromStr for ServiceName {
+    type Err = ServiceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_long = text.encode_utf16().count() > MAX_NAME;
+        let is_odd = text.contains(|c: char| c.is_control() || matches!(c, '/' | '\\'));
+        // A plus begins the name of a group of services where one is depended on.
+        let is_blank = text.trim() != text || text.is_empty() || text.starts_with('+');
+        if is_long || is_odd || is_blank {
+            let expected = "1 to 255 characters without / and \\, not beginning with +";
+            return Err(invalid("name of a service", text, expected));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Line {
+    type Err = ServiceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() || text.contains(char::is_control) {
+            return Err(invalid("text", text, "a line with something in it"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Start {
+    /// The name in recipes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::DelayedAuto => "delayed-auto",
+            Self::Demand => "demand",
+            Self::Disabled => "disabled",
+        }
+    }
+
+    const fn number(self) -> u32 {
+        match self {
+            Self::Auto | Self::DelayedAuto => 2,
+            Self::Demand => 3,
+            Self::Disabled => 4,
+        }
+    }
+}
+
+impl FromStr for Start {
+    type Err = ServiceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Auto, Self::DelayedAuto, Self::Demand, Self::Disabled]
+            .into_iter()
+            .find(|start| start.name() == text)
+            .ok_or_else(|| invalid("start", text, "auto, delayed-auto, demand or disabled"))
+    }
+}
+
+impl FromStr for Account {
+    type Err = ServiceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (domain, name) = text.split_once('\\').unwrap_or(("", text));
+        let is = |text: &str, other: &str| text.eq_ignore_ascii_case(other);
+        let authority = domain.is_empty() || is(domain, "NT AUTHORITY");
+        Ok(match name {
+            name if is(domain, "NT SERVICE") => Self::Virtual(name.parse()?),
+            name if authority && is(&name.replace(' ', ""), "LocalService") => Self::LocalService,
+            name if authority && is(&name.replace(' ', ""), "NetworkService") => {
+                Self::NetworkService
+            }
+            name if matches!(domain, "" | ".") && is(name, "LocalSystem") => Self::LocalSystem,
+            _ => {
+                let expected = r"LocalSystem, LocalService, NetworkService or NT SERVICE\NAME: others have a password, which an image cannot keep";
+                return Err(invalid("account", text, expected));
+            }
+        })
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LocalSystem => f.write_str("LocalSystem"),
+            Self::LocalService => f.write_str(r"NT AUTHORITY\LocalService"),
+            Self::NetworkService => f.write_str(r"NT AUTHORITY\NetworkService"),
+            Self::Virtual(name) => write!(f, r"NT SERVICE\{name}"),
+        }
+    }
+}
+
+impl Serialize for Account {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromStr for FailureKind {
+    type Err = ServiceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "nothing" => Ok(Self::Nothing),
+            "restart" => Ok(Self::Restart),
+            "run" => Ok(Self::Run),
+            _ => Err(invalid("action", text, "restart, run or nothing")),
+        }
+    }
+}
+
+impl OnFailure {
+    /// `SERVICE_FAILURE_ACTIONS` as the registry has it: in place of pointers whether there is a
+    /// message and a command, and where the actions begin.
+    fn to_bytes(&self) -> Vec<u8> {
+        let count = u32::try_from(self.actions.len()).unwrap_or(u32::MAX);
+        let has_command = u32::from(self.command.is_some());
+        let header = [self.reset_after, 0, has_command, count, 20];
+        let actions = self.actions.iter().flat_map(|action| {
+            let kind = match action.action {
+                FailureKind::Nothing => 0,
+                FailureKind::Restart => 1,
+                FailureKind::Run => 3,
+            };
+            [kind, action.after]
+        });
+        let words = header.into_iter().chain(actions);
+        words.flat_map(u32::to_le_bytes).collect()
+    }
+}
+
+impl Service {
+    /// The command line.
+    pub fn command_line(&self) -> String {
+        let program = std::iter::once(&self.program);
+        let words: Vec<&String> = program.chain(&self.arguments).collect();
+        argv::join(&words)
+    }
+
+    /// The edits that make it. A service of that name in the base goes whole, with what belongs to it.
+    pub fn edits(&self) -> Vec<RegistryEdit> {
+        let settings = Settings {
+            command: Some(self.command_line()),
+            display_name: self.display_name.clone(),
+            description: self.description.clone(),
+            start: Some(self.start),
+            account: Some(self.account.clone()),
+            depends_on: (!self.depends_on.is_empty()).then(|| self.depends_on.clone()),
+        };
+        let mut edits = settings.new_service(&self.name);
+        let key = self.name.key();
+        let mut set = |name: &str, data| {
+            edits.push(RegistryEdit::SetValue {
+                key: key.clone(),
+                name: name.to_owned(),
+                data,
+            });
+        };
+        if !self.environment.is_empty() {
+            set("Environment", list(self.environment.iter().map(|it| &it.0)));
+        }
+        if let Some(failure) = &self.on_failure {
+            set("FailureActions", RegistryData::binary(failure.to_bytes()));
+            if let Some(command) = &failure.command {
+                set("FailureCommand", RegistryData::sz(&command.0));
+            }
+            if failure.also_on_error {
+                set("FailureActionsOnNonCrashFailures", RegistryData::dword(1));
+            }
+        }
+        edits
+    }
+}
+
+/// A list of names or lines.
+#[expect(
+    clippy::expect_used,
+    reason = "neither can be empty or have a null in it; their readers see to that"
+)]
+fn list<'a>(texts: impl Iterator<Item = &'a String>) -> RegistryData {
+    let texts: Vec<&String> = texts.collect();
+    RegistryData::multi_sz(&texts).expect("sound texts")
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, line) = (&self.name, self.command_line());
+        write!(
+            f,
+            "{name} runs {line} as {}, {}",
+            self.account,
+            self.start.name()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

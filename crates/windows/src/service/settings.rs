@@ -1,0 +1,91 @@
+//! What is set about a service, one by one: the values that `sc create` and `sc config` write.
+
+use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
+
+use super::{Account, Line, ServiceName, Start, list};
+
+/// What is set about a service; of one that is there the rest stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The command line as it is; `%VARIABLES%` count.
+    pub command: Option<String>,
+    /// What people see in place of its name.
+    pub display_name: Option<Line>,
+    /// A sentence on what it is for.
+    pub description: Option<Line>,
+    /// When it starts.
+    pub start: Option<Start>,
+    /// Who runs it.
+    pub account: Option<Account>,
+    /// The services that have to run before it.
+    pub depends_on: Option<Vec<ServiceName>>,
+}
+
+impl Settings {
+    /// The edits that make a service with a process of its own, which starts when it is asked for
+    /// and is the system's unless told otherwise. One of that name goes whole.
+    pub fn new_service(mut self, name: &ServiceName) -> Vec<RegistryEdit> {
+        /// A process of its own.
+        const OWN_PROCESS: u32 = 0x10;
+        /// A failure to start is logged, and the system starts nevertheless.
+        const NORMAL: u32 = 1;
+        self.start.get_or_insert(Start::Demand);
+        self.account.get_or_insert_default();
+        let key = name.key();
+        let mut edits = vec![RegistryEdit::CreateKey {
+            key: key.clone(),
+            mode: KeyMode::Replace,
+        }];
+        for (name, number) in [("Type", OWN_PROCESS), ("ErrorControl", NORMAL)] {
+            edits.push(RegistryEdit::SetValue {
+                key: key.clone(),
+                name: name.to_owned(),
+                data: RegistryData::dword(number),
+            });
+        }
+        edits.extend(self.changes(name, false));
+        edits
+    }
+
+    /// The edits that change a service that is there, and whose start may be a delayed one.
+    pub fn changes(&self, name: &ServiceName, was_delayed: bool) -> Vec<RegistryEdit> {
+        let key = name.key();
+        let mut edits = Vec::new();
+        let mut set = |name: &str, data| {
+            edits.push(RegistryEdit::SetValue {
+                key: key.clone(),
+                name: name.to_owned(),
+                data,
+            });
+        };
+        if let Some(start) = self.start {
+            set("Start", RegistryData::dword(start.number()));
+        }
+        if let Some(command) = &self.command {
+            set("ImagePath", RegistryData::expand_sz(command));
+        }
+        if let Some(account) = &self.account {
+            set("ObjectName", RegistryData::sz(&account.to_string()));
+        }
+        let is_delayed = self.start.map(|start| start == Start::DelayedAuto);
+        if is_delayed.is_some_and(|is_delayed| is_delayed || was_delayed) {
+            let is_delayed = u32::from(is_delayed == Some(true));
+            set("DelayedAutostart", RegistryData::dword(is_delayed));
+        }
+        if let Some(name) = &self.display_name {
+            set("DisplayName", RegistryData::sz(&name.0));
+        }
+        if let Some(text) = &self.description {
+            set("Description", RegistryData::sz(&text.0));
+        }
+        match self.depends_on.as_deref() {
+            None => {}
+            Some([]) => edits.push(RegistryEdit::DeleteValue {
+                key,
+                name: "DependOnService".to_owned(),
+            }),
+            Some(names) => set("DependOnService", list(names.iter().map(|it| &it.0))),
+        }
+        edits
+    }
+}

@@ -1,0 +1,122 @@
+//! The two registry settings that decide how long a container may take to stop.
+//!
+//! The entry point of a container gets five seconds unless they say otherwise. They belong together
+//! and should say the same time, but count in different units and have different types.
+
+use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, Typed};
+
+/// The service whose key says how long Windows waits for the entry point.
+const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
+
+/// The key that says how long services may take.
+const CONTROL: [&str; 2] = ["ControlSet001", "Control"];
+
+/// What Windows waits without either setting.
+pub const DEFAULT_SECONDS: u32 = 5;
+
+/// One of the two settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// `ProcessShutdownTimeoutSeconds`, a DWORD in seconds.
+    Process,
+    /// `WaitToKillServiceTimeout`, a text in milliseconds.
+    Service,
+}
+
+impl Setting {
+    /// Both, in the order in which they are written.
+    pub const BOTH: [Self; 2] = [Self::Process, Self::Service];
+
+    /// The key in the SYSTEM hive.
+    pub fn key(self) -> KeyPath {
+        let components: &[&str] = match self {
+            Self::Process => &CEXECSVC,
+            Self::Service => &CONTROL,
+        };
+        let mut key = KeyPath::root_of(Root::System);
+        for component in components {
+            #[expect(
+                clippy::expect_used,
+                reason = "the names above are sound; a test goes through them"
+            )]
+            key.push(component).expect("a sound key name");
+        }
+        key
+    }
+
+    /// The value's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "ProcessShutdownTimeoutSeconds",
+            Self::Service => "WaitToKillServiceTimeout",
+        }
+    }
+
+    /// The value's data for this many seconds.
+    pub fn data(self, seconds: u32) -> RegistryData {
+        match self {
+            Self::Process => RegistryData::dword(seconds),
+            Self::Service => RegistryData::sz(&(u64::from(seconds) * 1000).to_string()),
+        }
+    }
+
+    /// The type that Windows reads there.
+    pub const fn data_type(self) -> DataType {
+        match self {
+            Self::Process => DataType::DWORD,
+            Self::Service => DataType::SZ,
+        }
+    }
+
+    /// The time that the data gives; nothing where it is not what Windows reads there.
+    pub fn milliseconds(self, data: &RegistryData) -> Option<u64> {
+        match (self, data.kind(), data.typed()) {
+            (Self::Process, DataType::DWORD, Typed::Dword(seconds)) => {
+                Some(u64::from(seconds) * 1000)
+            }
+            (Self::Service, DataType::SZ, Typed::Text(text)) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+/// The edits that give a container this many seconds to stop.
+pub fn edits(seconds: u32) -> [RegistryEdit; 2] {
+    Setting::BOTH.map(|setting| RegistryEdit::SetValue {
+        key: setting.key(),
+        name: setting.name().to_owned(),
+        data: setting.data(seconds),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_that_were_set_are_read_back() {
+        assert_eq!(
+            edits(45)[1].to_string(),
+            r#"set HKLM\SYSTEM\ControlSet001\Control "WaitToKillServiceTimeout" = REG_SZ "45000""#
+        );
+        for setting in Setting::BOTH {
+            let data = setting.data(45);
+            assert_eq!(data.kind(), setting.data_type());
+            assert_eq!(setting.milliseconds(&data), Some(45_000));
+        }
+    }
+
+    #[test]
+    fn a_time_of_the_wrong_type_does_not_count() {
+        let wrong = [
+            (Setting::Process, RegistryData::sz("45")),
+            (Setting::Process, RegistryData::dword_big_endian(45)),
+            (Setting::Service, RegistryData::dword(45_000)),
+            (Setting::Service, RegistryData::expand_sz("45000")),
+            (Setting::Service, RegistryData::sz("45 s")),
+        ];
+        for (setting, data) in wrong {
+            assert_eq!(setting.milliseconds(&data), None, "{data}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The tab-separated tables that the other modules embed, and the errors their rows can have.
+
+use std::str::FromStr;
+
+/// A row that is not what its table promises.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct TableError {
+    /// Counted from 1, comments included.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The fields of one row, taken from left to right.
+pub struct Row<'a> {
+    line: usize,
+    fields: std::str::Split<'a, char>,
+}
+
+impl<'a> Row<'a> {
+    /// An error about this row.
+    pub fn error(&self, problem: impl Into<String>) -> TableError {
+        TableError {
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    /// The next field.
+    pub fn text(&mut self, name: &str) -> Result<&'a str, TableError> {
+        match self.fields.next() {
+            Some(field) => Ok(field),
+            None => Err(self.error(format!("missing {name}"))),
+        }
+    }
+
+    /// The next field, read.
+    pub fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TableError> {
+        let text = self.text(name)?;
+        text.parse().map_err(|_| self.invalid(name, text))
+    }
+
+    /// A field that has one of these words.
+    pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Result<T, TableError> {
+        let text = self.text(name)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        found
+            .map(|(_, value)| *value)
+            .ok_or_else(|| self.invalid(name, text))
+    }
+
+    /// A field in which `-` or nothing stands for "none".
+    pub fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
+        let text = self.text(name)?;
+        Ok(Some(text).filter(|text| !text.is_empty() && *text != "-"))
+    }
+
+    /// The same, read.
+    pub fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
+        let text = self.optional_text(name)?;
+        text.map(|text| text.parse().map_err(|_| self.invalid(name, text)))
+            .transpose()
+    }
+
+    /// A field with any number of texts.
+    pub fn list(&mut self, name: &str, separator: char) -> Result<Vec<&'a str>, TableError> {
+        let text = self.optional_text(name)?;
+        Ok(text
+            .map(|text| text.split(separator).map(str::trim).collect())
+            .unwrap_or_default())
+    }
+
+    fn invalid(&self, name: &str, text: &str) -> TableError {
+        self.error(format!("invalid {name} {text:?}"))
+    }
+}
+
+/// Reads every row that is neither empty nor a comment, each with `read`; surplus fields are an error.
+pub fn read_rows<'a, T>(
+    text: &'a str,
+    read: impl Fn(&mut Row<'a>) -> Result<T, TableError>,
+) -> Result<Vec<T>, TableError> {
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(index, line)| {
+            let mut row = Row {
+                line: index + 1,
+                fields: line.split('\t'),
+            };
+            let value = read(&mut row)?;
+            match row.fields.next() {
+                None => Ok(value),
+                Some(extra) => Err(row.error(format!("surplus field {extra:?}"))),
+            }
+        })
+        .collect()
+}

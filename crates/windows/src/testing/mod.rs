@@ -1,0 +1,129 @@
+//! For tests: a base into which somebody has looked, in memory, and a second account of what becomes of
+//! a `RUN` line.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+pub mod run_line;
+
+use std::collections::BTreeMap;
+
+use wincimg_registry::testing::{Keys, security};
+use wincimg_registry::upcase::Folded;
+use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Known};
+
+use crate::inside::{BaseFile, BaseFileKind, Inside};
+use crate::path::ImagePath;
+
+type Names = Vec<Folded>;
+
+/// What is known of a base: of the hives and, once one was added, of the files.
+#[derive(Debug, Clone, Default)]
+pub struct Looked {
+    keys: Keys,
+    files: Option<BTreeMap<Names, BaseFile>>,
+    contents: BTreeMap<Names, Vec<u8>>,
+}
+
+fn folded(names: &[String]) -> Names {
+    names.iter().map(|name| Folded::new(name)).collect()
+}
+
+impl From<Keys> for Looked {
+    fn from(keys: Keys) -> Self {
+        Self {
+            keys,
+            ..Self::default()
+        }
+    }
+}
+
+impl Looked {
+    /// With a folder and its descriptor.
+    pub fn with_folder(self, path: &str, attributes: u32, sddl: &str) -> Self {
+        self.with_file_of(path, BaseFileKind::Folder, attributes, sddl)
+    }
+
+    /// With a file of some content and its descriptor.
+    pub fn with_file(mut self, path: &str, content: &[u8], attributes: u32, sddl: &str) -> Self {
+        let at: ImagePath = path.parse().unwrap();
+        self.contents
+            .insert(folded(at.components()), content.to_vec());
+        let kind = BaseFileKind::File {
+            size: content.len() as u64,
+            sha256: [0; 32],
+        };
+        self.with_file_of(path, kind, attributes, sddl)
+    }
+
+    /// With files that are known, of which there are none but those that are told.
+    pub fn with_drive(mut self) -> Self {
+        self.files.get_or_insert_default();
+        self
+    }
+
+    /// With a link or mount point.
+    pub fn with_mount(self, path: &str) -> Self {
+        self.with_file_of(path, BaseFileKind::Link, 0x410, "O:SYG:SYD:")
+    }
+
+    fn with_file_of(mut self, path: &str, kind: BaseFileKind, attributes: u32, sddl: &str) -> Self {
+        let path: ImagePath = path.parse().unwrap();
+        let file = BaseFile {
+            name: path.components().last().cloned().unwrap_or_default(),
+            kind,
+            attributes,
+            security: Some(security(sddl)),
+        };
+        let files = self.files.get_or_insert_default();
+        files.insert(folded(path.components()), file);
+        self
+    }
+}
+
+impl BaseKeys for Looked {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        self.keys.key(path)
+    }
+}
+
+impl Inside for Looked {
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        let Some(files) = &self.files else {
+            return Ok(Known::Unknown);
+        };
+        let file = files.get(&folded(path.components()));
+        Ok(file.cloned().map_or(Known::Absent, Known::Present))
+    }
+
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        let names = folded(folder.components());
+        let Some(files) = &self.files else {
+            return Ok(Known::Unknown);
+        };
+        let inside = files
+            .iter()
+            .filter(|(path, _)| path.len() == names.len() + 1 && path.starts_with(&names));
+        Ok(Known::Present(
+            inside.map(|(_, file)| file.clone()).collect(),
+        ))
+    }
+
+    fn folders_below(
+        &self,
+        _: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        let Some(files) = &self.files else {
+            return Ok(Known::Unknown);
+        };
+        let names = folded(path.components());
+        Ok(match (self.contents.get(&names), files.get(&names)) {
+            (Some(content), _) => Known::Present(content.clone()),
+            (None, Some(_)) => Known::Unknown,
+            (None, None) => Known::Absent,
+        })
+    }
+}

@@ -1,0 +1,562 @@
+//! Cumulative updates: which KB brings a host to which build and revision, and when.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{LazyLock, OnceLock};
+
+use jiff::Span;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::table::{TableError, read_rows};
+use super::version::WindowsVersion;
+
+/// The number of a Knowledge Base article, as in `KB4549949`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kb(u32);
+
+/// A text that is not a KB number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid KB number {0:?}: expected KB4549949 or 4549949")]
+pub struct ParseKbError(String);
+
+impl FromStr for Kb {
+    type Err = ParseKbError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim();
+        let digits = match trimmed.split_at_checked(2) {
+            Some((letters, digits)) if letters.eq_ignore_ascii_case("kb") => digits,
+            _ => trimmed,
+        };
+        let plausible =
+            (6..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        plausible
+            .then(|| digits.parse().ok().map(Self))
+            .flatten()
+            .ok_or_else(|| ParseKbError(trimmed.to_owned()))
+    }
+}
+
+impl Kb {
+    /// The article of this number.
+    pub const fn of(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number alone.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Kb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KB{}", self.0)
+    }
+}
+
+impl Serialize for Kb {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// When and why an update was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UpdateKind {
+    /// In the regular rhythm; the letter is the week of the month (`B` is Patch Tuesday).
+    Week(char),
+    /// Out of band.
+    OutOfBand,
+    /// Applied to running processes, without a restart, on hosts enrolled for it.
+    Hotpatch,
+    /// Optional, ahead of the next Patch Tuesday.
+    Preview,
+}
+
+impl FromStr for UpdateKind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "OOB" => Ok(Self::OutOfBand),
+            "hotpatch" => Ok(Self::Hotpatch),
+            "preview" => Ok(Self::Preview),
+            "A" | "B" | "C" | "D" | "E" => text.chars().next().map(Self::Week).ok_or(()),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for UpdateKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Week(letter) => write!(f, "{letter}"),
+            Self::OutOfBand => f.write_str("OOB"),
+            Self::Hotpatch => f.write_str("hotpatch"),
+            Self::Preview => f.write_str("preview"),
+        }
+    }
+}
+
+impl Serialize for UpdateKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One cumulative update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Update {
+    /// The release it belongs to.
+    pub build: u32,
+    /// The revision that it brings a host to.
+    pub revision: u32,
+    /// Its article; a release image has none.
+    pub kb: Option<Kb>,
+    /// The day it was published.
+    pub date: Date,
+    /// When and why it was published.
+    pub kind: UpdateKind,
+}
+
+/// What an update breaks, and the one that mends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flaw {
+    /// The update that breaks something.
+    pub kb: Kb,
+    /// The update that mends it.
+    pub mended_by: Kb,
+    /// What breaks.
+    pub what: &'static str,
+}
+
+static FLAWS: LazyLock<Vec<Flaw>> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
+    read_flaws(include_str!("data/update-flaws.tsv")).expect("the embedded table is sound")
+});
+
+fn read_flaws(text: &'static str) -> Result<Vec<Flaw>, TableError> {
+    read_rows(text, |row| {
+        let flaw = Flaw {
+            kb: row.value("KB number")?,
+            mended_by: row.value("KB number")?,
+            what: row.text("what breaks")?,
+        };
+        // Where it is said, for the next reader of the table.
+        row.text("source")?;
+        Ok(flaw)
+    })
+}
+
+impl Kb {
+    /// What the update breaks, where that is known.
+    pub fn flaw(self) -> Option<&'static Flaw> {
+        FLAWS.iter().find(|flaw| flaw.kb == self)
+    }
+
+    /// The update as advice names it: with what it breaks, where that is known.
+    pub fn in_advice(self) -> String {
+        self.flaw().map_or_else(
+            || self.to_string(),
+            |flaw| {
+                format!(
+                    "{self} (it breaks {}; {} mends that)",
+                    flaw.what, flaw.mended_by
+                )
+            },
+        )
+    }
+}
+
+impl Update {
+    /// Whether it is offered to every host: hotpatches are for hosts enrolled for them, previews
+    /// for those that ask.
+    pub fn is_regular(&self) -> bool {
+        self.kb.is_some() && !matches!(self.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
+    }
+
+    /// What a host is once the update is on it.
+    pub fn version(&self) -> WindowsVersion {
+        WindowsVersion::new(self.build, self.revision)
+    }
+
+    /// Its place in a table: one revision can have two articles, the newer one last.
+    fn order(&self) -> (WindowsVersion, Date) {
+        (self.version(), self.date)
+    }
+}
+
+/// A table of updates, sorted by build, revision and date. Its text is what [`Updates::parse`] reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Updates(Vec<Update>);
+
+static EMBEDDED: LazyLock<Updates> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
+    Updates::parse(include_str!("data/windows-updates.tsv")).expect("the embedded table is sound")
+});
+
+/// The table of this process, once it is chosen.
+static KNOWN: OnceLock<Updates> = OnceLock::new();
+
+/// A month, and some days for Microsoft's calendar to move.
+const FRESH_DAYS: i64 = 45;
+
+impl Updates {
+    /// The table that ships with the program.
+    pub fn embedded() -> &'static Self {
+        &EMBEDDED
+    }
+
+    /// The table of this process: the one that was chosen, or else the embedded one.
+    pub fn known() -> &'static Self {
+        KNOWN.get().unwrap_or_else(|| Self::embedded())
+    }
+
+    /// Makes this the table of the process; the first choice stays.
+    pub fn choose(self) -> &'static Self {
+        KNOWN.get_or_init(|| self)
+    }
+
+    /// The day of the newest update, where that is so long ago that newer ones must be out.
+    pub fn stale_since(&self, today: Date) -> Option<Date> {
+        let newest = self.0.iter().map(|update| update.date).max()?;
+        let fresh_until = newest.checked_add(Span::new().days(FRESH_DAYS)).ok()?;
+        (today > fresh_until).then_some(newest)
+    }
+
+    /// Reads a table and refuses one with unreadable, unsorted or repeated rows.
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        let rows = read_rows(text, |row| {
+            let update = Update {
+                build: row.value("build")?,
+                revision: row.value("revision")?,
+                kb: row.optional("KB number")?,
+                date: row.value("date")?,
+                kind: row.value("kind of update")?,
+            };
+            Ok((update, row.error("the row is not after the one before it")))
+        })?;
+        let mut updates: Vec<Update> = Vec::with_capacity(rows.len());
+        for (update, out_of_order) in rows {
+            if updates
+                .last()
+                .is_some_and(|last| last.order() >= update.order())
+            {
+                return Err(out_of_order);
+            }
+            updates.push(update);
+        }
+        Ok(Self(updates))
+    }
+
+    /// This table and those of the updates whose version it does not have; of two for the same
+    /// version the first one counts.
+    #[must_use]
+    pub fn with(&self, others: impl IntoIterator<Item = Update>) -> Self {
+        let unknown = others
+            .into_iter()
+            .filter(|update| self.exact(update.version()).is_none());
+        let mut added: Vec<Update> = unknown.collect();
+        added.sort_by_key(Update::version);
+        added.dedup_by_key(|update| update.version());
+        let mut updates = self.0.clone();
+        updates.extend(added);
+        updates.sort_by_key(Update::order);
+        Self(updates)
+    }
+
+    /// Every update, oldest build and revision first.
+    pub fn all(&self) -> &[Update] {
+        &self.0
+    }
+
+    /// The update that is exactly this build and revision.
+    pub fn exact(&self, version: WindowsVersion) -> Option<&Update> {
+        self.in_force(version)
+            .filter(|update| Some(update.revision) == version.revision)
+    }
+
+    /// Every build that a KB brings forward; one article can serve several.
+    pub fn of_kb(&self, kb: Kb) -> impl Iterator<Item = &Update> {
+        self.0.iter().filter(move |update| update.kb == Some(kb))
+    }
+
+    /// The newest update of a build.
+    pub fn newest(&self, build: u32) -> Option<&Update> {
+        self.of_build(build).last()
+    }
+
+    /// The last update that a version contains: its own, or the one before a revision that is not
+    /// listed, as a base image's container-only revision is.
+    pub fn in_force(&self, version: WindowsVersion) -> Option<&Update> {
+        let revision = version.revision?;
+        let updates = self.of_build(version.build);
+        let after = updates.partition_point(|update| update.revision <= revision);
+        updates[..after].last()
+    }
+
+    /// The first update that brings a host to a version or past it: its own, else one that every
+    /// host is offered, else a preview.
+    pub fn reaching(&self, version: WindowsVersion) -> Option<&Update> {
+        self.all_reaching(version).next()
+    }
+
+    /// Every update that brings a host to a version or past it, the best one first; never a hotpatch.
+    pub fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
+        let updates = version.revision.map_or(&[][..], |revision| {
+            let updates = self.of_build(version.build);
+            &updates[updates.partition_point(|update| update.revision < revision)..]
+        });
+        let is_best = move |update: &&Update| update.is_regular() || update.version() == version;
+        let installed = || {
+            updates
+                .iter()
+                .filter(|update| update.kind != UpdateKind::Hotpatch)
+        };
+        let best = installed().filter(is_best);
+        best.chain(installed().filter(move |update| !is_best(update)))
+    }
+
+    /// The newest update of a build that every host of it is offered.
+    pub fn newest_regular(&self, build: u32) -> Option<&Update> {
+        let mut updates = self.of_build(build).iter().rev();
+        updates.find(|update| update.is_regular())
+    }
+
+    /// The builds that the table has updates of, oldest first.
+    pub fn builds(&self) -> Vec<u32> {
+        let mut builds: Vec<u32> = self.0.iter().map(|update| update.build).collect();
+        builds.dedup();
+        builds
+    }
+
+    /// The updates of one build, oldest first.
+    pub fn of_build(&self, build: u32) -> &[Update] {
+        let start = self.0.partition_point(|update| update.build < build);
+        let end = self.0.partition_point(|update| update.build <= build);
+        &self.0[start..end]
+    }
+}
+
+impl fmt::Display for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for update in &self.0 {
+            write!(f, "{}\t{}\t", update.build, update.revision)?;
+            if let Some(kb) = update.kb {
+                write!(f, "{kb}")?;
+            }
+            writeln!(f, "\t{}\t{}", update.date, update.kind)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kb(text: &str) -> Kb {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_row_parses_and_versions_are_sorted_and_unique() {
+        let table = Updates::parse(include_str!("data/windows-updates.tsv")).unwrap();
+        assert_eq!(table.all().len(), 847);
+        assert!(table.all().is_sorted_by(|a, b| a.order() < b.order()));
+    }
+
+    /// The second Tuesday of a day's month.
+    fn patch_tuesday(day: Date) -> Date {
+        day.nth_weekday_of_month(2, jiff::civil::Weekday::Tuesday)
+            .unwrap()
+    }
+
+    #[test]
+    fn kinds_agree_with_the_calendar() {
+        // Microsoft's own letters: a B that came a week late, and the early one of January 2018.
+        let by_microsoft = ["2016-09-20", "2018-01-03"];
+        for update in Updates::embedded().all() {
+            let is_tuesday = update.date == patch_tuesday(update.date);
+            let is_b = update.kind == UpdateKind::Week('B');
+            let known = by_microsoft.contains(&update.date.to_string().as_str());
+            assert!(!is_b || is_tuesday || known, "{update:?}");
+            if update.kind == UpdateKind::Hotpatch {
+                assert!(is_tuesday, "{update:?}");
+            }
+            if matches!(update.kind, UpdateKind::OutOfBand | UpdateKind::Preview) {
+                assert!(!is_tuesday, "{update:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_update_came_after_the_end_of_its_builds_support() {
+        // Windows 10 Enterprise shares these builds, and was served longer than the server.
+        let served_longer = [(18363, "2022-05-10"), (19042, "2023-05-09")];
+        for update in Updates::embedded().all() {
+            let release = super::super::release::of_build(update.build).unwrap();
+            let longer = served_longer
+                .iter()
+                .find(|(build, _)| *build == update.build)
+                .map(|(_, end)| end.parse().unwrap());
+            let end = longer.or(release.extended_end);
+            assert!(end.is_none_or(|end| update.date <= end), "{update:?}");
+        }
+    }
+
+    #[test]
+    fn every_flaw_is_of_a_listed_update_and_mended_by_a_later_one_of_its_build() {
+        assert!(!FLAWS.is_empty());
+        let only = |kb: Kb| *Updates::embedded().of_kb(kb).next().unwrap();
+        for flaw in FLAWS.iter() {
+            let (broken, mended) = (only(flaw.kb), only(flaw.mended_by));
+            assert_eq!(broken.build, mended.build);
+            assert!(broken.version() < mended.version());
+        }
+        assert_eq!(
+            kb("KB5122882").in_advice(),
+            "KB5122882 (it breaks Remote Desktop; KB5129237 mends that)"
+        );
+    }
+
+    #[test]
+    fn one_version_can_have_two_articles() {
+        let updates = Updates::embedded();
+        for article in ["KB3189866", "KB3193494"] {
+            let update = updates.of_kb(kb(article)).next().unwrap();
+            assert_eq!(update.version(), WindowsVersion::new(14393, 187));
+        }
+        let exact = updates.exact(WindowsVersion::new(14393, 187)).unwrap();
+        assert_eq!(exact.kb, Some(kb("KB3193494")));
+        assert_eq!(&updates.with(updates.all().iter().copied()), updates);
+    }
+
+    #[test]
+    fn the_next_one_up_is_neither_a_hotpatch_nor_a_preview() {
+        let next = |build, revision| {
+            let version = WindowsVersion::new(build, revision);
+            let update = Updates::embedded().reaching(version).unwrap();
+            update.version().to_string()
+        };
+        assert_eq!(next(26100, 2235), "26100.2314");
+        assert_eq!(next(26100, 2240), "26100.2314");
+        assert_eq!(next(18362, 1040), "18362.1082");
+        assert_eq!(next(18362, 1049), "18362.1049");
+        let preview = Updates::parse("18362\t1049\tKB4566116\t2020-08-20\tpreview\n").unwrap();
+        let update = preview.reaching(WindowsVersion::new(18362, 1040)).unwrap();
+        assert_eq!(update.revision, 1049);
+        let hotpatch = Updates::parse("26100\t2240\tKB5046696\t2024-11-12\thotpatch\n").unwrap();
+        assert_eq!(hotpatch.reaching(WindowsVersion::new(26100, 2000)), None);
+    }
+
+    #[test]
+    fn a_table_is_stale_when_a_month_is_missing() {
+        let table = Updates::parse("17763\t2\tKB4549949\t2026-09-14\tB\n").unwrap();
+        let stale = |day: &str| table.stale_since(day.parse().unwrap());
+        assert_eq!(stale("2026-09-01"), None);
+        assert_eq!(stale("2026-10-29"), None);
+        assert_eq!(stale("2026-10-30"), Some("2026-09-14".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_tables_text_is_read_back_as_the_same_table() {
+        let table = Updates::embedded();
+        assert_eq!(&Updates::parse(&table.to_string()).unwrap(), table);
+    }
+
+    #[test]
+    fn of_two_updates_for_one_version_the_first_one_counts() {
+        let update = |kb: &str| Update {
+            kb: Some(self::kb(kb)),
+            ..Updates::embedded().all()[1]
+        };
+        let table = Updates::parse("").unwrap().with([
+            update("KB111111"),
+            update("KB222222"),
+            Updates::embedded().all()[0],
+        ]);
+        assert_eq!(table.all().len(), 2);
+        assert_eq!(table.all()[1].kb, Some(kb("KB111111")));
+    }
+
+    #[test]
+    fn every_listed_build_is_a_release() {
+        for update in Updates::embedded().all() {
+            assert!(
+                super::super::release::of_build(update.build).is_some(),
+                "{}",
+                update.build
+            );
+        }
+    }
+
+    #[test]
+    fn look_ups_go_both_ways() {
+        let updates = Updates::embedded();
+        let update = updates.exact(WindowsVersion::new(17763, 1158)).unwrap();
+        assert_eq!(update.kb, Some(kb("KB4549949")));
+        let versions: Vec<_> = updates
+            .of_kb(kb("4549949"))
+            .map(|update| update.version().to_string())
+            .collect();
+        assert_eq!(versions, ["17763.1158"]);
+    }
+
+    #[test]
+    fn one_article_can_lead_to_several_revisions() {
+        let revisions: Vec<_> = Updates::embedded()
+            .of_kb(kb("KB5005625"))
+            .map(|update| update.revision)
+            .collect();
+        assert_eq!(revisions, [2210, 2213]);
+    }
+
+    #[test]
+    fn an_unlisted_revision_has_the_update_before_it_in_force() {
+        let updates = Updates::embedded();
+        let container_only = WindowsVersion::new(17763, 1040);
+        assert_eq!(updates.exact(container_only), None);
+        assert_eq!(updates.in_force(container_only).unwrap().revision, 1039);
+        assert_eq!(updates.reaching(container_only).unwrap().revision, 1075);
+    }
+
+    #[test]
+    fn the_ends_of_a_build_do_not_leak_into_its_neighbours() {
+        let updates = Updates::embedded();
+        assert_eq!(updates.in_force(WindowsVersion::new(18362, 0)), None);
+        assert_eq!(updates.reaching(WindowsVersion::new(17763, 999_999)), None);
+        assert_eq!(updates.newest(17763).unwrap().build, 17763);
+        assert_eq!(updates.newest(1), None);
+        assert_eq!(updates.in_force(WindowsVersion::of_build(17763)), None);
+    }
+
+    #[test]
+    fn a_table_out_of_order_is_refused_by_line() {
+        let text = "17763\t2\tKB4549949\t2020-04-14\tB\n17763\t2\tKB4549949\t2020-04-14\tB\n";
+        assert_eq!(Updates::parse(text).unwrap_err().line, 2);
+        let text = "17763\t2\tKB4549949\t2020-13-14\tB\n";
+        assert_eq!(
+            Updates::parse(text).unwrap_err().problem,
+            "invalid date \"2020-13-14\""
+        );
+    }
+
+    #[test]
+    fn kb_numbers_are_read_with_and_without_letters() {
+        assert_eq!(kb("kb4549949"), kb("4549949"));
+        for text in [
+            "",
+            "KB",
+            "KB12",
+            "KB45a9949",
+            "KB+549949",
+            "45499490000",
+            "ÄB4549949",
+        ] {
+            assert!(text.parse::<Kb>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The shim: the executable that recipes put into images, and how to recognise it there.
+//!
+//! Its settings are read by the shim's own code, so that what is shown is what it will do.
+
+use serde::Serialize;
+use wincimg_shim::args::{self, Request, Settings};
+use wincimg_shim::cmdline;
+
+/// The shim's executable, for Windows on amd64.
+pub const EXECUTABLE: &[u8] = wincimg_shim::EXECUTABLE;
+
+/// Where recipes put it.
+pub const PATH: &str = r"C:\wincimg\shim.exe";
+
+/// The shim as an image's entry point.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shim {
+    /// What it does.
+    pub mode: Mode,
+    /// The program that it runs, with its arguments.
+    pub program: Vec<String>,
+    /// The options in force, from the entry point and the image's environment.
+    pub settings: Option<ShimSettings>,
+    /// Why the shim would refuse to start.
+    pub problem: Option<String>,
+}
+
+/// What the shim does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Runs a program, a service or both.
+    Run,
+    /// Waits for a stop request and nothing else.
+    Pause,
+    /// Prints its help or version.
+    Help,
+    /// Refuses its options.
+    Refuse,
+}
+
+/// The shim's options.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShimSettings {
+    /// Seconds from the stop request to the end; none: what the image's registry allows.
+    pub stop_timeout: Option<f64>,
+    /// Seconds to wait before stopping.
+    pub drain: f64,
+    /// How the program is told to stop.
+    pub stop_signal: &'static str,
+    /// The command line to run first.
+    pub pre_stop: Option<String>,
+    /// The Windows service to run.
+    pub service: Option<String>,
+    /// Whether what the program leaves behind is ended.
+    pub kill_tree: bool,
+    /// The format of its messages.
+    pub log: &'static str,
+    /// Whether it only warns.
+    pub quiet: bool,
+}
+
+impl From<&Settings> for ShimSettings {
+    fn from(settings: &Settings) -> Self {
+        let text = |value: &Option<Vec<u16>>| value.as_deref().map(String::from_utf16_lossy);
+        Self {
+            stop_timeout: settings.stop_timeout.map(|time| time.as_secs_f64()),
+            drain: settings.drain.as_secs_f64(),
+            stop_signal: settings.stop_signal.as_str(),
+            pre_stop: text(&settings.pre_stop),
+            service: text(&settings.service),
+            kill_tree: settings.kill_tree,
+            log: settings.log.as_str(),
+            quiet: settings.quiet,
+        }
+    }
+}
+
+/// Reads an image's entry point, command and environment (`NAME=value`); none where the entry
+/// point is not the shim.
+pub fn recognise(
+    entrypoint: &[String],
+    command: &[String],
+    environment: &[String],
+) -> Option<Shim> {
+    let words = words(entrypoint, command)?;
+    let wide: Vec<Vec<u16>> = words
+        .iter()
+        .map(|word| word.encode_utf16().collect())
+        .collect();
+    let variable = |name: &str| {
+        environment
+            .iter()
+            .filter_map(|line| line.split_once('='))
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.encode_utf16().collect())
+    };
+    let (mode, settings, program, problem) =
+        match args::parse(wide.iter().map(Vec::as_slice), variable) {
+            Ok(Request::Run { settings, program }) => (Mode::Run, Some(settings), program, None),
+            Ok(Request::Pause(settings)) => (Mode::Pause, Some(settings), None, None),
+            Ok(Request::Help | Request::Version) => (Mode::Help, None, None, None),
+            Err(error) => (Mode::Refuse, None, None, Some(error.to_string())),
+        };
+    Some(Shim {
+        mode,
+        program: program.map_or_else(Vec::new, |index| words[index..].to_vec()),
+        settings: settings.as_ref().map(ShimSettings::from),
+        problem,
+    })
+}
+
+/// The words of the shim's command line. Docker keeps the shell form of an entry point as one word,
+/// which is the command line itself.
+fn words(entrypoint: &[String], command: &[String]) -> Option<Vec<String>> {
+    let words = [entrypoint, command].concat();
+    if is_path(words.first()?) {
+        return Some(words);
+    }
+    let line: Vec<u16> = words.join(" ").encode_utf16().collect();
+    let words: Vec<String> = cmdline::split(&line)
+        .iter()
+        .map(|token| String::from_utf16_lossy(&token.text))
+        .collect();
+    is_path(words.first()?).then_some(words)
+}
+
+/// Whether a path is where recipes put the shim; Windows takes either slash and either case.
+fn is_path(path: &str) -> bool {
+    let path = path.replace('/', r"\");
+    let without_drive = &PATH[2..];
+    path.eq_ignore_ascii_case(PATH) || path.eq_ignore_ascii_case(without_drive)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(ToString::to_string).collect()
+    }
+
+    fn shim(entrypoint: &[&str], command: &[&str], environment: &[&str]) -> Option<Shim> {
+        recognise(
+            &strings(entrypoint),
+            &strings(command),
+            &strings(environment),
+        )
+    }
+
+    #[test]
+    fn the_checksum_that_is_checked_in_is_the_executable_s() {
+        let line = include_str!("../shim/shim.exe.sha256");
+        let digest = hex::encode(Sha256::digest(EXECUTABLE));
+        assert_eq!(line.split_whitespace().next(), Some(digest.as_str()));
+        assert!(EXECUTABLE.starts_with(b"MZ"));
+    }
+
+    #[test]
+    fn an_entry_point_with_the_shim_is_recognised_with_its_settings() {
+        let found = shim(
+            &[PATH, "--drain", "2.5", "--pre-stop=flush.exe now", "--"],
+            &["app.exe", "--drain", "x"],
+            &["PATH=C:\\", "shim_drain=4", "SHIM_QUIET=on"],
+        )
+        .unwrap();
+        assert_eq!(found.mode, Mode::Run);
+        assert_eq!(found.program, ["app.exe", "--drain", "x"]);
+        assert_eq!(found.problem, None);
+        let settings = found.settings.unwrap();
+        assert_eq!(settings.stop_timeout, None);
+        assert!((settings.drain - 4.0).abs() < f64::EPSILON);
+        assert_eq!(settings.stop_signal, "ctrl-break");
+        assert_eq!(settings.pre_stop.as_deref(), Some("flush.exe now"));
+        assert!(settings.kill_tree);
+        assert!(settings.quiet);
+    }
+
+    #[test]
+    fn the_way_the_path_is_written_is_no_matter() {
+        for path in [PATH, "c:/WINCIMG/Shim.exe", r"\wincimg\shim.exe"] {
+            assert_eq!(shim(&[path, "pause"], &[], &[]).unwrap().mode, Mode::Pause);
+        }
+    }
+
+    #[test]
+    fn the_shell_form_is_recognised() {
+        let line = r#""C:\wincimg\shim.exe" --service w3svc -- "C:\my app\a.exe" x"#;
+        let found = shim(&[line], &[], &[]).unwrap();
+        assert_eq!(found.program, [r"C:\my app\a.exe", "x"]);
+        assert_eq!(found.settings.unwrap().service.as_deref(), Some("w3svc"));
+    }
+
+    #[test]
+    fn other_entry_points_are_not_the_shim() {
+        for words in [
+            &[][..],
+            &["cmd.exe"],
+            &[r"C:\app\shim.exe", "pause"],
+            &["cmd /c shim.exe"],
+        ] {
+            assert_eq!(shim(words, &[], &[]), None);
+        }
+        assert_eq!(shim(&["cmd.exe", PATH], &[], &[]), None);
+    }
+
+    #[test]
+    fn settings_that_the_shim_would_refuse_are_shown_as_a_problem() {
+        let found = shim(&[PATH, "--", "a.exe"], &[], &["SHIM_DRAIN=soon"]).unwrap();
+        assert_eq!(found.mode, Mode::Refuse);
+        assert_eq!(found.settings, None);
+        assert_eq!(
+            found.problem.as_deref(),
+            Some("SHIM_DRAIN takes seconds, not 'soon'")
+        );
+    }
+}
