@@ -23,7 +23,7 @@ use wincimg_cluster::rollout::{
 use wincimg_cluster::workloads::Workload;
 use wincimg_common::diagnose::nearest;
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Isolation;
 use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Updates};

@@ -59,7 +59,7 @@ fn details(build: &BuildReport) -> String {
 }
 
 /// For people: how many there are, and each image that is not simply as it was.
-pub fn write_fleet_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Foreign(headline(report)))?;
     for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
         writeln!(out, "\n{}", Foreign(&image.reference))?;
@@ -91,13 +91,13 @@ fn write_trouble(trouble: &Trouble, indent: &str, out: &mut dyn Write) -> io::Re
 }
 
 /// For programs.
-pub fn write_fleet_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     out.write_all(b"\n")
 }
 
 /// For a comment of a pull request: a table of what is not simply as it was.
-pub fn write_fleet_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(report)))?;
     let mut rows = Vec::new();
     for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
@@ -148,7 +148,7 @@ fn in_a_cell(trouble: &Trouble) -> String {
 }
 
 /// JUnit XML: a suite for each image, a case for each build of Windows.
-pub fn write_fleet_junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut junit = Junit::new("wincimg fleet");
     for image in &report.images {
         let name = shown(&image.reference);
@@ -198,7 +198,7 @@ fn why<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, O
 }
 
 /// SARIF: a result for each image that is not there, at its line of the fleet's file.
-pub fn write_fleet_sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut results = Vec::new();
     for image in &report.images {
         let mut add = |build: Option<&BuildReport>| {
@@ -248,7 +248,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color:#
     .new{color:#82b1ff}}";
 
 /// One HTML file that fetches nothing: every image for every build.
-pub fn write_fleet_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let headline = escaped(&shown(headline(report)));
     let policy = format!("default-src 'none'; style-src '{}'", hash_of(STYLE));
     writeln!(

@@ -26,7 +26,7 @@ const SCRIPTS: [&str; 4] = [
 ];
 
 /// Writes the report as HTML.
-pub fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     let data = serde_json::to_string(&data::Data::of(rollout))?
         // Nothing inside the data may end the element that it is in.
         .replace('<', "\\u003c");

@@ -15,7 +15,7 @@ use super::answer::{causes, fixes, in_short};
 use super::plan::as_json;
 
 /// Writes the report as one JSON document.
-pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
     let compatible = rollout.is_compatible(strict);
     let summary = serde_json::to_string(&rollout.summary)?;
     write!(

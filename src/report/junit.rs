@@ -13,7 +13,7 @@ use super::names::shown;
 use super::{behind_in_words, in_words, what_if};
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
-pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
     let mut junit = Junit::new(match what_if(rollout) {
         Some(what_if) => format!("wincimg check-compat: {}", shown(what_if)),
         None => "wincimg check-compat".to_owned(),

@@ -11,7 +11,7 @@ use wincimg_dockerfile::lint::{Finding, Rule, Severity};
 use super::sarif;
 
 /// A file that was looked through.
-pub struct Linted {
+pub(crate) struct Linted {
     /// The file's name as the user gave it.
     pub file: String,
     /// The file's text.
@@ -21,7 +21,7 @@ pub struct Linted {
 }
 
 /// Writes `file:line: severity[rule]: why`, and under it the line and the corrected ones.
-pub fn write_lint_text(files: &[Linted], colour: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_lint_text(files: &[Linted], colour: bool, out: &mut dyn Write) -> io::Result<()> {
     for Linted {
         file,
         text,
@@ -71,7 +71,7 @@ fn excerpt(text: &str, finding: &Finding) -> Excerpt {
 }
 
 /// Writes the findings as the command line's contract has them.
-pub fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
     let findings: Vec<Value> = files
         .iter()
         .flat_map(|linted| {
@@ -97,7 +97,7 @@ pub fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Result<()> 
 }
 
 /// Writes the findings as SARIF.
-pub fn write_lint_sarif(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_lint_sarif(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
     let rules = Rule::ALL.iter().map(|rule| sarif::Rule {
         id: rule.name(),
         summary: rule.summary().to_owned(),

@@ -24,7 +24,7 @@ const MOST_COLUMNS: usize = 12;
 const STEPS_SHOWN: usize = 5;
 
 /// Writes the report as Markdown.
-pub fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(rollout)))?;
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "\n{}.", cell(&what_if))?;

@@ -14,18 +14,18 @@ mod problems;
 mod sarif;
 mod text;
 
-pub use fleet::{
+pub(crate) use fleet::{
     write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
     write_fleet_text,
 };
-pub use html::write_html;
-pub use json::write_json;
-pub use junit::write_junit;
-pub use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
-pub use markdown::write_markdown;
+pub(crate) use html::write_html;
+pub(crate) use json::write_json;
+pub(crate) use junit::write_junit;
+pub(crate) use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
+pub(crate) use markdown::write_markdown;
 pub(crate) use names::shortened;
-pub use sarif::write_sarif;
-pub use text::{Screen, write_glance, write_text};
+pub(crate) use sarif::write_sarif;
+pub(crate) use text::{Screen, write_glance, write_text};
 use wincimg_cluster::rollout::{Behind, Rollout, host_label};
 use wincimg_windows::update::Update;
 

@@ -123,7 +123,7 @@ impl Place {
 
 /// Writes the report: a result for each workload that someone has to look at, at its own line, and
 /// one for each problem of images that no workload has; under `strict` a warning is an error.
-pub fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
+pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
     let workloads = rollout
         .prospects()
         .filter_map(|prospect| match prospect.subject {

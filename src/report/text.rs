@@ -19,7 +19,7 @@ use super::{behind, in_words, what_if};
 
 /// What the report is read on.
 #[derive(Debug, Clone, Copy)]
-pub struct Screen {
+pub(crate) struct Screen {
     /// How many characters a line has.
     pub width: usize,
     /// Whether sentences are broken into lines; the commands to type never are.
@@ -36,7 +36,7 @@ const CYAN: &str = "36";
 const BOLD: &str = "1";
 
 /// Writes the report as text.
-pub fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
     write_answer(rollout, screen, &mut out)?;
     let names = names::workloads(rollout);
     for case in cases(rollout) {
@@ -80,7 +80,7 @@ pub fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io:
 }
 
 /// Writes the answer and the matrix alone: what a person looks at again and again.
-pub fn write_glance(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_glance(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
     write_answer(rollout, screen, &mut out)?;
     write_matrix(rollout, screen, &mut out)
 }

@@ -31,9 +31,9 @@ use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_testkit::world::FOREIGN;
 
-pub const VERSION: &str = "10.0.17763.973";
-pub const NAME: &str = "windows/nanoserver";
-pub const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
+pub(crate) const VERSION: &str = "10.0.17763.973";
+pub(crate) const NAME: &str = "windows/nanoserver";
+pub(crate) const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 const ARTIFACT: &str = "application/vnd.wincimg.base.v1";
 
 /// A base whose upper layer puts a folder in front of PATH.
@@ -45,7 +45,7 @@ fn base() -> StandIn {
 }
 
 /// Publishes the base in a registry, as its version, and says what its reference is.
-pub async fn publish(base: &StandIn, host: &str) -> String {
+pub(crate) async fn publish(base: &StandIn, host: &str) -> String {
     let reference = format!("{host}/{NAME}:{VERSION}");
     let parsed = parse_reference(&reference).unwrap();
     let repository = registry(host).repository(&parsed);
@@ -55,10 +55,10 @@ pub async fn publish(base: &StandIn, host: &str) -> String {
 }
 
 /// A machine: a folder with a cache of its own.
-pub struct Machine(pub TempDir);
+pub(crate) struct Machine(pub TempDir);
 
 impl Machine {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
@@ -76,7 +76,7 @@ impl Machine {
         paths
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Assert {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Assert {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
             .current_dir(self.0.path())
@@ -88,7 +88,7 @@ impl Machine {
         command.assert()
     }
 
-    pub fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let done = self.run(&[arguments, &["--format", "json"]].concat());
         serde_json::from_slice(&done.success().get_output().stdout).unwrap()
     }

@@ -7,7 +7,7 @@ use wincimg_testkit::component;
 
 /// What a shell's line shows on a terminal of so many columns, and whether it ended well. `wincimg` is
 /// the program that is tested. Nothing where a component is not installed.
-pub fn on_terminal(folder: &Path, width: usize, line: &str) -> Option<(String, bool)> {
+pub(crate) fn on_terminal(folder: &Path, width: usize, line: &str) -> Option<(String, bool)> {
     let script = component("script")?;
     let program = Path::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn on_terminal(folder: &Path, width: usize, line: &str) -> Option<(String, b
 }
 
 /// The rows that were drawn one after another, some of them in the same place.
-pub fn rows(shown: &str, width: usize) -> Vec<String> {
+pub(crate) fn rows(shown: &str, width: usize) -> Vec<String> {
     let pieces = shown.split(['\r', '\n', '\x1b']).map(|piece| {
         let control = piece.strip_prefix('[');
         let text = control.map(|rest| rest.split_once(char::is_alphabetic));

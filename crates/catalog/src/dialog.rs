@@ -48,7 +48,7 @@ pub enum DialogError {
 }
 
 /// Reads the files that a dialog lists for an update.
-pub fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>, DialogError> {
+pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>, DialogError> {
     let updates = assignments(html);
     let own = updates.values().find(|update| {
         update

@@ -388,7 +388,7 @@ async fn speaks_tls(http: &Http, url: &Url) -> bool {
 }
 
 /// The digest of what is in a file, by `hasher`.
-pub fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
+pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
     files::open(path)
         .and_then(|mut file| hasher.read_all(&mut file))
         .map_err(FileError::of("read", path))?;

@@ -21,7 +21,7 @@ use super::product::Arch;
 use super::set::{Member, Role};
 
 /// The file that describes the others.
-pub const DESCRIPTION: &str = "update.json";
+pub(crate) const DESCRIPTION: &str = "update.json";
 /// No description is longer.
 const LIMIT: u64 = 1 << 20;
 const FORMAT: u32 = 1;

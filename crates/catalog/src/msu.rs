@@ -37,7 +37,7 @@ pub enum Container {
 
 /// What a file is expected to be.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The article.
     pub kb: Kb,
     /// The architecture.
@@ -50,7 +50,7 @@ pub struct Wanted {
 
 /// A file that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// What it is.
     pub container: Container,
     /// Why it could not be held against what was wanted.
@@ -96,7 +96,7 @@ impl Diagnose for PackageError {}
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
 /// update package that is wanted.
-pub fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
+pub(crate) fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
     let mut file = files::open(path)?;
     let mut magic = Vec::with_capacity(8);
     (&mut file).take(8).read_to_end(&mut magic)?;
@@ -338,7 +338,7 @@ fn decode(bytes: &[u8]) -> String {
 }
 
 /// The article in a file's name: `windows10.0-kb4549949-x64_….msu`.
-pub fn article_in_name(name: &str) -> Option<Kb> {
+pub(crate) fn article_in_name(name: &str) -> Option<Kb> {
     let name = name.to_ascii_lowercase();
     name.match_indices("kb").find_map(|(start, _)| {
         let digits = &name[start + 2..];

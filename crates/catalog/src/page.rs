@@ -32,7 +32,7 @@ pub struct Hit {
 
 /// What a page of results says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Page {
+pub(crate) enum Page {
     /// Updates, and how to get the next ones.
     Hits {
         /// In the page's order.
@@ -46,7 +46,7 @@ pub enum Page {
 
 /// The hidden fields of a page's form, with which the next page is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Postback(pub Vec<(String, String)>);
+pub(crate) struct Postback(pub Vec<(String, String)>);
 
 /// A page that has no results to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ const TELLING: [&str; 3] = [TABLE, NOTHING, NEXT];
 const ERROR: &str = "errorPageDisplayedError";
 
 /// Reads a page of search results.
-pub fn read_page(html: &str) -> Result<Page, PageError> {
+pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
     let seen = walk(html, Reader::default());
     if let Some(words) = seen.error {
         return Err(PageError::Reported(short(&squeezed(&words))));

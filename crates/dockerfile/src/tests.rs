@@ -256,16 +256,16 @@ fn every_dockerfile_lints_clean() {
         everything(),
     ];
     for plan in plans {
-        let options = crate::lint::Options {
-            base: Some(crate::lint::BaseFacts {
-                shell: crate::lint::BaseShell::Cmd,
+        let options = lint::Options {
+            base: Some(lint::BaseFacts {
+                shell: lint::BaseShell::Cmd,
                 version: Some(VERSION),
                 is_windows: true,
             }),
-            ..crate::lint::Options::default()
+            ..lint::Options::default()
         };
         let text = dockerfile(&plan);
-        assert_eq!(crate::lint::lint(&text, &options), [], "{text}");
+        assert_eq!(lint::lint(&text, &options), [], "{text}");
     }
 }
 

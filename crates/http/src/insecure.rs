@@ -5,7 +5,7 @@ use wincimg_common::foreign::without_password;
 
 /// The hosts that the user listed as insecure; everything else is HTTPS with a trusted certificate.
 #[derive(Debug, Clone, Default)]
-pub struct InsecureHosts(Vec<(String, Option<u16>)>);
+pub(crate) struct InsecureHosts(Vec<(String, Option<u16>)>);
 
 /// An entry that is neither `HOST` nor `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub struct NotAHost(pub String);
 
 impl InsecureHosts {
     /// Reads `HOST` (every port of it) and `HOST:PORT` entries.
-    pub fn parse(entries: &[String]) -> Result<Self, NotAHost> {
+    pub(crate) fn parse(entries: &[String]) -> Result<Self, NotAHost> {
         entries
             .iter()
             .map(|entry| {
@@ -26,14 +26,14 @@ impl InsecureHosts {
     }
 
     /// Whether the user listed this host, or this port of it.
-    pub fn contains(&self, host: &str, port: Option<u16>) -> bool {
+    pub(crate) fn contains(&self, host: &str, port: Option<u16>) -> bool {
         self.0.iter().any(|(listed, listed_port)| {
             listed.eq_ignore_ascii_case(host) && (listed_port.is_none() || *listed_port == port)
         })
     }
 
     /// Whether the URL's host is listed.
-    pub fn allows(&self, url: &Url) -> bool {
+    pub(crate) fn allows(&self, url: &Url) -> bool {
         url.host_str()
             .is_some_and(|host| self.contains(host, url.port_or_known_default()))
     }

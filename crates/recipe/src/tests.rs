@@ -46,7 +46,7 @@ pub(super) fn problem(body: &str) -> String {
 
 #[test]
 fn every_recipe_that_ships_is_found_by_its_name() {
-    for shipped in wincimg_images::recipes() {
+    for shipped in recipes() {
         let recipe = Recipe::find(shipped.name).unwrap();
         assert_eq!(recipe.name(), shipped.name);
         assert!(!recipe.description().is_empty());
@@ -632,7 +632,7 @@ fn arguments_in_one_text_are_taken_apart_as_windows_does_it() {
 fn the_schema_knows_every_key_of_the_recipes_that_ship() {
     let schema = schema();
     let known = schema["properties"].as_object().unwrap();
-    for shipped in wincimg_images::recipes() {
+    for shipped in recipes() {
         let table: toml::Table = shipped.text.parse().unwrap();
         for key in table.keys() {
             assert!(known.contains_key(key), "{key}");

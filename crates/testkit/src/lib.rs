@@ -2,7 +2,7 @@
 //!
 //! Everything listens on loopback at a free port and ends with the value that started it.
 
-#![allow(dead_code, unreachable_pub)]
+#![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(clippy::print_stderr, clippy::format_push_string)]
 

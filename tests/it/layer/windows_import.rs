@@ -26,14 +26,14 @@ const DELTAS: [&str; 5] = [
 
 /// Whether a layer lies on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub(super) enum Place {
     Bottom,
     Above,
 }
 
 /// What an import leaves on disk.
 #[derive(Debug, Default)]
-pub struct Imported {
+pub(super) struct Imported {
     /// Every entry by its name as Windows compares it, with its attributes.
     entries: BTreeMap<Vec<u16>, Entry>,
     deleted: BTreeSet<Vec<u16>>,
@@ -56,7 +56,7 @@ struct Header {
 }
 
 /// Imports a tar; the error says at which entry Windows gives up, and why.
-pub fn import(tar: impl Read, place: Place) -> Result<Imported, String> {
+pub(super) fn import(tar: impl Read, place: Place) -> Result<Imported, String> {
     let mut imported = Imported::default();
     let mut archive = tar::Archive::new(tar);
     for entry in archive.entries().map_err(|error| error.to_string())? {
@@ -272,11 +272,11 @@ impl Imported {
     }
 
     /// The names of the entries.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.values().map(|entry| entry.name.as_str())
     }
 
-    pub fn deletions(&self) -> usize {
+    pub(super) fn deletions(&self) -> usize {
         self.deleted.len()
     }
 }

@@ -10,7 +10,7 @@ use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::shutdown_times;
 use wincimg_oci::document::Document;
 use wincimg_oci::remote::Registry;
-use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::{Isolation, Runtime};
 use wincimg_windows::shutdown::DEFAULT_SECONDS;
 

@@ -23,7 +23,7 @@ use std::fmt;
 
 use cover::{base_for, builds_for};
 use graph::{Choice, Graph, Known};
-pub use pin::{Pin, Way};
+pub(super) use pin::{Pin, Way};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::Outcome;
 use wincimg_windows::update::{Kb, Updates};

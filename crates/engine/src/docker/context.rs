@@ -12,7 +12,7 @@ use wincimg_layer::Source;
 use wincimg_layer::archive::ArchiveError;
 
 /// The name of the Dockerfile in its context.
-pub const DOCKERFILE: &str = "Dockerfile";
+pub(super) const DOCKERFILE: &str = "Dockerfile";
 
 /// Why a context cannot be sent.
 #[derive(Debug, thiserror::Error)]

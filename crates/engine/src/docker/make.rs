@@ -24,7 +24,7 @@ const EXPANSION: u64 = 3;
 
 /// Why a daemon did not make an image.
 #[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
+pub(super) enum DaemonError {
     /// The build would fail, or the push after it.
     #[error(transparent)]
     Obstacle(#[from] Obstacle),

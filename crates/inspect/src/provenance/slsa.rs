@@ -10,7 +10,7 @@ use wincimg_oci::document::Digest;
 use super::document::{HOME, TOOL, VERSION};
 
 /// What kind of statement it is.
-pub const PREDICATE: &str = "https://slsa.dev/provenance/v1";
+pub(super) const PREDICATE: &str = "https://slsa.dev/provenance/v1";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 
 /// A build, as far as it is told.
@@ -204,7 +204,7 @@ fn second(time: Timestamp) -> String {
 }
 
 /// Whether two statements say the same of an image, whenever they were made.
-pub fn is_same_but_for_times(one: &[u8], other: &[u8]) -> bool {
+pub(super) fn is_same_but_for_times(one: &[u8], other: &[u8]) -> bool {
     let timeless = |bytes: &[u8]| {
         let mut statement: Value = serde_json::from_slice(bytes).ok()?;
         let details = statement.pointer_mut("/predicate/runDetails")?;

@@ -66,7 +66,7 @@ pub(super) struct Beside<'a> {
 
 impl Beside<'_> {
     /// Copies what is beside the documents of a plan.
-    pub async fn carry(&self, plan: &CopyPlan) -> Vec<Carried> {
+    pub(super) async fn carry(&self, plan: &CopyPlan) -> Vec<Carried> {
         let mut carried = Vec::new();
         let subjects = plan.children.iter().zip(&plan.sources);
         let subjects = subjects.map(|(published, source)| (published.digest(), source));

@@ -9,7 +9,7 @@ use crate::version::WindowsVersion;
 
 /// Images that are reported not to start on hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Break {
+pub(super) struct Break {
     host: u32,
     image: u32,
     first_revision: Option<u32>,
@@ -28,7 +28,7 @@ static BREAKS: LazyLock<Vec<Break>> = LazyLock::new(|| {
 });
 
 /// The last reported break between a host and an image.
-pub fn reported(
+pub(super) fn reported(
     host: HostBuild,
     image: WindowsVersion,
     isolation: Isolation,

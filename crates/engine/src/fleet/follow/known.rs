@@ -8,7 +8,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
 /// Which entries of a fleet nodes ask for, and for which builds of Windows.
-pub type Demand = BTreeMap<String, BTreeSet<String>>;
+pub(super) type Demand = BTreeMap<String, BTreeSet<String>>;
 
 /// What came of one entry for one build of Windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct Patience {
 
 /// Everything that is known.
 #[derive(Debug)]
-pub struct Known {
+pub(super) struct Known {
     patience: Patience,
     entries: BTreeMap<String, Entry>,
 }
@@ -86,7 +86,7 @@ struct Entry {
 
 impl Known {
     /// Nothing is known yet.
-    pub fn new(patience: Patience) -> Self {
+    pub(super) fn new(patience: Patience) -> Self {
         Self {
             patience,
             entries: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl Known {
 
     /// Takes in what nodes ask for now. An entry that they ask for anew is due at once, also while it
     /// waits after a failure; what nobody asks for any more is forgotten.
-    pub fn ask(&mut self, demand: Demand, now: Instant) {
+    pub(super) fn ask(&mut self, demand: Demand, now: Instant) {
         self.entries.retain(|name, _| demand.contains_key(name));
         for (name, builds) in demand {
             let waits = waits(self.patience);
@@ -114,14 +114,14 @@ impl Known {
     }
 
     /// Everything is due: what is there may have been taken away.
-    pub fn resync(&mut self, now: Instant) {
+    pub(super) fn resync(&mut self, now: Instant) {
         for entry in self.entries.values_mut() {
             entry.due = Some(now);
         }
     }
 
     /// What is due.
-    pub fn due(&self, now: Instant) -> BTreeSet<String> {
+    pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
         let due = self.entries.iter();
         due.filter(|(_, entry)| entry.due.is_some_and(|due| due <= now))
             .map(|(name, _)| name.clone())
@@ -129,13 +129,13 @@ impl Known {
     }
 
     /// When something is due next.
-    pub fn next_due(&self) -> Option<Instant> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         self.entries.values().filter_map(|entry| entry.due).min()
     }
 
     /// Takes in what came of entries, and says what of it is news: what was not known, or is other
     /// than it was.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         tried: &BTreeSet<String>,
         brought: Vec<Brought>,
@@ -174,7 +174,7 @@ impl Known {
     }
 
     /// Whether what one node asks for is there.
-    pub fn state_of(&self, demand: &Demand) -> NodeState {
+    pub(super) fn state_of(&self, demand: &Demand) -> NodeState {
         let mut missing = BTreeMap::new();
         let mut of = 0;
         for (name, builds) in demand {
@@ -198,7 +198,7 @@ impl Known {
     }
 
     /// How many images are there, are missing, and were not looked for yet.
-    pub fn count(&self) -> Count {
+    pub(super) fn count(&self) -> Count {
         let mut count = Count::default();
         for entry in self.entries.values() {
             for build in &entry.asked_for {
@@ -215,7 +215,7 @@ impl Known {
 
 /// How many images there are of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
+pub(super) struct Count {
     /// There.
     pub ready: usize,
     /// Not there.

@@ -78,7 +78,7 @@ impl Found {
 
 /// What there is to look for in a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A program or a library of Windows, if it is one.
     Executable,
     /// The description of a package of Node.
@@ -91,7 +91,7 @@ pub enum Kind {
 
 impl Kind {
     /// Of the file at a path; nothing where none of its bytes are of use.
-    pub fn of(path: &str) -> Option<Self> {
+    pub(super) fn of(path: &str) -> Option<Self> {
         let names: Vec<&str> = path.split('/').collect();
         let name = names.last()?;
         let end = name.rsplit_once('.').map_or("", |(_, end)| end);
@@ -112,7 +112,7 @@ impl Kind {
     }
 
     /// How large a file of this kind is read.
-    pub fn most(self) -> u64 {
+    pub(super) fn most(self) -> u64 {
         match self {
             Self::Executable => 256 << 20,
             Self::Npm | Self::Python => 4 << 20,
@@ -121,7 +121,7 @@ impl Kind {
     }
 
     /// What the file tells of.
-    pub fn read(self, path: &str, bytes: &[u8]) -> Told {
+    pub(super) fn read(self, path: &str, bytes: &[u8]) -> Told {
         let mut told = match self {
             Self::Executable => Told {
                 packages: of_executable(path, bytes),

@@ -29,7 +29,7 @@ struct Section {
 
 impl<'a> Pe<'a> {
     /// Nothing where it is something else.
-    pub fn parse(data: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(data: &'a [u8]) -> Option<Self> {
         if !data.starts_with(b"MZ") {
             return None;
         }
@@ -74,7 +74,7 @@ impl<'a> Pe<'a> {
     }
 
     /// A directory's bytes, where the file has it.
-    pub fn directory(&self, which: usize) -> Option<&'a [u8]> {
+    pub(super) fn directory(&self, which: usize) -> Option<&'a [u8]> {
         let &(address, size) = self.directories.get(which)?;
         if address == 0 || size == 0 {
             return None;
@@ -84,7 +84,7 @@ impl<'a> Pe<'a> {
     }
 
     /// What is loaded to an address, up to the end of its section.
-    pub fn at(&self, address: u32) -> Option<&'a [u8]> {
+    pub(super) fn at(&self, address: u32) -> Option<&'a [u8]> {
         self.sections.iter().find_map(|section| {
             let inside = usize::try_from(address.checked_sub(section.address)?).ok()?;
             self.bytes(section)?
@@ -94,12 +94,12 @@ impl<'a> Pe<'a> {
     }
 
     /// The same by the address that a pointer has.
-    pub fn at_pointer(&self, pointer: u64) -> Option<&'a [u8]> {
+    pub(super) fn at_pointer(&self, pointer: u64) -> Option<&'a [u8]> {
         self.at(u32::try_from(pointer.checked_sub(self.image_base)?).ok()?)
     }
 
     /// The sections with data that the program may change.
-    pub fn writable_data(&self) -> impl Iterator<Item = &'a [u8]> {
+    pub(super) fn writable_data(&self) -> impl Iterator<Item = &'a [u8]> {
         let sections = self.sections.iter();
         let writable = sections.filter(|it| it.flags & WRITABLE_DATA == WRITABLE_DATA);
         writable.filter_map(|section| self.bytes(section))

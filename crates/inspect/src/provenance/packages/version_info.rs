@@ -23,7 +23,7 @@ pub(super) struct VersionInfo {
 }
 
 impl VersionInfo {
-    pub fn of(pe: &Pe) -> Option<Self> {
+    pub(super) fn of(pe: &Pe) -> Option<Self> {
         let resources = pe.directory(RESOURCES)?;
         let by_type = sub_directory(resources, 0, |id| id == RT_VERSION)?;
         let by_name = sub_directory(resources, by_type, |_| true)?;
@@ -63,19 +63,19 @@ impl VersionInfo {
         Some(info)
     }
 
-    pub fn string(&self, key: &str) -> Option<&str> {
+    pub(super) fn string(&self, key: &str) -> Option<&str> {
         self.strings.get(key).map(String::as_str)
     }
 
     /// The product's version as people write it.
-    pub fn product_version(&self) -> Option<String> {
+    pub(super) fn product_version(&self) -> Option<String> {
         let said = self.string("ProductVersion").and_then(as_version);
         said.or_else(|| self.product_version.clone())
             .or_else(|| self.file_version())
     }
 
     /// The file's.
-    pub fn file_version(&self) -> Option<String> {
+    pub(super) fn file_version(&self) -> Option<String> {
         let said = self.string("FileVersion").and_then(as_version);
         said.or_else(|| self.file_version.clone())
     }
