@@ -27,7 +27,6 @@ use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{FileTime, empty_hive, write_deltas};
 use wincimg_registry::security::{directory_descriptor, file_descriptor};
 use wincimg_registry::{BaseKeys, KeyPath, RegistryData, RegistryEdit};
-use wincimg_windows::inside::Inside;
 
 /// What the layer should have, compressed.
 const SIZE: u64 = 300_000_000;

@@ -21,7 +21,11 @@ pub(crate) struct Linted {
 }
 
 /// Writes `file:line: severity[rule]: why`, and under it the line and the corrected ones.
-pub(crate) fn write_lint_text(files: &[Linted], colour: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_lint_text(
+    files: &[Linted],
+    colour: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for Linted {
         file,
         text,

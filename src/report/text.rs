@@ -80,7 +80,11 @@ pub(crate) fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write)
 }
 
 /// Writes the answer and the matrix alone: what a person looks at again and again.
-pub(crate) fn write_glance(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_glance(
+    rollout: &Rollout,
+    screen: Screen,
+    mut out: impl Write,
+) -> io::Result<()> {
     write_answer(rollout, screen, &mut out)?;
     write_matrix(rollout, screen, &mut out)
 }

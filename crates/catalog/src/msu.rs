@@ -96,7 +96,11 @@ impl Diagnose for PackageError {}
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
 /// update package that is wanted.
-pub(crate) fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
+pub(crate) fn check_package(
+    path: &Path,
+    name: &str,
+    wanted: &Wanted,
+) -> Result<Checked, PackageError> {
     let mut file = files::open(path)?;
     let mut magic = Vec::with_capacity(8);
     (&mut file).take(8).read_to_end(&mut magic)?;

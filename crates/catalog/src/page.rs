@@ -19,7 +19,7 @@ pub struct Hit {
     /// The products that it is for.
     pub products: String,
     /// `Security Updates`, `Updates`, …
-    pub classification: String,
+    pub(crate) classification: String,
     /// The day of its last change, where the page's spelling of it is known.
     pub date: Option<Date>,
     /// Drivers have one.

@@ -24,7 +24,7 @@ pub enum Arch {
 
 impl Arch {
     /// The spelling inside a package: `amd64`.
-    pub fn in_package(self) -> &'static str {
+    pub(crate) fn in_package(self) -> &'static str {
         match self {
             Self::X64 => "amd64",
             Self::X86 => "x86",

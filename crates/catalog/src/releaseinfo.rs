@@ -38,7 +38,10 @@ pub struct ReleaseInfo {
 }
 
 /// Reads every release's history and adds it to what is known; what is known stays as it is.
-pub(crate) fn read_release_info(page: &str, known: &Updates) -> Result<ReleaseInfo, ReleaseInfoError> {
+pub(crate) fn read_release_info(
+    page: &str,
+    known: &Updates,
+) -> Result<ReleaseInfo, ReleaseInfoError> {
     let mut updates: Vec<Update> = Vec::new();
     let mut unread = Vec::new();
     let mut found = false;

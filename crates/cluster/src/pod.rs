@@ -18,19 +18,19 @@ pub struct PodTemplate {
     /// Its containers, those that run first in front.
     pub containers: Vec<Container>,
     /// The names of those that do not say their image.
-    pub without_image: Vec<String>,
+    pub(crate) without_image: Vec<String>,
     /// Where it may be put, its runtime class included.
     pub scheduling: Scheduling,
     /// What it says in `spec.os.name`.
-    pub os_name: Option<String>,
+    pub(crate) os_name: Option<String>,
     /// Whether it asks for Hyper-V isolation, and whom.
     pub hyperv: Hyperv,
     /// The name of its runtime class.
-    pub runtime_class: Option<String>,
+    pub(crate) runtime_class: Option<String>,
     /// Whether nobody gave that class.
-    pub class_is_missing: bool,
+    pub(crate) class_is_missing: bool,
     /// How long it may take to stop, where it says so.
-    pub grace_seconds: Option<u64>,
+    pub(crate) grace_seconds: Option<u64>,
 }
 
 /// Whom a pod asks for Hyper-V isolation.
@@ -116,14 +116,14 @@ impl PodTemplate {
     }
 
     /// The name of its runtime class where nobody gave that: what it brings is not known.
-    pub fn missing_class(&self) -> Option<&str> {
+    pub(crate) fn missing_class(&self) -> Option<&str> {
         self.runtime_class
             .as_deref()
             .filter(|_| self.class_is_missing)
     }
 
     /// Whether taints alone keep it off a node, and its runtime class may tolerate them.
-    pub fn class_may_admit(&self, node: &Node) -> bool {
+    pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
         self.missing_class().is_some() && self.scheduling.wants(node)
     }
 

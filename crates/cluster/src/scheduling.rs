@@ -21,7 +21,7 @@ pub struct Scheduling {
     /// Labels that a node must have.
     pub selector: BTreeMap<String, String>,
     /// Terms of the required node affinity, of which a node must meet one.
-    pub affinity: Option<Vec<Term>>,
+    pub(crate) affinity: Option<Vec<Term>>,
     /// Which taints do not matter.
     pub tolerations: Vec<Toleration>,
 }
@@ -32,15 +32,15 @@ pub struct Scheduling {
 pub struct Term {
     /// About its labels.
     #[serde(default, deserialize_with = "null_is_default")]
-    pub match_expressions: Vec<Requirement>,
+    pub(crate) match_expressions: Vec<Requirement>,
     /// About its fields, of which there is only `metadata.name`.
     #[serde(default, deserialize_with = "null_is_default")]
-    pub match_fields: Vec<Requirement>,
+    pub(crate) match_fields: Vec<Requirement>,
 }
 
 /// One requirement of a term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-pub struct Requirement {
+pub(crate) struct Requirement {
     /// The label's or field's name.
     pub key: String,
     /// What is required of it.
@@ -97,7 +97,7 @@ pub enum System {
 
 impl Scheduling {
     /// Whether a pod may be put on this node.
-    pub fn admits(&self, node: &Node) -> bool {
+    pub(crate) fn admits(&self, node: &Node) -> bool {
         let tolerates = || node.taints.iter().all(|taint| self.tolerates(taint));
         self.wants(node) && (self.node_name.is_some() || tolerates())
     }
@@ -122,7 +122,7 @@ impl Scheduling {
     }
 
     /// Whether it has neither a selector nor an affinity.
-    pub fn asks_for_nothing(&self) -> bool {
+    pub(crate) fn asks_for_nothing(&self) -> bool {
         self.selector.is_empty() && self.affinity.is_none()
     }
 

@@ -81,7 +81,7 @@ pub struct WorkloadList {
     /// In the order of the files.
     pub workloads: Vec<Workload>,
     /// Runtime classes that they may name.
-    pub runtime_classes: Vec<RuntimeClass>,
+    pub(crate) runtime_classes: Vec<RuntimeClass>,
     /// Objects that may make pods in a way that is not known.
     pub skipped: Vec<Skipped>,
     /// What was read although it can hardly be meant.

@@ -15,7 +15,7 @@ const LONGEST: usize = 1 << 20;
 
 /// What a word became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Expanded {
+pub(crate) struct Expanded {
     /// The text.
     pub text: String,
     /// It, taken apart at the spaces that no quote holds.
@@ -26,7 +26,7 @@ pub struct Expanded {
 
 /// A text that is not a word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExpandError {
+pub(crate) enum ExpandError {
     /// Something opens and does not close.
     #[error("{0} is not closed")]
     Open(&'static str),
@@ -52,16 +52,16 @@ pub enum ExpandError {
 
 /// How words are read.
 #[derive(Debug, Clone, Copy)]
-pub struct Lexer {
+pub(crate) struct Lexer {
     /// The character that takes the meaning of the next.
     pub escape: Escape,
     /// Whether quotes mean nothing, as in here-documents.
-    pub keeps_quotes: bool,
+    pub(crate) keeps_quotes: bool,
 }
 
 impl Lexer {
     /// How the arguments of instructions are read.
-    pub const fn new(escape: Escape) -> Self {
+    pub(crate) const fn new(escape: Escape) -> Self {
         Self {
             escape,
             keeps_quotes: false,
@@ -69,7 +69,7 @@ impl Lexer {
     }
 
     /// Reads a word, with the values of its variables.
-    pub fn expand(
+    pub(crate) fn expand(
         self,
         text: &str,
         value: &dyn Fn(&str) -> Option<String>,

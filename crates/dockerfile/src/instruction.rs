@@ -72,7 +72,7 @@ pub struct From {
 #[derive(Debug, Clone)]
 pub struct Copy {
     /// Whether it is `ADD`.
-    pub is_add: bool,
+    pub(crate) is_add: bool,
     /// A stage or image.
     pub from: Option<String>,
     /// The paths.
@@ -82,7 +82,7 @@ pub struct Copy {
     /// Where they go.
     pub target: String,
     /// What is left out.
-    pub excluded: Vec<String>,
+    pub(crate) excluded: Vec<String>,
     /// The digest of what a URL has.
     pub checksum: Option<String>,
     /// Whether archives are unpacked, where that is said.
@@ -122,7 +122,7 @@ impl Step {
     }
 
     /// The same where another instruction brings it.
-    pub fn standing_at(self, line: usize, text: String) -> Self {
+    pub(crate) fn standing_at(self, line: usize, text: String) -> Self {
         Self {
             line,
             text,
@@ -132,7 +132,7 @@ impl Step {
     }
 
     /// The line that a byte of what follows the keyword stands on, counted from 1, and its text.
-    pub fn line_at(&self, at: usize) -> (usize, String) {
+    pub(crate) fn line_at(&self, at: usize) -> (usize, String) {
         let Kind::Run(Program::Shell(text)) = &self.kind else {
             return (self.line, self.text.clone());
         };

@@ -11,9 +11,11 @@ use wincimg_windows::quoting::Escape;
 /// The instructions of a file, and its lines.
 #[derive(Debug)]
 pub struct Dockerfile<'a> {
+    /// Its escape character, by the directive at its top.
     pub escape: Escape,
     /// What is wrong with the directives at its top.
-    pub directive_problem: Option<DirectiveProblem>,
+    pub(crate) directive_problem: Option<DirectiveProblem>,
+    /// The instructions, in their order.
     pub instructions: Vec<Instruction>,
     lines: Vec<&'a str>,
 }
@@ -26,7 +28,7 @@ pub struct Instruction {
     /// The here-documents that follow its lines; they are not arguments.
     pub documents: Vec<HereDocument>,
     /// The name of a here-document that does not end.
-    pub open_document: Option<String>,
+    pub(crate) open_document: Option<String>,
     joined: String,
     arguments: usize,
     pieces: Vec<Piece>,
@@ -34,7 +36,7 @@ pub struct Instruction {
 
 /// A directive that Docker refuses, with the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DirectiveProblem {
+pub(crate) struct DirectiveProblem {
     /// Its line's index, from 0.
     pub line: usize,
     /// What is wrong.
@@ -49,7 +51,7 @@ pub struct HereDocument {
     /// Its lines, each with its end.
     pub text: String,
     /// Whether variables in it are replaced: its name has no quotes.
-    pub expands: bool,
+    pub(crate) expands: bool,
 }
 
 /// Where a part of the joined text stands in the file; lines count from 0.
@@ -94,6 +96,7 @@ pub(super) const KEYWORDS: [&str; 18] = [
 ];
 
 impl<'a> Dockerfile<'a> {
+    /// Reads any text; what is wrong with it is found out where it is carried out.
     pub fn read(source: &'a str) -> Self {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         let lines: Vec<&str> = source
@@ -214,7 +217,7 @@ impl<'a> Dockerfile<'a> {
     }
 
     /// Several lines.
-    pub fn lines_of(&self, range: RangeInclusive<usize>) -> String {
+    pub(crate) fn lines_of(&self, range: RangeInclusive<usize>) -> String {
         self.lines[range].join("\n")
     }
 }
@@ -250,7 +253,7 @@ impl Instruction {
     }
 
     /// Whether lines of a here-document follow.
-    pub fn has_here_document(&self) -> bool {
+    pub(crate) fn has_here_document(&self) -> bool {
         !self.documents.is_empty()
     }
 
@@ -292,7 +295,7 @@ impl Instruction {
     }
 
     /// The command of a `HEALTHCHECK`.
-    pub fn health_command(&self) -> Option<&str> {
+    pub(crate) fn health_command(&self) -> Option<&str> {
         let (word, command) = self.text().split_once(is_space)?;
         word.eq_ignore_ascii_case("CMD")
             .then(|| command.trim_start())
@@ -309,7 +312,7 @@ impl Instruction {
     }
 
     /// The line of the file, from 0, that a character of the joined text stands on.
-    pub fn line_of(&self, position: usize) -> usize {
+    pub(crate) fn line_of(&self, position: usize) -> usize {
         self.piece_of(position).line
     }
 
@@ -334,7 +337,7 @@ impl Instruction {
     }
 
     /// Whether a here-document is all that follows the keyword.
-    pub fn is_here_document(&self) -> bool {
+    pub(crate) fn is_here_document(&self) -> bool {
         let text = self.text();
         !self.documents.is_empty() && text.starts_with("<<") && !text.contains(is_space)
     }
@@ -353,7 +356,7 @@ impl Instruction {
     }
 
     /// Whether its author thought of JSON, well-formed or not; PowerShell has types in brackets.
-    pub fn is_meant_as_json(&self) -> bool {
+    pub(crate) fn is_meant_as_json(&self) -> bool {
         let inside = self.text().strip_prefix('[').map(str::trim_start);
         inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['"', ']']))
     }
@@ -392,7 +395,7 @@ impl Instruction {
 }
 
 /// Whether a line begins with an instruction's name.
-pub fn begins_instruction(line: &str) -> bool {
+pub(crate) fn begins_instruction(line: &str) -> bool {
     line.split_once(is_space)
         .is_some_and(|(word, _)| KEYWORDS.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }

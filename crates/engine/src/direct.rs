@@ -23,7 +23,7 @@ use wincimg_windows::inside::Inside;
 
 use self::added_layer::AddedLayers;
 pub(super) use self::added_layer::LayerBytes;
-pub use self::added_layer::{AddedLayer, AssembleOptions};
+pub(crate) use self::added_layer::{AddedLayer, AssembleOptions};
 pub use self::ahead::Ahead;
 pub use self::error::DirectError;
 pub use self::held::Held;
@@ -41,7 +41,7 @@ struct Base<'a> {
 }
 
 /// The engine that needs no Windows.
-pub struct DirectEngine {
+pub(crate) struct DirectEngine {
     options: AssembleOptions,
     progress: Arc<dyn Progress>,
     added: Arc<AddedLayers>,
@@ -71,7 +71,7 @@ pub(super) struct Carried {
 
 impl DirectEngine {
     /// An engine that writes layers as told.
-    pub fn new(options: AssembleOptions, progress: Arc<dyn Progress>) -> Self {
+    pub(crate) fn new(options: AssembleOptions, progress: Arc<dyn Progress>) -> Self {
         Self {
             options,
             progress,
@@ -80,7 +80,10 @@ impl DirectEngine {
     }
 
     /// Makes the images of a publication, all at once; layers that are the same are written once.
-    pub async fn make(&self, publication: &Publication<'_>) -> Result<Vec<Assembled>, EngineError> {
+    pub(crate) async fn make(
+        &self,
+        publication: &Publication<'_>,
+    ) -> Result<Vec<Assembled>, EngineError> {
         let images = publication.images.iter();
         try_join_all(images.map(|image| self.make_one(image.planned))).await
     }

@@ -8,7 +8,8 @@ mod lock;
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-pub use lock::{FILE_NAME as LOCK_FILE, Lock, LockError, Locked, Written};
+pub(crate) use lock::FILE_NAME as LOCK_FILE;
+pub use lock::{Lock, LockError, Locked, Written};
 use wincimg_common::diagnose::{Blame, Diagnose};
 use wincimg_common::digest::Digest;
 use wincimg_http::{DownloadError, Downloaded, Downloads, Http, Remote, download_url, shown};
@@ -128,7 +129,7 @@ impl Supply {
     }
 
     /// Whether no server is asked for files: nothing is built.
-    pub fn asks_nobody(&self) -> bool {
+    pub(crate) fn asks_nobody(&self) -> bool {
         self.manner == Manner::Offline
     }
 
@@ -137,7 +138,7 @@ impl Supply {
     }
 
     /// The URLs of which nothing says what they have to be.
-    pub fn not_pinned<'w>(&self, wants: &'w Wants) -> Vec<&'w str> {
+    pub(crate) fn not_pinned<'w>(&self, wants: &'w Wants) -> Vec<&'w str> {
         let wants = wants.iter();
         let open = wants.filter(|(url, want)| {
             want.digests.is_empty() && self.locked(url).is_none() && !self.here.contains_key(*url)
@@ -277,7 +278,7 @@ impl Supply {
     }
 
     /// Writes what was noted, and says where.
-    pub fn write_lock(&mut self) -> Result<Option<(String, Written)>, SupplyError> {
+    pub(crate) fn write_lock(&mut self) -> Result<Option<(String, Written)>, SupplyError> {
         let name = self.lock_name();
         match &mut self.lock {
             Some(lock) if self.manner == Manner::Noting => Ok(Some((name, lock.write()?))),

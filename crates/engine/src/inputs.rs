@@ -16,7 +16,7 @@ use crate::listing::{content_digest, source_digests};
 
 /// What says what something was made of: as an annotation an image, in the index over it; in the
 /// history a layer.
-pub const INPUTS: &str = "io.wincimg.inputs";
+pub(crate) const INPUTS: &str = "io.wincimg.inputs";
 
 /// Raised when the same inputs come to other images than before.
 const EDITION: u32 = 2;

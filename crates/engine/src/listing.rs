@@ -67,7 +67,7 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
 
 /// A digest of all that a plan's files consist of: their paths and bytes, wherever they lie here. What
 /// is not downloaded stands there by its URL.
-pub fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
+pub(crate) fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
     let mut hasher = Hasher::default();
     for layer in layers(plan)? {
         let drive = layer.drive()?;
@@ -82,7 +82,7 @@ pub fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
 }
 
 /// The same of some files and folders, in their order.
-pub fn source_digests<'a>(
+pub(crate) fn source_digests<'a>(
     entries: impl Iterator<Item = (&'a str, &'a Content)>,
 ) -> Result<Digest, LayerError> {
     let entries: Vec<(&str, &Content)> = entries.collect();

@@ -30,7 +30,7 @@ use super::bases::{BaseSearch, Found, Wanted};
 use super::downloads::Supply;
 
 /// What says how images are to be.
-pub enum Blueprint<'a> {
+pub(crate) enum Blueprint<'a> {
     /// A recipe, and what it is filled in with.
     Recipe(&'a Recipe, Settings<'a>),
     /// A Dockerfile, with what was asked of it.
@@ -42,7 +42,7 @@ pub enum Blueprint<'a> {
 /// A recipe or Dockerfile, and the hosts that its images are for.
 pub struct BuildRequest<'a> {
     /// What is built.
-    pub blueprint: Blueprint<'a>,
+    pub(crate) blueprint: Blueprint<'a>,
     /// The hosts; none where the base is for any.
     pub hosts: &'a [TargetHost],
     /// Where base images come from.
@@ -218,7 +218,7 @@ impl BuildRequest<'_> {
     /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
     /// out once more, before anyone has looked inside the bases or on what is known of them then. What
     /// is lacking in the end is told: servers may not have been asked.
-    pub async fn look_again(
+    pub(crate) async fn look_again(
         &self,
         images: &mut [PlannedImage],
         registry: &Registry,

@@ -55,7 +55,7 @@ pub struct TaggedImage<'a> {
     /// What is to be made.
     pub planned: &'a PlannedImage,
     /// The plans of all its hosts, which differ in the host alone.
-    pub for_hosts: Vec<&'a PlannedImage>,
+    pub(crate) for_hosts: Vec<&'a PlannedImage>,
     /// Its tag.
     pub tag: String,
     /// What its entry in an index says besides.

@@ -66,7 +66,7 @@ impl IisSettings {
     }
 
     /// Whether the site is one of those that are described in full.
-    pub fn has_own_site(&self) -> bool {
+    pub(crate) fn has_own_site(&self) -> bool {
         self.sites.iter().any(|site| site.name == self.site)
     }
 }

@@ -36,7 +36,7 @@ pub struct ShutdownSetting {
     /// The layer that sets it, counted from 1 at the bottom.
     pub layer: usize,
     /// The digest of that layer.
-    pub layer_digest: Digest,
+    pub(crate) layer_digest: Digest,
 }
 
 /// Something that keeps the settings from doing what was meant.

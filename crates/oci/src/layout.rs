@@ -282,7 +282,7 @@ impl Layout {
 
     /// The same in place of what the tag was seen to mean; says no, and changes nothing, where it
     /// means something else by now.
-    pub async fn tag_over(
+    pub(crate) async fn tag_over(
         &self,
         descriptor: Descriptor,
         tag: &str,

@@ -342,7 +342,7 @@ pub fn base_release_for(build: u32) -> Option<&'static Release> {
 }
 
 /// The floating tag whose newest image starts on a host: none where the host lags behind it.
-pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
+pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
     let release = base_release_for(host.version.build)?;
     let newest = Updates::known()
         .newest(release.build)

@@ -59,9 +59,9 @@ pub struct Release {
     /// Which images a host of this release starts under process isolation.
     pub runs: Runs,
     /// Newer hosts start its images under process isolation.
-    pub stable_abi: bool,
+    pub(crate) stable_abi: bool,
     /// The first revision with the user/kernel interface of 2020-02-11, where that changed.
-    pub abi_change: Option<u32>,
+    pub(crate) abi_change: Option<u32>,
     /// What its updates come as.
     pub package: Package,
     /// The names of its server edition in the Update Catalog, the common one last.
@@ -108,7 +108,7 @@ pub fn named_in_tag(word: &str) -> Option<&'static Release> {
 }
 
 /// The newest release before `build` from which newer hosts take images as they are.
-pub fn stable_abi_before(build: u32) -> Option<&'static Release> {
+pub(crate) fn stable_abi_before(build: u32) -> Option<&'static Release> {
     RELEASES
         .iter()
         .rev()

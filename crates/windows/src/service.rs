@@ -16,7 +16,7 @@ use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use super::quoting::argv;
 
 /// The longest name: Windows allows 256 characters, and a key's name one less.
-pub const MAX_NAME: usize = 255;
+pub(crate) const MAX_NAME: usize = 255;
 
 /// A service that runs in a process of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -51,7 +51,7 @@ impl<'a> Row<'a> {
     }
 
     /// A field in which `-` or nothing stands for "none".
-    pub fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
+    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
         let text = self.text(name)?;
         Ok(Some(text).filter(|text| !text.is_empty() && *text != "-"))
     }

@@ -127,7 +127,7 @@ pub struct Flaw {
     /// The update that breaks something.
     pub kb: Kb,
     /// The update that mends it.
-    pub mended_by: Kb,
+    pub(crate) mended_by: Kb,
     /// What breaks.
     pub what: &'static str,
 }
@@ -173,7 +173,7 @@ impl Kb {
 impl Update {
     /// Whether it is offered to every host: hotpatches are for hosts enrolled for them, previews
     /// for those that ask.
-    pub fn is_regular(&self) -> bool {
+    pub(crate) fn is_regular(&self) -> bool {
         self.kb.is_some() && !matches!(self.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
     }
 
@@ -304,7 +304,7 @@ impl Updates {
     }
 
     /// Every update that brings a host to a version or past it, the best one first; never a hotpatch.
-    pub fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
+    pub(crate) fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
         let updates = version.revision.map_or(&[][..], |revision| {
             let updates = self.of_build(version.build);
             &updates[updates.partition_point(|update| update.revision < revision)..]

@@ -43,7 +43,7 @@ pub struct Terms {
 
 impl Terms {
     /// Who could not renew for this long stops its work.
-    pub fn renew_within(self) -> Duration {
+    pub(crate) fn renew_within(self) -> Duration {
         self.duration * 2 / 3
     }
 

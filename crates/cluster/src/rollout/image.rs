@@ -125,7 +125,7 @@ impl Image {
     }
 
     /// The same, to add what was found out later.
-    pub fn variants_mut(&mut self) -> &mut [Variant] {
+    pub(crate) fn variants_mut(&mut self) -> &mut [Variant] {
         match &mut self.content {
             Content::Single(variant) => std::slice::from_mut(variant),
             Content::Index(variants) => variants,

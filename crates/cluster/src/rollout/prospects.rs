@@ -166,7 +166,7 @@ impl Rollout {
 
 impl Prospect<'_> {
     /// Whether it is a workload rather than an image.
-    pub fn is_workload(&self) -> bool {
+    pub(crate) fn is_workload(&self) -> bool {
         matches!(self.subject, Subject::Workload(_))
     }
 }

@@ -51,7 +51,7 @@ pub struct Taken {
     /// What would no longer be there.
     pub entries: Vec<String>,
     /// Whether an index could keep it.
-    pub can_join: bool,
+    pub(crate) can_join: bool,
 }
 
 impl Standing {

@@ -40,7 +40,7 @@ const WORTH_A_LAYER: u64 = 16 << 20;
 
 /// How an image is put together.
 #[derive(Clone, Default)]
-pub struct AssembleOptions {
+pub(crate) struct AssembleOptions {
     /// The compression of new layers.
     pub compression: Compression,
     /// The time that everything new carries; the base's own where absent.
@@ -55,7 +55,7 @@ pub struct AssembleOptions {
 
 /// A layer that is ready to be sent, to as many places as need it.
 #[derive(Debug)]
-pub struct AddedLayer {
+pub(crate) struct AddedLayer {
     digest: Digest,
     size: u64,
     diff_id: Digest,
@@ -83,7 +83,7 @@ type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
 
 impl AddedLayer {
     /// How manifests in one flavour's words name the layer.
-    pub fn descriptor(&self, flavour: Flavour) -> Descriptor {
+    pub(crate) fn descriptor(&self, flavour: Flavour) -> Descriptor {
         let media_type = match (self.compression, flavour) {
             (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
             (compression, _) => compression.oci_media_type(),

@@ -16,7 +16,7 @@ use wincimg_windows::version::WindowsVersion;
 pub struct Info {
     /// `windows` or `linux`.
     #[serde(rename = "OSType", deserialize_with = "or_default")]
-    pub os_type: String,
+    pub(crate) os_type: String,
     /// The product, on Windows with the build and its revision in brackets.
     #[serde(deserialize_with = "or_default")]
     pub operating_system: String,
@@ -34,7 +34,7 @@ pub struct Info {
     pub server_version: String,
     /// Where the daemon keeps images.
     #[serde(deserialize_with = "or_default")]
-    pub docker_root_dir: String,
+    pub(crate) docker_root_dir: String,
     /// What the daemon knows of registries.
     #[serde(deserialize_with = "or_default")]
     pub registry_config: RegistryConfig,
@@ -46,7 +46,7 @@ pub struct Info {
 pub struct RegistryConfig {
     /// Networks whose registries need not be trusted.
     #[serde(rename = "InsecureRegistryCIDRs", deserialize_with = "or_default")]
-    pub insecure_networks: Vec<String>,
+    pub(crate) insecure_networks: Vec<String>,
     /// Registries that `daemon.json` names.
     #[serde(rename = "IndexConfigs", deserialize_with = "or_default")]
     pub registries: HashMap<String, KnownRegistry>,

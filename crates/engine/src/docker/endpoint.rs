@@ -52,7 +52,7 @@ pub struct Environment {
     /// `DOCKER_CERT_PATH`.
     pub certificates: Option<PathBuf>,
     /// Whether `DOCKER_TLS_VERIFY` is set.
-    pub tls_verify: bool,
+    pub(crate) tls_verify: bool,
     /// Whether `DOCKER_TLS` is set.
     pub tls: bool,
 }
@@ -145,7 +145,7 @@ impl Endpoint {
 
     /// Whether `localhost` means the same to the daemon, as far as its address says. Behind a tunnel
     /// it does not, which nobody can see from here.
-    pub fn is_on_this_machine(&self) -> bool {
+    pub(crate) fn is_on_this_machine(&self) -> bool {
         match &self.address {
             Address::Tcp { host, .. } => is_loopback(host),
             Address::Unix(_) | Address::Pipe(_) => true,

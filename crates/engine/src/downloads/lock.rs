@@ -15,7 +15,7 @@ use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::FileError;
 
 /// The file's name.
-pub const FILE_NAME: &str = "wincimg.lock";
+pub(crate) const FILE_NAME: &str = "wincimg.lock";
 const VERSION: u32 = 1;
 const HEAD: &str = "\
 # What is downloaded for the Dockerfiles and recipes in this folder. Keep it with them;

@@ -29,7 +29,7 @@ pub struct StageBases {
     bases: BTreeMap<String, PlannedBase>,
     needs: BTreeMap<String, Needs>,
     /// Whether somebody has to look into one of them before it is known what the image is.
-    pub wants_a_look: bool,
+    pub(crate) wants_a_look: bool,
     /// Whether the instructions were carried out on all that is known: they lacked nothing, and nobody
     /// has told more since.
     are_settled: bool,

@@ -22,10 +22,12 @@ pub(super) use self::apply::{Above, Editing, Level};
 pub(super) use self::document::Document;
 #[cfg(test)]
 pub(super) use self::encoding::Decoded;
-pub use self::names::{FilterError, Found};
+pub(crate) use self::names::FilterError;
+pub use self::names::Found;
 pub use self::path::{ElementPath, PathSyntaxError, SectionPath, Selector, Step, is_value};
 pub use self::schema::{Schema, SchemaError, Unsound};
-pub use self::server::{APP_POOLS, SITES, Server};
+pub use self::server::Server;
+pub(crate) use self::server::{APP_POOLS, SITES};
 
 /// A file of IIS's configuration that cannot be changed, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,7 +18,7 @@ pub struct Found {
 
 /// Why a filter leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
+pub(crate) enum FilterError {
     /// It is more of `XPath` than is understood.
     #[error("the filter {0:?} is not understood")]
     Syntax(String),
@@ -35,7 +35,7 @@ struct Part {
 
 impl Schema {
     /// The section of that path, or of that last name if only one has it.
-    pub fn section_named(&self, text: &str) -> Result<SectionPath, Unsound> {
+    pub(crate) fn section_named(&self, text: &str) -> Result<SectionPath, Unsound> {
         let text = text.trim_matches('/');
         let mut known = self.sections.keys();
         if let Some(name) = known.find(|name| name.eq_ignore_ascii_case(text)) {
@@ -107,7 +107,7 @@ impl Schema {
     }
 
     /// What a filter leads to.
-    pub fn filtered(&self, filter: &str) -> Result<Found, FilterError> {
+    pub(crate) fn filtered(&self, filter: &str) -> Result<Found, FilterError> {
         let syntax = || FilterError::Syntax(filter.to_owned());
         let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;
         if parts
@@ -178,13 +178,13 @@ impl Schema {
     }
 
     /// Whether entries, rather than attributes, are what an element has.
-    pub fn is_collection(&self, section: &SectionPath, element: &ElementPath) -> bool {
+    pub(crate) fn is_collection(&self, section: &SectionPath, element: &ElementPath) -> bool {
         let schema = self.at(section, element);
         schema.is_some_and(|schema| !schema.collections.is_empty())
     }
 
     /// What IIS writes into an attribute where it is given a number; none where that is not known.
-    pub fn of_number(
+    pub(crate) fn of_number(
         &self,
         section: &SectionPath,
         element: &ElementPath,
@@ -197,7 +197,7 @@ impl Schema {
     }
 
     /// The same for an attribute of a new entry.
-    pub fn of_number_in_entry(
+    pub(crate) fn of_number_in_entry(
         &self,
         section: &SectionPath,
         collection: &ElementPath,

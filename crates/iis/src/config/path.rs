@@ -107,7 +107,7 @@ impl ElementPath {
     }
 
     /// What the last step selects, and the path to it; none where that is not an entry.
-    pub fn split_entry(&self) -> Option<(&[Step], &Selector)> {
+    pub(crate) fn split_entry(&self) -> Option<(&[Step], &Selector)> {
         match self.0.split_last() {
             Some((Step::Entry(selector), collection)) => Some((collection, selector)),
             _ => None,

@@ -9,10 +9,10 @@ use super::schema::Schema;
 use super::{Change, ConfigEdit, ConfigError, ElementPath, Location, SectionPath};
 
 /// The section with the sites.
-pub const SITES: &str = "system.applicationHost/sites";
+pub(crate) const SITES: &str = "system.applicationHost/sites";
 
 /// The section with the application pools.
-pub const APP_POOLS: &str = "system.applicationHost/applicationPools";
+pub(crate) const APP_POOLS: &str = "system.applicationHost/applicationPools";
 
 /// An `applicationHost.config` on its way.
 #[derive(Debug)]
@@ -109,7 +109,11 @@ impl Server {
 
     /// Whether the `web.config` of a site may have a section, which may be one of .NET's: of those
     /// this file says nothing.
-    pub fn may_be_below(&self, section: &SectionPath, of: &Location) -> Result<bool, EditError> {
+    pub(crate) fn may_be_below(
+        &self,
+        section: &SectionPath,
+        of: &Location,
+    ) -> Result<bool, EditError> {
         let of_iis = [
             "system.applicationHost",
             "system.webServer",
@@ -326,7 +330,7 @@ impl Server {
     }
 
     /// Whether there is a site of that name.
-    pub fn has_site(&self, name: &str) -> bool {
+    pub(crate) fn has_site(&self, name: &str) -> bool {
         self.site(name).is_some()
     }
 
@@ -360,7 +364,7 @@ impl Server {
     }
 
     /// Whether a path below a site is an application, and not a folder of one.
-    pub fn is_application(&self, site: &str, path: &str) -> bool {
+    pub(crate) fn is_application(&self, site: &str, path: &str) -> bool {
         let site = self.site(site);
         let mut own = site
             .into_iter()
@@ -389,7 +393,7 @@ impl Server {
     }
 
     /// Whether the file says something about a site or a path below it.
-    pub fn has_locations(&self, site: &Location) -> bool {
+    pub(crate) fn has_locations(&self, site: &Location) -> bool {
         let is_of_it = |path: &str| {
             let below = path.parse::<Location>();
             site.is(path) || below.is_ok_and(|below| below.is_below(site.as_str()))

@@ -81,7 +81,7 @@ pub struct Span {
 
 impl Span {
     /// The version in it that fits a host best: the host's own, or the end that is nearer to it.
-    pub fn nearest_to(&self, host: HostBuild) -> WindowsVersion {
+    pub(crate) fn nearest_to(&self, host: HostBuild) -> WindowsVersion {
         let (oldest, newest) = (*self.revisions.start(), *self.revisions.end());
         let revision = match host.version.revision {
             Some(own) if self.build == host.version.build => own.max(oldest).min(newest),

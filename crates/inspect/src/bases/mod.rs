@@ -25,4 +25,4 @@ pub use offers::Neighbour;
 pub use resolve::{
     BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve, warning,
 };
-pub use tag::{Arch, BaseTag, Names};
+pub use tag::{Arch, Names};

@@ -12,7 +12,7 @@ use super::flavour::Flavour;
 
 /// A tag that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseTag {
+pub(crate) struct BaseTag {
     /// The tag as it is written in the registry.
     pub text: String,
     /// What it says about the version of Windows.
@@ -89,7 +89,7 @@ enum Word {
 impl BaseTag {
     /// Reads a tag; one with a word that base images do not use is `None`. Before the part about
     /// Windows there may be any words, which are the flavour.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut version = None;
         let mut release = None;
         let mut kb = None;
@@ -151,12 +151,12 @@ impl BaseTag {
     }
 
     /// Whether a node of the usual kind can use what the tag is for.
-    pub fn is_for_servers(&self) -> bool {
+    pub(crate) fn is_for_servers(&self) -> bool {
         self.arch != Arch::Other && !self.preview
     }
 
     /// The tag as it would be without the architecture it is for.
-    pub fn without_arch(&self) -> String {
+    pub(crate) fn without_arch(&self) -> String {
         let lower = self.text.to_ascii_lowercase();
         let plain = ["-amd64", "_amd64", "-x64"]
             .iter()
@@ -165,7 +165,7 @@ impl BaseTag {
     }
 
     /// Of tags for the same image the plainest comes first: fewest words, then the most precise.
-    pub fn plainness(&self) -> impl Ord + use<> {
+    pub(crate) fn plainness(&self) -> impl Ord + use<> {
         let precision = match self.names {
             Names::Version(_) => 3,
             Names::Update { .. } => 2,

@@ -90,7 +90,7 @@ impl FactsCache {
     }
 
     /// Remembers for a while that a repository has no facts about a base.
-    pub fn keep_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
+    pub(crate) fn keep_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
         if self.0.limit() == 0 {
             return Ok(());
         }
@@ -101,7 +101,7 @@ impl FactsCache {
     }
 
     /// Whether a repository had none a short while ago.
-    pub fn knows_absence(&self, base: &Digest, repository: &str) -> bool {
+    pub(crate) fn knows_absence(&self, base: &Digest, repository: &str) -> bool {
         let path = self.path(base, Origin::Repository(repository), ABSENCE);
         let seen = fs::metadata(path).and_then(|found| found.modified());
         seen.is_ok_and(|seen| !is_old(seen))

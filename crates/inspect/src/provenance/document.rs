@@ -14,7 +14,7 @@ use super::{cyclonedx, slsa, spdx};
 /// The annotation of registries for when something was made.
 const CREATED: &str = "org.opencontainers.image.created";
 /// The annotation by which tools find what a statement says, without reading it.
-pub const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
+pub(crate) const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
 
 /// A form of a bill of materials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -45,7 +45,7 @@ impl Form {
 }
 
 /// The type of a statement about how something was made.
-pub const IN_TOTO: &str = "application/vnd.in-toto+json";
+pub(crate) const IN_TOTO: &str = "application/vnd.in-toto+json";
 
 /// A document about an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl Document {
     }
 
     /// Whether two runs may make different ones of the same.
-    pub fn depends_on_times(&self) -> bool {
+    pub(crate) fn depends_on_times(&self) -> bool {
         self.media_type == IN_TOTO
     }
 
     /// Whether one that is there already says the same: byte for byte, or but for a run's times.
-    pub fn says_the_same(&self, other: &[u8]) -> bool {
+    pub(crate) fn says_the_same(&self, other: &[u8]) -> bool {
         self.bytes == other
             || (self.depends_on_times() && is_same_but_for_times(&self.bytes, other))
     }

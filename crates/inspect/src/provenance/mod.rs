@@ -21,10 +21,10 @@ mod system;
 mod tests;
 
 pub use beside::{Beside, What, beside};
-pub use document::{Document, Form, IN_TOTO, PREDICATE_TYPE};
+pub use document::{Document, Form};
 pub use inventory::{Base, Inventory, OwnLayer, Package, Place};
 pub use layer::{Contents, Digests, File, SurveyError, survey};
-pub use packages::{Ecosystem, Found, Told};
+pub use packages::{Found, Told};
 pub use placed::{AttachError, Attached, attach, survey_blob};
 pub use slsa::{Build, Dependency, SourceFile};
 pub use system::OperatingSystem;

@@ -43,7 +43,7 @@ pub struct PlannedBlob {
     /// The blob as the source describes it.
     pub descriptor: Descriptor,
     /// Whether the target may be without it, as Docker's registries are without foreign layers.
-    pub optional_in_registries: bool,
+    pub(crate) optional_in_registries: bool,
 }
 
 impl PlannedBlob {

@@ -110,7 +110,7 @@ impl Copier {
 
     /// The same with somebody who reads along what is copied.
     #[must_use]
-    pub fn watched_by(mut self, watcher: Arc<dyn Watcher>) -> Self {
+    pub(crate) fn watched_by(mut self, watcher: Arc<dyn Watcher>) -> Self {
         self.watcher = Some(watcher);
         self
     }

@@ -13,7 +13,7 @@ use super::verbatim::Content;
 #[serde(rename_all = "camelCase")]
 pub struct Index {
     /// Always 2.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// The document's own type; OCI writers may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,

@@ -13,7 +13,7 @@ use super::verbatim::Content;
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
     /// Always 2.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// The document's own type; OCI writers may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
@@ -63,7 +63,7 @@ impl Manifest {
 
     /// Gives foreign layers their ordinary types and forgets where on the internet they came from,
     /// so that whoever pulls the image takes them from the registry.
-    pub fn make_layers_ordinary(&mut self) {
+    pub(crate) fn make_layers_ordinary(&mut self) {
         for layer in &mut self.layers {
             if media_type::is_foreign(&layer.media_type) {
                 layer.media_type = media_type::ordinary(&layer.media_type);

@@ -3,19 +3,19 @@
 /// Docker's image manifest, version 2 schema 2.
 pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 /// Docker's manifest list.
-pub const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+pub(crate) const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 /// Docker's image configuration.
 pub const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// Docker's layer, a gzipped tar.
 pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 /// Docker's layer, a plain tar.
-pub const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
+pub(crate) const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
 /// OCI's image manifest.
-pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// OCI's image index.
 pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// OCI's image configuration.
-pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+pub(crate) const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// OCI's layer, a gzipped tar.
 pub const OCI_LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// OCI's layer, a plain tar.
@@ -95,7 +95,7 @@ pub fn is_index(media_type: &str) -> bool {
 }
 
 /// Whether the type is an image configuration's.
-pub fn is_config(media_type: &str) -> bool {
+pub(crate) fn is_config(media_type: &str) -> bool {
     matches!(media_type, DOCKER_CONFIG | OCI_CONFIG)
 }
 

@@ -91,7 +91,10 @@ impl Repository {
     }
 
     /// All that is about a manifest, in the same way.
-    pub async fn all_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
+    pub(crate) async fn all_referrers(
+        &self,
+        subject: &Digest,
+    ) -> Result<Vec<Descriptor>, RegistryError> {
         self.listed(subject, None).await
     }
 
@@ -138,7 +141,7 @@ impl Repository {
     }
 
     /// The artifact that an entry leads to, of whatever type, if it is about what was asked for.
-    pub async fn any_artifact(
+    pub(crate) async fn any_artifact(
         &self,
         entry: &Descriptor,
         subject: &Digest,

@@ -158,7 +158,7 @@ impl Kind {
     }
 
     /// Whether IIS runs it.
-    pub fn is_framework_site(&self) -> bool {
+    pub(crate) fn is_framework_site(&self) -> bool {
         matches!(self, Self::Framework { is_web: true, .. })
     }
 

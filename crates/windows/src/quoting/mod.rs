@@ -3,7 +3,7 @@
 //! Windows hands a program one string, and every program takes it apart by itself. What stands
 //! after `RUN` in a Dockerfile meets up to three readers before the program gets its arguments:
 //! the Dockerfile's own (line joining, JSON), the shell in force ([`cmd`] or [`powershell`]) and
-//! the program's ([`argv`]). [`run_instruction`] writes the text that comes out of them as the
+//! the program's ([`argv`]). [`command_text`] writes the text that comes out of them as the
 //! list that went in, or says that the shell cannot carry it. The exec form nearly always can.
 
 pub mod argv;
@@ -103,15 +103,6 @@ pub enum Unrepresentable {
 
 /// `CreateProcess` takes 32767 characters, the terminating zero among them.
 const PROCESS_LIMIT: usize = 32766;
-
-/// The `RUN` line that runs this program with these arguments, exactly.
-pub fn run_instruction<S: AsRef<str>>(
-    shell: Shell,
-    escape: Escape,
-    argv: &[S],
-) -> Result<String, Unrepresentable> {
-    Ok(format!("RUN {}", command_text(shell, escape, argv)?))
-}
 
 /// What stands after `RUN`, `CMD` or `ENTRYPOINT` to run this program with these arguments.
 pub fn command_text<S: AsRef<str>>(

@@ -6,6 +6,15 @@ use super::argv::{Reader, join, quote, split};
 use super::*;
 use crate::testing::run_line as reader;
 
+/// The `RUN` line that runs this program with these arguments, exactly.
+fn run_instruction<S: AsRef<str>>(
+    shell: Shell,
+    escape: Escape,
+    argv: &[S],
+) -> Result<String, Unrepresentable> {
+    Ok(format!("RUN {}", command_text(shell, escape, argv)?))
+}
+
 const READERS: [Reader; 2] = [Reader::CommandLineToArgvW, Reader::CRuntime];
 const SHELLS: [Shell; 3] = [Shell::Exec, Shell::Cmd, Shell::PowerShell];
 const ESCAPES: [Escape; 2] = [Escape::Backslash, Escape::Backtick];

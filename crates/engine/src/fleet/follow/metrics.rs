@@ -15,7 +15,7 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 
 /// What is measured, shared by all parts of a controller.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     /// The program's.
     version: &'static str,
     state: Mutex<State>,
@@ -49,7 +49,7 @@ struct State {
 
 impl Metrics {
     /// Nothing was measured yet. The cluster may be silent for so long.
-    pub fn new(version: &'static str, silence: Duration) -> Self {
+    pub(crate) fn new(version: &'static str, silence: Duration) -> Self {
         let now = Instant::now();
         Self {
             version,

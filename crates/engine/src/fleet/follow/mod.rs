@@ -19,7 +19,7 @@ use jiff::Zoned;
 pub use known::{Brought, NodeState, Outcome, Patience};
 use known::{Demand, Known};
 use leading::{Leading, elect, lost, won};
-pub use metrics::Metrics;
+pub(crate) use metrics::Metrics;
 pub use server::listen;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -34,7 +34,7 @@ use wincimg_cluster::nodes::NodeList;
 use super::{BuildReport, Fleet, Mode, Report, Run, State, bring};
 
 /// In whose name events are written.
-pub const CONTROLLER: &str = "wincimg-fleet-follow";
+pub(crate) const CONTROLLER: &str = "wincimg-fleet-follow";
 
 /// How long it takes to let others have the lease, at most.
 const TO_RELEASE: Duration = Duration::from_secs(5);

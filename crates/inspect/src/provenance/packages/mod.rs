@@ -24,7 +24,7 @@ const MOST: usize = 20_000;
 
 /// Who gave a package its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ecosystem {
+pub(crate) enum Ecosystem {
     /// The Go modules.
     Go,
     /// Node's registry.
@@ -41,13 +41,13 @@ pub enum Ecosystem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Whose name it has.
-    pub ecosystem: Ecosystem,
+    pub(crate) ecosystem: Ecosystem,
     /// Its name.
     pub name: String,
     /// Its version, where it has one.
     pub version: Option<String>,
     /// Who says to have made it.
-    pub supplier: Option<String>,
+    pub(crate) supplier: Option<String>,
     /// Its licence, as it says.
     pub licence: Option<String>,
     /// Its name in the dictionary of vulnerabilities, where that is known.
