@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use wincimg_engine::delivery::{Documents, Run};
-use wincimg_inspect::provenance::{Form, SourceFile};
+use wincimg_inspect::provenance::{Form, SourceFile, Tool};
 
 /// What is attached to images.
 #[derive(Debug, Default, Args)]
@@ -39,6 +39,13 @@ impl From<FormArg> for Form {
     }
 }
 
+/// This program, as documents name it.
+const TOOL: Tool = Tool {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    home: env!("CARGO_PKG_REPOSITORY"),
+};
+
 impl DocumentArgs {
     /// What was asked for, of a run that was told by `source` with these `arguments`. Where
     /// everything new has a time that was set from outside, a run's own times stay out.
@@ -58,6 +65,7 @@ impl DocumentArgs {
             started: created.is_none().then(Timestamp::now),
         };
         Documents {
+            tool: TOOL,
             bills,
             provenance: self.provenance.then(run),
         }

@@ -10,6 +10,9 @@ use wincimg_http::{Http, RetryPolicy};
 use super::failure::Failure;
 use super::registry_args::{CertificateArgs, read_time};
 
+/// What requests say of who sends them.
+pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
+
 /// How hosts are reached.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HttpArgs {
@@ -25,7 +28,7 @@ pub(super) struct HttpArgs {
 
 impl HttpArgs {
     pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
-        let http = Http::new(&self.insecure, RetryPolicy::default(), progress)?;
+        let http = Http::new(USER_AGENT, &self.insecure, RetryPolicy::default(), progress)?;
         let http = http.with_certificates(self.certificates.files()?);
         Ok(http.with_time_limit(self.timeout))
     }

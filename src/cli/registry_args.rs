@@ -18,6 +18,7 @@ use wincimg_oci::remote::{Options, Registry, RetryPolicy};
 use super::failure::Failure;
 use super::stop;
 use crate::cli::failure::Context;
+use crate::cli::http_args::USER_AGENT;
 
 /// The patience of somebody who only wants to know whether a registry is there.
 const BRIEFLY: Duration = Duration::from_secs(20);
@@ -173,6 +174,7 @@ impl RegistryArgs {
             return Err(not_a_file(path).hint(hint));
         }
         Ok(Options {
+            user_agent: USER_AGENT,
             insecure: self.insecure.clone(),
             certificates: self.certificates.files()?,
             config_file: self.registry_config.clone(),

@@ -16,9 +16,6 @@ use super::urls::{host_of, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// What requests say of who sends them.
-const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
-
 /// How the other side is known to be who it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Trust {
@@ -48,6 +45,8 @@ type Key = (Trust, bool, Option<String>);
 /// The clients made so far.
 #[derive(Debug)]
 pub(super) struct Clients {
+    /// What requests say of who sends them.
+    user_agent: &'static str,
     certificates: CertificateFiles,
     made: Mutex<HashMap<Key, Client>>,
     /// Whether a host has certificates of its own.
@@ -56,12 +55,18 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Clients that trust these certificates besides the machine's.
-    pub(super) fn new(certificates: CertificateFiles) -> Self {
+    pub(super) fn new(user_agent: &'static str, certificates: CertificateFiles) -> Self {
         Self {
+            user_agent,
             certificates,
             made: Mutex::default(),
             special: Mutex::default(),
         }
+    }
+
+    /// The same with other certificates.
+    pub(super) fn with_certificates(self, certificates: CertificateFiles) -> Self {
+        Self::new(self.user_agent, certificates)
     }
 
     /// The client for a URL. This machine's own address is never behind a proxy, as in Go's tools.
@@ -97,7 +102,7 @@ impl Clients {
         // A second installation fails and leaves the first, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
-            .user_agent(USER_AGENT)
+            .user_agent(self.user_agent)
             // Every hop of a redirect is checked like a first request.
             .redirect(redirect::Policy::none())
             .referer(false)

@@ -45,15 +45,16 @@ const CHUNKS_WAITING: usize = 2;
 const COMMIT_PATIENCE: u32 = 10;
 
 impl Http {
-    /// `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may speak plain HTTP or have a
+    /// `user_agent` is what requests say of who sends them; `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may speak plain HTTP or have a
     /// certificate that nobody vouches for.
     pub fn new(
+        user_agent: &'static str,
         insecure: &[String],
         retries: RetryPolicy,
         progress: Arc<dyn Progress>,
     ) -> Result<Self, HttpError> {
         Ok(Self {
-            clients: Clients::new(CertificateFiles::default()),
+            clients: Clients::new(user_agent, CertificateFiles::default()),
             insecure: InsecureHosts::parse(insecure)?,
             idle_timeout: IDLE_TIMEOUT,
             limit: None,
@@ -79,7 +80,7 @@ impl Http {
     /// The same with certificates from elsewhere than the usual folders.
     #[must_use]
     pub fn with_certificates(mut self, files: CertificateFiles) -> Self {
-        self.clients = Clients::new(files);
+        self.clients = self.clients.with_certificates(files);
         self
     }
 
@@ -384,7 +385,7 @@ mod tests {
 
     fn checked(insecure: &[&str], url: &str, vouched: Vouched) -> Result<(), HttpError> {
         let insecure: Vec<String> = insecure.iter().map(|&entry| entry.to_owned()).collect();
-        let http = Http::new(&insecure, RetryPolicy::default(), Arc::new(Silent)).unwrap();
+        let http = Http::new("test", &insecure, RetryPolicy::default(), Arc::new(Silent)).unwrap();
         let mut exchange = Exchange::get("read it", url.parse().unwrap());
         exchange.vouched = vouched;
         http.check(&exchange)

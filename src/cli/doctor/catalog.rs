@@ -13,6 +13,7 @@ use wincimg_common::progress::Silent;
 use wincimg_http::{CertificateFiles, Http, RetryPolicy, host_of, shown};
 
 use super::Check;
+use crate::cli::http_args::USER_AGENT;
 
 const KIND: &str = "update catalog";
 /// An update that the catalog has had for years.
@@ -93,7 +94,8 @@ async fn search(
         retries: 0,
         ..RetryPolicy::default()
     };
-    let http = Http::new(insecure, once, Arc::new(Silent))?.with_certificates(certificates);
+    let http =
+        Http::new(USER_AGENT, insecure, once, Arc::new(Silent))?.with_certificates(certificates);
     let hits = Catalog::at(address, &http)?.search(SAMPLE).await?;
     Ok(hits.len())
 }

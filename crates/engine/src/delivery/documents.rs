@@ -17,7 +17,7 @@ use wincimg_common::progress::Progress;
 use wincimg_inspect::LayerProblem;
 use wincimg_inspect::provenance::{
     AttachError, Attached, Base, Build, Contents, Dependency, Document, Form, Inventory,
-    SourceFile, attach, survey, survey_blob,
+    SourceFile, Tool, attach, survey, survey_blob,
 };
 use wincimg_oci::document::{Descriptor, sha256};
 use wincimg_oci::reference::repository_of;
@@ -35,6 +35,8 @@ use crate::publication::TaggedImage;
 /// Which documents go along with images.
 #[derive(Debug, Clone, Default)]
 pub struct Documents {
+    /// The program that makes them.
+    pub tool: Tool,
     /// The forms of the bill of materials.
     pub bills: Vec<Form>,
     /// How the images came to be, where that is to be said.
@@ -195,7 +197,7 @@ impl Documents {
             let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
             for form in &self.bills {
                 let put = async {
-                    let document = Document::bill(*form, &inventory)?;
+                    let document = Document::bill(*form, &inventory, self.tool)?;
                     attach(sink, &about, &document, progress).await
                 };
                 let put = Box::pin(put).await;
@@ -205,7 +207,8 @@ impl Documents {
         if let Some(run) = &self.provenance {
             let put = async {
                 let build = subject.build(run);
-                let document = Document::provenance(&subject.name(), image.digest(), &build)?;
+                let document =
+                    Document::provenance(&subject.name(), image.digest(), &build, self.tool)?;
                 attach(sink, &about, &document, progress).await
             };
             let put = Box::pin(put).await;

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::document::{HOME, TOOL, VERSION, uuid_of};
+use super::document::{Tool, uuid_of};
 use super::inventory::{Base, Inventory, Package, Place};
 use super::layer::File;
 use super::packages::Ecosystem;
@@ -122,7 +122,7 @@ struct Property<'a> {
 }
 
 /// The whole document.
-pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let digest = inventory.digest.to_string();
     let digests: Vec<String> = inventory
         .layers
@@ -153,7 +153,8 @@ pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error>
             components.push(of_file(place, known, &digests[number]));
         }
     }
-    let own = format!("{HOME}/cyclonedx/{}@{digest}?by={VERSION}", inventory.name);
+    let Tool { version, home, .. } = tool;
+    let own = format!("{home}/cyclonedx/{}@{digest}?by={version}", inventory.name);
     serde_json::to_vec(&Bom {
         schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
         bom_format: "CycloneDX",
@@ -165,8 +166,8 @@ pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error>
             tools: Tools {
                 components: [Component {
                     r#type: "application",
-                    name: TOOL,
-                    version: Some(VERSION),
+                    name: tool.name,
+                    version: Some(version),
                     ..Component::default()
                 }],
             },

@@ -62,10 +62,10 @@ pub struct Document {
 
 impl Document {
     /// The bill of materials of an image.
-    pub fn bill(form: Form, inventory: &Inventory) -> Result<Self, serde_json::Error> {
+    pub fn bill(form: Form, inventory: &Inventory, tool: Tool) -> Result<Self, serde_json::Error> {
         let bytes = match form {
-            Form::Spdx => spdx::write(inventory)?,
-            Form::CycloneDx => cyclonedx::write(inventory)?,
+            Form::Spdx => spdx::write(inventory, tool)?,
+            Form::CycloneDx => cyclonedx::write(inventory, tool)?,
         };
         let created = inventory.created.to_string();
         Ok(Self {
@@ -81,13 +81,14 @@ impl Document {
         name: &str,
         image: &Digest,
         build: &Build,
+        tool: Tool,
     ) -> Result<Self, serde_json::Error> {
         let predicate = (PREDICATE_TYPE.to_owned(), slsa::PREDICATE.to_owned());
         Ok(Self {
             name: "provenance",
             media_type: IN_TOTO,
             annotations: BTreeMap::from([predicate]),
-            bytes: slsa::write(name, image, build)?.into(),
+            bytes: slsa::write(name, image, build, tool)?.into(),
         })
     }
 
@@ -139,11 +140,16 @@ pub(super) fn uuid_of(url: &str) -> String {
     parts.join("-")
 }
 
-/// Where this program comes from; documents have names below it.
-pub(super) const HOME: &str = env!("CARGO_PKG_REPOSITORY");
-/// Its name and version, as documents name their tools.
-pub(super) const TOOL: &str = env!("CARGO_PKG_NAME");
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The program that makes a document, as documents name their tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// Where it comes from: a URL, below which documents have their names.
+    pub home: &'static str,
+}
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ mod system;
 mod tests;
 
 pub use beside::{Beside, What, beside};
-pub use document::{Document, Form};
+pub use document::{Document, Form, Tool};
 pub use inventory::{Base, Inventory, OwnLayer, Package, Place};
 pub use layer::{Contents, Digests, File, SurveyError, survey};
 pub use packages::{Found, Told};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use wincimg_oci::document::Digest;
 
-use super::document::{HOME, TOOL, VERSION};
+use super::document::Tool;
 
 /// What kind of statement it is.
 pub(super) const PREDICATE: &str = "https://slsa.dev/provenance/v1";
@@ -142,6 +142,7 @@ pub(super) fn write(
     name: &str,
     image: &Digest,
     build: &Build,
+    tool: Tool,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let dependencies = build.dependencies.iter().map(|dependency| Resource {
         name: Some(&dependency.name),
@@ -164,7 +165,7 @@ pub(super) fn write(
         predicate_type: PREDICATE,
         predicate: Predicate {
             build_definition: Definition {
-                build_type: format!("{HOME}/build/v1"),
+                build_type: format!("{}/build/v1", tool.home),
                 external_parameters: External {
                     source: build.source.as_ref().map(|source| Resource {
                         name: Some(source.kind),
@@ -184,8 +185,8 @@ pub(super) fn write(
             },
             run_details: Details {
                 builder: Builder {
-                    id: build.builder.as_deref().unwrap_or(HOME),
-                    version: BTreeMap::from([(TOOL, VERSION)]),
+                    id: build.builder.as_deref().unwrap_or(tool.home),
+                    version: BTreeMap::from([(tool.name, tool.version)]),
                 },
                 metadata: has_times.then_some(metadata),
             },
@@ -226,7 +227,8 @@ mod tests {
     #[test]
     fn statements_of_two_runs_are_the_same_and_those_of_two_plans_are_not() {
         let image = sha256(b"image");
-        let statement = |build: &Build| write("repo.lan/app", &image, build).unwrap();
+        let statement =
+            |build: &Build| write("repo.lan/app", &image, build, Tool::default()).unwrap();
         let build = Build {
             plan: "ab".to_owned(),
             ..Build::default()
@@ -258,7 +260,7 @@ mod tests {
             started: Some(time),
             ..Build::default()
         };
-        let bytes = write("app", &sha256(b"image"), &build).unwrap();
+        let bytes = write("app", &sha256(b"image"), &build, Tool::default()).unwrap();
         let statement: Value = serde_json::from_slice(&bytes).unwrap();
         let metadata = &statement["predicate"]["runDetails"]["metadata"];
         assert_eq!(metadata["startedOn"], "2026-11-22T06:00:00Z");

@@ -9,7 +9,7 @@
 use serde::Serialize;
 use sha1::{Digest as _, Sha1};
 
-use super::document::{HOME, TOOL, VERSION, uuid_of};
+use super::document::{Tool, uuid_of};
 use super::inventory::{Inventory, OwnLayer, Package as Known, Place};
 use super::layer::File as LayerFile;
 use super::purl;
@@ -191,7 +191,7 @@ impl<'a> Package<'a> {
 }
 
 /// The whole document.
-pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let mut packages = vec![image(inventory)];
     let mut relationships = vec![Relationship::new(DOCUMENT, "DESCRIBES", IMAGE)];
     if let Some(base) = &inventory.base {
@@ -248,10 +248,10 @@ pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error>
         data_license: "CC0-1.0",
         id: DOCUMENT,
         name: &inventory.name,
-        document_namespace: namespace(inventory, name),
+        document_namespace: namespace(inventory, name, tool),
         creation_info: CreationInfo {
             created: inventory.created.to_string(),
-            creators: vec![format!("Tool: {TOOL}-{VERSION}")],
+            creators: vec![format!("Tool: {}-{}", tool.name, tool.version)],
         },
         packages,
         files,
@@ -259,10 +259,11 @@ pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error>
     })
 }
 
-fn namespace(inventory: &Inventory, name: &str) -> String {
-    let own = format!("{HOME}/spdx/{}@{}", inventory.name, inventory.digest);
-    let uuid = uuid_of(&format!("{own}?by={VERSION}"));
-    format!("{HOME}/spdx/{name}-{uuid}")
+fn namespace(inventory: &Inventory, name: &str, tool: Tool) -> String {
+    let Tool { version, home, .. } = tool;
+    let own = format!("{home}/spdx/{}@{}", inventory.name, inventory.digest);
+    let uuid = uuid_of(&format!("{own}?by={version}"));
+    format!("{home}/spdx/{name}-{uuid}")
 }
 
 fn image(inventory: &Inventory) -> Package<'_> {

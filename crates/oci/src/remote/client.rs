@@ -19,6 +19,8 @@ use super::session::Session;
 /// How registries are reached.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What requests say of the program that sends them.
+    pub user_agent: &'static str,
     /// `HOST[:PORT]` entries where plain HTTP and unverified certificates are allowed.
     pub insecure: Vec<String>,
     /// A file like Docker's `config.json`; without it Docker's own, where there is one.
@@ -41,6 +43,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            user_agent: concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")),
             insecure: Vec::new(),
             config_file: None,
             timeout: None,
@@ -77,10 +80,15 @@ pub(super) type UploadKey = (String, String, String);
 impl Registry {
     /// Makes the client; nothing is sent yet, and files are read when they are needed.
     pub fn new(options: Options, progress: Arc<dyn Progress>) -> Result<Self, RegistryError> {
-        let http = Http::new(&options.insecure, options.retries, progress)?
-            .with_idle_timeout(options.idle_timeout)
-            .with_time_limit(options.timeout)
-            .with_certificates(options.certificates.clone());
+        let http = Http::new(
+            options.user_agent,
+            &options.insecure,
+            options.retries,
+            progress,
+        )?
+        .with_idle_timeout(options.idle_timeout)
+        .with_time_limit(options.timeout)
+        .with_certificates(options.certificates.clone());
         Ok(Self(Arc::new(Inner {
             options,
             http,
