@@ -11,6 +11,7 @@ pub mod docker_registry;
 pub mod dockerd;
 pub mod fake_registry;
 pub mod file_server;
+pub mod harness;
 pub mod iis;
 pub mod inside;
 pub mod kernel;
@@ -40,6 +41,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::Hasher;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::{CertificateFiles, Options, Registry, Repository, RetryPolicy};
+pub use wincimg_testkit_macros::test;
 
 /// The top of the checkout.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
