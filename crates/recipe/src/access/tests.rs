@@ -71,7 +71,7 @@ fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
         "/app",
         "/APP/data",
         "/app/data/x.txt",
-        "/lib/path.rs",
+        "/lib/dotnet.rs",
         "/work",
         "/work/here",
     ] {
