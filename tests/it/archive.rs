@@ -15,7 +15,7 @@ use wincimg_testkit::places::{
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
-#[tokio::test]
+#[test]
 async fn skopeo_reads_the_archives_we_write() {
     let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
@@ -41,7 +41,7 @@ async fn skopeo_reads_the_archives_we_write() {
     assert_eq!(config.os_version.as_deref(), Some(OS_VERSION));
 }
 
-#[tokio::test]
+#[test]
 async fn we_read_the_archives_that_skopeo_writes() {
     let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
@@ -79,7 +79,7 @@ async fn we_read_the_archives_that_skopeo_writes() {
     assert_eq!(read.config().os_version.as_deref(), Some(OS_VERSION));
 }
 
-#[tokio::test]
+#[test]
 async fn archives_are_the_same_bytes_whatever_the_order_of_writing() {
     let dir = tempfile::tempdir().unwrap();
     let images = [
@@ -100,7 +100,7 @@ async fn archives_are_the_same_bytes_whatever_the_order_of_writing() {
     assert_eq!(files(dir.path()).len(), 1, "the staging directory is gone");
 }
 
-#[tokio::test]
+#[test]
 async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(&dir, "app.tar");
@@ -130,7 +130,7 @@ async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
     assert_eq!(tags, [r#"["app:2022"]"#, "[]"]);
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_no_archive_is_refused_with_its_reason() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("app.tar");
@@ -170,7 +170,7 @@ async fn what_is_no_archive_is_refused_with_its_reason() {
     assert!(error.to_string().contains("no image \"app:2\""), "{error}");
 }
 
-#[tokio::test]
+#[test]
 async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("old.tar");
@@ -225,7 +225,7 @@ async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
     let Some(daemon) = Dockerd::start() else {
         return;
@@ -260,7 +260,7 @@ async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
     assert_eq!(config.digest, image.image.config().digest().to_string());
 }
 
-#[tokio::test]
+#[test]
 async fn a_damaged_archive_never_passes_for_another_image() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(&dir, "app.tar");

@@ -65,7 +65,7 @@ fn registry_with_5000_tags() -> FakeRegistry {
     registry
 }
 
-#[tokio::test]
+#[test]
 async fn five_thousand_tags_take_one_request_a_page_and_the_one_image() {
     let registry = registry_with_5000_tags();
     let found = nearest(&registry, NANO, "20348.502").await.base;
@@ -89,7 +89,7 @@ async fn five_thousand_tags_take_one_request_a_page_and_the_one_image() {
     assert_eq!(others.len(), 3, "{others:#?}");
 }
 
-#[tokio::test]
+#[test]
 async fn without_the_hosts_revision_the_one_below_is_taken_and_nothing_else_read() {
     let registry = registry_with_5000_tags();
     let found = nearest(&registry, NANO, "20348.503").await.base;
@@ -107,7 +107,7 @@ async fn without_the_hosts_revision_the_one_below_is_taken_and_nothing_else_read
     assert_eq!(nothing.above.unwrap().version.to_string(), "20348.504");
 }
 
-#[tokio::test]
+#[test]
 async fn dated_tags_are_resolved_through_the_one_index_that_matters() {
     let registry = FakeRegistry::start();
     for (date, version) in [
@@ -138,7 +138,7 @@ async fn dated_tags_are_resolved_through_the_one_index_that_matters() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_floating_tag_alone_is_resolved_through_its_index() {
     let registry = FakeRegistry::start();
     let old = registry.image("windows", "10.0.17763.973");
@@ -154,7 +154,7 @@ async fn a_floating_tag_alone_is_resolved_through_its_index() {
     assert_eq!(registry.requests().len(), 1 + 3);
 }
 
-#[tokio::test]
+#[test]
 async fn an_index_without_versions_is_answered_by_the_images() {
     let registry = FakeRegistry::start();
     let image = registry.image("windows", "10.0.20348.2402");
@@ -164,7 +164,7 @@ async fn an_index_without_versions_is_answered_by_the_images() {
     assert_eq!(found.matched, Match::Exact);
 }
 
-#[tokio::test]
+#[test]
 async fn a_plain_manifest_under_a_tag_is_read_once() {
     let registry = FakeRegistry::start();
     let image = registry.image("windows", "10.0.20348.2402");
@@ -175,7 +175,7 @@ async fn a_plain_manifest_under_a_tag_is_read_once() {
     assert_eq!(registry.requests().len(), 3, "{:#?}", registry.requests());
 }
 
-#[tokio::test]
+#[test]
 async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
@@ -197,7 +197,7 @@ async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn an_index_that_contradicts_its_tag_is_set_aside() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.1158");
@@ -214,7 +214,7 @@ async fn an_index_that_contradicts_its_tag_is_set_aside() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn an_image_that_is_not_windows_is_set_aside() {
     let registry = FakeRegistry::start();
     let linux = registry.image("linux", "");
@@ -240,7 +240,7 @@ async fn an_image_that_is_not_windows_is_set_aside() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
@@ -277,7 +277,7 @@ async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
     assert!(resolution.set_aside[0].reason.contains("is not there"));
 }
 
-#[tokio::test]
+#[test]
 async fn a_lost_image_gives_way_to_the_next() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
@@ -289,7 +289,7 @@ async fn a_lost_image_gives_way_to_the_next() {
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
 }
 
-#[tokio::test]
+#[test]
 async fn server_2016_gets_its_own_revision_or_nothing() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.14393.3384"], "10.0.14393.3384");
@@ -304,7 +304,7 @@ async fn server_2016_gets_its_own_revision_or_nothing() {
     assert_eq!(found.matched, Match::Exact);
 }
 
-#[tokio::test]
+#[test]
 async fn a_repository_without_base_tags_says_so() {
     let registry = FakeRegistry::start();
     registry.publish("app/web", &["v1", "v2"], "10.0.17763.973");
@@ -321,7 +321,7 @@ async fn a_repository_without_base_tags_says_so() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn tags_that_say_too_little_are_not_asked_about_without_end() {
     let registry = FakeRegistry::start();
     for number in 0..100 {

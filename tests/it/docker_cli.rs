@@ -68,7 +68,7 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     let site = site();
     let windows = windows(&site).await;
@@ -144,7 +144,7 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     assert!(sent.contains("web servers"), "{sent}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     const TEXT: &str = "# escape=`\nARG TAG=1809\nFROM mcr.microsoft.com/windows/nanoserver:${TAG} `\n  AS one\n\
                         RUN hostname\nFROM one\nCOPY . C:/app/\n";
@@ -252,7 +252,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     assert_eq!(output.status.code(), Some(2), "{said}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_for() {
     let site = site();
     let windows = windows(&site).await;
@@ -280,7 +280,7 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
     let site = site();
     let windows = windows(&site).await;
@@ -362,7 +362,7 @@ fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
     assert!(stderr(&output).contains("no Docker context \"gone\""));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
     let site = site();
     let windows = windows(&site).await;
@@ -418,7 +418,7 @@ fn a_linux_daemon_is_refused_as_such() {
     assert!(printed.contains(&line), "{printed}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn ctrl_c_ends_the_build_in_the_daemon() {
     let site = site();
     let windows = windows(&site).await;
@@ -446,7 +446,7 @@ async fn ctrl_c_ends_the_build_in_the_daemon() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
     let site = site();
     let windows = windows(&site).await;
@@ -480,7 +480,7 @@ async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn doctor_reads_the_info_of_every_age_of_docker() {
     let site = site();
     let windows = windows(&site).await;
@@ -530,7 +530,7 @@ async fn doctor_reads_the_info_of_every_age_of_docker() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn proxies_and_headers_of_dockers_configuration_count_as_for_docker_build() {
     let site = site();
     let windows = windows(&site).await;
@@ -568,7 +568,7 @@ async fn proxies_and_headers_of_dockers_configuration_count_as_for_docker_build(
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn what_a_daemon_says_where_it_fails_comes_with_the_next_step() {
     let site = site();
     let host = site.registry.host();

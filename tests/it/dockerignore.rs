@@ -98,7 +98,7 @@ const RULES: [&str; 44] = [
 /// What Docker refuses to read.
 const REFUSED: [&str; 8] = ["[a", "[]a", "[a-]", "x[-]y", "[^]", "a\\", "[\\", "!"];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn every_kind_of_rule_leaves_out_what_docker_leaves_out() {
     let Some(docker) = wincimg_testkit::component("docker") else {
         return;

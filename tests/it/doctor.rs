@@ -339,7 +339,7 @@ fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -381,7 +381,7 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_trial_push_that_is_refused_is_a_problem_with_its_mend() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;

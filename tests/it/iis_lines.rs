@@ -84,7 +84,7 @@ pub(crate) fn elements(text: &str) -> Vec<String> {
     all
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn cmdlets_write_what_a_recipe_writes() {
     let site = Site::new().await;
     let lines = r"
@@ -130,7 +130,7 @@ applications = { "/v2" = { path = 'C:\v2', app_pool = "api" } }
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn appcmd_writes_what_a_recipe_writes() {
     let site = Site::new().await;
     let lines = r#"
@@ -164,7 +164,7 @@ set = { "clientCache.cacheControlMode" = "DisableCache" }
     assert_eq!(made, expected);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_a_line_changed_the_same_line_and_later_ones_see() {
     let site = Site::new().await;
     let appcmd = r"%windir%\system32\inetsrv\appcmd";
@@ -195,7 +195,7 @@ async fn what_a_line_changed_the_same_line_and_later_ones_see() {
     assert_eq!(made, SERVER);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_path_of_a_site_leads_to_its_web_config() {
     let site = Site::new().await;
     let set = "Set-WebConfigurationProperty -PSPath 'IIS:\\Sites\\Default Web Site' -Filter";
@@ -240,7 +240,7 @@ async fn a_path_of_a_site_leads_to_its_web_config() {
     assert!(site.built(WEB_CONFIG).unwrap().0.contains("Detailed"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_iis_refuses_or_nobody_is_certain_of_is_said_with_its_line() {
     let site = Site::new().await;
     for (lines, kind, said) in [

@@ -168,7 +168,7 @@ fn files(layout: &Path) -> Vec<(String, String, Vec<u8>)> {
         .collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn the_recipe_for_iis_sets_its_pool_without_a_daemon() {
     let site = Site::new().await;
     let settings = "app_pool_settings=processModel.idleTimeout=00:00:00,startMode=alwaysrunning";
@@ -192,7 +192,7 @@ async fn the_recipe_for_iis_sets_its_pool_without_a_daemon() {
     assert!(site.built(CONFIG).is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn every_key_comes_to_lines_of_the_servers_configuration() {
     let site = Site::new().await;
     site.recipe("iis", SETTINGS);
@@ -218,7 +218,7 @@ async fn every_key_comes_to_lines_of_the_servers_configuration() {
     ));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_the_base_does_not_have_is_refused_with_what_was_meant() {
     let site = Site::new().await;
     for (base, settings, said, hint) in [

@@ -113,7 +113,7 @@ fn says_inside(from: impl std::fmt::Display) -> impl Predicate<str> {
     contains(VERSION).and(contains(format!(": {from}")))
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_one_machine_indexes_builds_everywhere_know() {
     let server = FakeRegistry::start();
     let host = server.host();
@@ -165,7 +165,7 @@ async fn what_one_machine_indexes_builds_everywhere_know() {
     assert_eq!(layer_reads(), before);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     let (Some(upstream), Some(own)) = (
         DockerRegistry::start(Setup::default()),
@@ -225,7 +225,7 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
 
 /// Microsoft's bases of old: the bottom layer is only where its URL says, and the mirror's manifest is
 /// another one.
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
     let tar = bottom_layer(&made_system(BASE_PATH), &made_software()).tar();
@@ -256,7 +256,7 @@ async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
     plans.stderr(says_inside(format!("from {}/{NAME}", target.host())));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn layers_that_the_mirror_has_already_are_read_back_once() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
     let base = base();
@@ -277,7 +277,7 @@ async fn layers_that_the_mirror_has_already_are_read_back_once() {
     plans.stderr(says_inside(format!("from {}/{NAME}", target.host())));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
     let (Some(upstream), Some(own)) = (
         DockerRegistry::start(Setup::default()),
@@ -316,7 +316,7 @@ async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
     let (source, Some(own)) = (
         FakeRegistry::start(),
@@ -345,7 +345,7 @@ async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
     assert_eq!(report["totals"]["failed_images"], 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn facts_about_something_else_are_left_alone_with_a_word() {
     let server = FakeRegistry::start();
     let host = server.host();
@@ -399,7 +399,7 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
     Machine::new().plans(&host).stderr(contains("not known"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_one_repository_says_of_a_base_means_nothing_in_another() {
     let (one, two) = (FakeRegistry::start(), FakeRegistry::start());
     let base = base();
@@ -418,7 +418,7 @@ async fn what_one_repository_says_of_a_base_means_nothing_in_another() {
         .stderr(says_inside("from the cache"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer() {
     let server = FakeRegistry::start();
     publish(&base(), &server.host()).await;
@@ -463,7 +463,7 @@ const SERVER_CONFIG: &[u8] = br#"<configuration>
 "#;
 
 /// IIS's settings go into the file that the base has: the only thing here that needs to know it.
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
     let server = FakeRegistry::start();
     let host = server.host();
@@ -503,7 +503,7 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
     machine.plans(&host).stderr(contains("not known"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_damaged_file_goes_and_is_made_again() {
     let server = FakeRegistry::start();
     let reference = publish(&base(), &server.host()).await;
@@ -533,7 +533,7 @@ async fn a_damaged_file_goes_and_is_made_again() {
     assert_eq!(fs::read(&file).unwrap(), whole);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_cache_that_cannot_be_written_is_a_warning() {
     let server = FakeRegistry::start();
     let reference = publish(&base(), &server.host()).await;
@@ -552,7 +552,7 @@ async fn a_cache_that_cannot_be_written_is_a_warning() {
     assert_eq!(machine.kept(), Vec::<PathBuf>::new());
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn any_number_of_processes_share_a_cache() {
     let server = FakeRegistry::start();
     let reference = publish(&base(), &server.host()).await;
@@ -583,7 +583,7 @@ async fn any_number_of_processes_share_a_cache() {
     assert_eq!(machine.kept().len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named() {
     let server = FakeRegistry::start();
     let reference = publish(&base(), &server.host()).await;
@@ -624,7 +624,7 @@ async fn layout(folder: &Path) -> String {
     place
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn show_answers_what_is_in_this_bases_path() {
     let machine = Machine::new();
     let place = layout(machine.0.path()).await;
@@ -652,7 +652,7 @@ async fn show_answers_what_is_in_this_bases_path() {
     assert_eq!(shown["values"], json!([]));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn show_answers_who_may_do_what_with_a_file() {
     let machine = Machine::new();
     let place = layout(machine.0.path()).await;
@@ -682,7 +682,7 @@ async fn show_answers_who_may_do_what_with_a_file() {
     assert_eq!(names, ["Program Files", "Users", "Windows"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn show_says_what_is_nearest_to_what_is_not_there() {
     let machine = Machine::new();
     let place = layout(machine.0.path()).await;
@@ -723,7 +723,7 @@ async fn show_says_what_is_nearest_to_what_is_not_there() {
         .stderr(contains("not in a registry to push to"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_is_no_windows_has_nothing_to_show() {
     let machine = Machine::new();
     let folder = machine.0.path().join("standin");
@@ -736,7 +736,7 @@ async fn what_is_no_windows_has_nothing_to_show() {
         .stderr(contains("has no registry that can be read"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn lines_of_a_dockerfile_see_what_is_inside_the_base() {
     let server = FakeRegistry::start();
     let host = server.host();
@@ -783,7 +783,7 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
     let server = FakeRegistry::start();
     let host = server.host();
@@ -825,7 +825,7 @@ async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
     machine.plans(&host).stderr(contains("several").not());
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn show_looks_into_what_docker_saved() {
     let machine = Machine::new();
     let file = machine.0.path().join("base.tar");

@@ -72,7 +72,7 @@ pub(crate) fn layer_with_data(attributes: &str) -> LayerTar {
     bottom
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
     const USER: &str = "S-1-5-93-2-2";
     let grant = "[[access]]\npath = 'C:\\data'\ngrant = { ContainerUser = \"modify\" }\n";
@@ -129,7 +129,7 @@ async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn layers_of_a_dockerfile_repeat_what_the_base_and_earlier_layers_have() {
     let server = FakeRegistry::start();
     let host = server.host();

@@ -20,7 +20,7 @@ use wincimg_testkit::world::{
     FOREIGN, NEW, OLD, World, client, dry_run, foreign_base, index_of, only, whole,
 };
 
-#[tokio::test]
+#[test]
 async fn an_index_keeps_its_digest_and_its_os_versions() {
     let Some(world) = World::new().await else {
         return;
@@ -38,7 +38,7 @@ async fn an_index_keeps_its_digest_and_its_os_versions() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_second_run_transfers_nothing() {
     let Some(world) = World::new().await else {
         return;
@@ -60,7 +60,7 @@ async fn a_second_run_transfers_nothing() {
     assert_eq!(second.totals.present_blobs, 3);
 }
 
-#[tokio::test]
+#[test]
 async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
     let Some(world) = World::new().await else {
         return;
@@ -111,7 +111,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
     let Some(world) = World::new().await else {
         return;
@@ -166,7 +166,7 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
     assert_eq!(saved[0]["LayerSources"][diff_id]["mediaType"], FOREIGN);
 }
 
-#[tokio::test]
+#[test]
 async fn skopeo_pulls_what_was_mirrored() {
     let (Some(skopeo), Some(world)) = (wincimg_testkit::component("skopeo"), World::new().await)
     else {
@@ -200,7 +200,7 @@ async fn skopeo_pulls_what_was_mirrored() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
     let Some(world) = World::new().await else {
         return;
@@ -243,7 +243,7 @@ async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
     assert_eq!(count(|action| matches!(action, Action::Present)), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn within_one_registry_everything_is_mounted() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -268,7 +268,7 @@ async fn within_one_registry_everything_is_mounted() {
     assert_eq!(report.totals.copied_blobs, 0);
 }
 
-#[tokio::test]
+#[test]
 async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
     let Some(world) = World::new().await else {
         return;
@@ -289,7 +289,7 @@ async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_dry_run_says_what_would_move_and_changes_nothing() {
     let Some(world) = World::new().await else {
         return;
@@ -327,7 +327,7 @@ async fn a_dry_run_says_what_would_move_and_changes_nothing() {
     assert_eq!(done.totals, planned.totals);
 }
 
-#[tokio::test]
+#[test]
 async fn chosen_platforms_make_a_smaller_index() {
     let Some(world) = World::new().await else {
         return;
@@ -365,7 +365,7 @@ async fn chosen_platforms_make_a_smaller_index() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn attestations_go_with_the_image_that_they_are_about() {
     let Some(world) = World::new().await else {
         return;
@@ -406,7 +406,7 @@ async fn attestations_go_with_the_image_that_they_are_about() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn an_image_without_tag_is_published_by_its_digest() {
     let Some(world) = World::new().await else {
         return;
@@ -466,7 +466,7 @@ impl Drop for WatchTask {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
     let Some(world) = World::new().await else {
         return;

@@ -17,7 +17,7 @@ use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::{StandIn, put_index};
 use wincimg_testkit::world::{FOREIGN, NEW, OLD, World, client, foreign_base, whole};
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_lists_nothing_is_mirrored_to_all_the_same() {
     let rule = |passed: &Passed| {
         if passed.path.contains("_catalog") {
@@ -36,7 +36,7 @@ async fn a_registry_that_lists_nothing_is_mirrored_to_all_the_same() {
     assert_eq!(world.proxy.requests("GET", "_catalog").len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn one_image_that_fails_does_not_keep_the_others_out() {
     let Some(world) = World::new().await else {
         return;
@@ -61,7 +61,7 @@ async fn one_image_that_fails_does_not_keep_the_others_out() {
     assert!(text.contains(layer), "{text}");
 }
 
-#[tokio::test]
+#[test]
 async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on() {
     let broken = Arc::new(Mutex::new(true));
     let rule = {
@@ -99,7 +99,7 @@ async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on()
     assert!(published[2].ends_with("/manifests/1809"), "{published:?}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_foreign_layer_that_is_another_one_is_not_taken() {
     let Some(world) = World::new().await else {
         return;
@@ -127,7 +127,7 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
     let Some(upstream) = DockerRegistry::start(Setup::default()) else {
         return;

@@ -118,7 +118,7 @@ fn merged_path(python: &Path, folder: &Path, hives: &[&[u8]]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn path_is_the_bases_with_ours_whatever_layer_it_comes_from() {
     let Some(python) = python_with_regipy() else {
         return skip("no python has regipy; tests/run installs it");
@@ -173,7 +173,7 @@ async fn path_is_the_bases_with_ours_whatever_layer_it_comes_from() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_base_that_is_indexed_keeps_its_folders_as_they_are() {
     let bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
     let base = image_of(VERSION, vec![bottom.tar()]);

@@ -83,7 +83,7 @@ fn the_terminal_in_the_readme_shows_what_is_printed() {
     assert!(size("terminal.svg") < LARGEST);
 }
 
-#[tokio::test]
+#[test]
 async fn the_report_in_the_readme_says_what_the_page_says() {
     let Some(browser) = Browser::start().await else {
         return;

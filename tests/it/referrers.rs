@@ -63,7 +63,7 @@ async fn attached_and_found(repository: &Repository) -> (Descriptor, Artifact, A
     (image, ours, theirs)
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_knows_subjects_is_asked() {
     let server = FakeRegistry::start();
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
@@ -76,7 +76,7 @@ async fn a_registry_that_knows_subjects_is_asked() {
     assert_eq!(asked_a_tag, 1, "{asked:?}");
 }
 
-#[tokio::test]
+#[test]
 async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -100,7 +100,7 @@ async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
     assert_eq!(list["manifests"], expected);
 }
 
-#[tokio::test]
+#[test]
 async fn what_two_attach_at_once_is_listed_both() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -123,7 +123,7 @@ async fn what_two_attach_at_once_is_listed_both() {
     assert_eq!(texts, names);
 }
 
-#[tokio::test]
+#[test]
 async fn a_list_that_somebody_writes_over_is_written_again() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -160,7 +160,7 @@ async fn a_list_that_somebody_writes_over_is_written_again() {
     assert_eq!(found(&plain, &image.digest, THEIRS).await, [theirs]);
 }
 
-#[tokio::test]
+#[test]
 async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -215,7 +215,7 @@ async fn listed_by(
     (found, log.lines())
 }
 
-#[tokio::test]
+#[test]
 async fn a_long_list_comes_in_pages_and_a_registry_need_not_filter() {
     let (found, asked) = listed_by(|asked| {
         let next = r#"</v2/a/referrers/x?page=2>; rel="next""#;
@@ -229,7 +229,7 @@ async fn a_long_list_comes_in_pages_and_a_registry_need_not_filter() {
     assert_eq!(asked.len(), 3, "{asked:?}");
 }
 
-#[tokio::test]
+#[test]
 async fn pages_without_end_are_left_after_some() {
     let pages = Arc::new(AtomicUsize::new(0));
     let (found, asked) = listed_by(move |_| {
@@ -242,7 +242,7 @@ async fn pages_without_end_are_left_after_some() {
     assert!(asked.len() <= 65, "{}", asked.len());
 }
 
-#[tokio::test]
+#[test]
 async fn who_does_not_know_the_question_is_asked_for_the_tag() {
     let page = "<html>Welcome</html>";
     for (status, body) in [(404, ""), (400, ""), (405, ""), (501, ""), (200, page)] {
@@ -257,7 +257,7 @@ async fn who_does_not_know_the_question_is_asked_for_the_tag() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_tag_that_is_not_among_all_is_not_asked_for_until_somebody_here_may_have_made_it() {
     let image = sha256(b"image");
     let tag = image.to_string().replace(':', "-");
@@ -288,7 +288,7 @@ async fn a_tag_that_is_not_among_all_is_not_asked_for_until_somebody_here_may_ha
     }
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_listed_is_believed_only_when_it_names_the_image_itself() {
     let server = FakeRegistry::start();
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));

@@ -18,7 +18,7 @@ fn plain() -> Option<DockerRegistry> {
     DockerRegistry::start(Setup::default())
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_pushed_is_there_and_reads_back() {
     let Some(docker) = plain() else { return };
     let repository = repository(
@@ -33,7 +33,7 @@ async fn what_is_pushed_is_there_and_reads_back() {
     assert_eq!(repository.get_blob(&blob, 4_000_000).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_blob_without_bytes_goes_there_and_back() {
     let Some(docker) = plain() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -41,7 +41,7 @@ async fn a_blob_without_bytes_goes_there_and_back() {
     assert_eq!(repository.get_blob(&blob, 10).await.unwrap(), Bytes::new());
 }
 
-#[tokio::test]
+#[test]
 async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
     let Some(docker) = plain() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -61,7 +61,7 @@ async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_manifest_that_is_not_there_is_no_error_to_look_for_and_one_to_read() {
     let Some(docker) = plain() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -75,7 +75,7 @@ async fn a_manifest_that_is_not_there_is_no_error_to_look_for_and_one_to_read() 
     assert!(error.to_string().starts_with(&expected), "{error}");
 }
 
-#[tokio::test]
+#[test]
 async fn tags_are_listed_and_an_unknown_repository_is_an_error() {
     let Some(docker) = plain() else { return };
     let host = docker.host();
@@ -90,7 +90,7 @@ async fn tags_are_listed_and_an_unknown_repository_is_an_error() {
     assert!(unknown.tags().await.unwrap_err().is_not_found());
 }
 
-#[tokio::test]
+#[test]
 async fn a_large_blob_goes_up_in_pieces() {
     let Some(docker) = plain() else { return };
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
@@ -120,7 +120,7 @@ async fn a_large_blob_goes_up_in_pieces() {
     assert_eq!(repository.get_blob(&blob, 3_000_000).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_blob_is_mounted_from_another_repository() {
     let Some(docker) = plain() else { return };
     let host = docker.host();
@@ -132,7 +132,7 @@ async fn a_blob_is_mounted_from_another_repository() {
     assert!(target.has_blob(blob.digest()).await.unwrap());
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
     let Some(docker) = plain() else { return };
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
@@ -148,7 +148,7 @@ async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
     assert_eq!(proxy.requests("POST", "/uploads/").len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn a_blob_streams_from_one_registry_to_another() {
     let (Some(one), Some(two)) = (plain(), plain()) else {
         return;
@@ -165,7 +165,7 @@ async fn a_blob_streams_from_one_registry_to_another() {
     assert_eq!(target.get_blob(&blob, 5_000_000).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_download_goes_on_from_what_an_earlier_one_left() {
     let Some(docker) = plain() else { return };
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
@@ -190,7 +190,7 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_wrong_beginning_is_thrown_away() {
     let Some(docker) = plain() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -207,7 +207,7 @@ async fn a_wrong_beginning_is_thrown_away() {
     assert_eq!(fs::read(&file).unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn two_downloads_of_one_file_do_not_disturb_each_other() {
     let Some(docker) = plain() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -222,7 +222,7 @@ async fn two_downloads_of_one_file_do_not_disturb_each_other() {
 }
 
 #[cfg(unix)]
-#[tokio::test]
+#[test]
 async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
     let Some(docker) = plain() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -256,7 +256,7 @@ fn skopeo(arguments: &[&str]) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn skopeo_reads_what_was_pushed_and_we_read_what_skopeo_pushed() {
     let Some(docker) = plain() else { return };
     let host = docker.host();

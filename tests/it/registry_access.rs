@@ -17,7 +17,7 @@ use wincimg_testkit::proxy::{Fault, FaultProxy};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::{chain, docker_config, loopback_options, options, push_image, repository};
 
-#[tokio::test]
+#[test]
 async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
     let setup = Setup {
         tls: true,
@@ -64,7 +64,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     push_image(&pushed, "1").await;
 }
 
-#[tokio::test]
+#[test]
 async fn ssl_cert_file_names_a_ca() {
     if let Some(host) = wincimg_testkit::child_argument() {
         let secure = Options {
@@ -89,7 +89,7 @@ async fn ssl_cert_file_names_a_ca() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -115,7 +115,7 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn nobody_there_says_so() {
     let host = format!(
         "127.0.0.1:{}",
@@ -139,7 +139,7 @@ fn locked(tls: bool) -> Option<DockerRegistry> {
     })
 }
 
-#[tokio::test]
+#[test]
 async fn a_password_from_docker_config_opens_a_locked_registry() {
     let Some(docker) = locked(true) else { return };
     let host = docker.host();
@@ -160,7 +160,7 @@ async fn a_password_from_docker_config_opens_a_locked_registry() {
     assert!(!format!("{registry:?} {ping:?}").contains(PASSWORD));
 }
 
-#[tokio::test]
+#[test]
 async fn a_refusal_says_which_credential_from_where_was_tried() {
     let Some(docker) = locked(true) else { return };
     let host = docker.host();
@@ -197,7 +197,7 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
 }
 
-#[tokio::test]
+#[test]
 async fn a_wrong_password_is_tried_once() {
     let tried = Arc::new(Mutex::new(0));
     let counter = tried.clone();
@@ -222,7 +222,7 @@ async fn a_wrong_password_is_tried_once() {
     assert_eq!(*tried.lock().unwrap(), 1, "more would lock the account");
 }
 
-#[tokio::test]
+#[test]
 async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
     let Some(docker) = locked(false) else { return };
     let seen = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
@@ -252,7 +252,7 @@ async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
     push_image(&repository(asked, &format!("{host}/a")), "1").await;
 }
 
-#[tokio::test]
+#[test]
 async fn a_configuration_that_is_not_there_is_named() {
     let Some(docker) = locked(true) else { return };
     let host = docker.host();
@@ -272,7 +272,7 @@ async fn a_configuration_that_is_not_there_is_named() {
 }
 
 #[cfg(unix)]
-#[tokio::test]
+#[test]
 async fn a_credential_helper_is_asked_and_named() {
     use std::os::unix::fs::PermissionsExt;
 
@@ -322,7 +322,7 @@ async fn a_credential_helper_is_asked_and_named() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn docker_config_names_the_folder_of_the_configuration() {
     if let Some(host) = wincimg_testkit::child_argument() {
         let options = Options {
@@ -349,7 +349,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
     if let Some(argument) = wincimg_testkit::child_argument() {
         let (host, expected) = argument.split_once(' ').unwrap();

@@ -66,7 +66,7 @@ fn sent(proxy: &FaultProxy) -> usize {
     proxy.log().iter().map(|passed| passed.sent).sum()
 }
 
-#[tokio::test]
+#[test]
 async fn a_blob_goes_on_where_its_beginning_ended() {
     let (_server, proxy, repository) = place(|_| Fault::Pass).await;
     let growing = Growing::to(&repository, 30 * MIB);
@@ -86,7 +86,7 @@ async fn a_blob_goes_on_where_its_beginning_ended() {
     assert!(!repository.has_begun(&digest));
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_small_is_not_begun() {
     let (_server, proxy, repository) = place(|_| Fault::Pass).await;
     let growing = Growing::to(&repository, 7 * MIB);
@@ -95,7 +95,7 @@ async fn what_is_small_is_not_begun() {
     assert!(proxy.log().is_empty());
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
     for status in [405, 404, 413, 500] {
         let rule = first(
@@ -119,7 +119,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
     assert!(growing.end().await.is_none());
 }
 
-#[tokio::test]
+#[test]
 async fn what_nobody_goes_on_with_is_cancelled() {
     let (_server, proxy, repository) = place(|_| Fault::Pass).await;
     let growing = Growing::to(&repository, 10 * MIB);
@@ -139,7 +139,7 @@ async fn what_nobody_goes_on_with_is_cancelled() {
 }
 
 /// Pieces that broke in the middle leave the blob to be sent again, whole.
-#[tokio::test]
+#[test]
 async fn a_connection_that_breaks_spoils_nothing() {
     let rule = first(1, method("PATCH"), Fault::CutRequest(MIB));
     let (_server, proxy, repository) = place(rule).await;

@@ -42,7 +42,7 @@ fn impatient(host: &str) -> Options {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_download_that_is_cut_goes_on_by_range() {
     let bytes = Bytes::from(noise(3 * MIB, 1));
     let rule = first(2, reads_blob, Fault::CutAnswer(MIB));
@@ -69,7 +69,7 @@ async fn a_download_that_is_cut_goes_on_by_range() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
     let bytes = Bytes::from(noise(2 * MIB, 2));
     let shared = bytes.clone();
@@ -85,7 +85,7 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 2);
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_asks_for_patience_gets_it() {
     let wait = vec![("Retry-After", "1".to_owned())];
     let rule = first(1, reads_blob, Fault::Answer(429, wait, "slow down".into()));
@@ -99,7 +99,7 @@ async fn a_registry_that_asks_for_patience_gets_it() {
     assert!(started.elapsed() >= Duration::from_secs(1));
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     let wait = vec![("Retry-After", "86400".to_owned())];
     let body = r#"{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}"#;
@@ -117,7 +117,7 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let bytes = Bytes::from_static(b"at last");
     let broken = Fault::Answer(500, Vec::new(), "<html>oops</html>".into());
@@ -140,7 +140,7 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
 }
 
-#[tokio::test]
+#[test]
 async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
     let bytes = Bytes::from(noise(MIB, 8));
     let rule = first(99, reads_blob, Fault::Flip(MIB / 2));
@@ -177,7 +177,7 @@ async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
     let manifest = r#"{"schemaVersion":2,"config":{},"layers":[]}"#;
     let digest = describe(b"something else").digest().to_string();
@@ -197,7 +197,7 @@ async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_length_that_lies_is_an_error() {
     let bytes = Bytes::from(noise(1000, 9));
     let rule = first(1, reads_blob, Fault::Shorten(500));
@@ -220,7 +220,7 @@ async fn a_length_that_lies_is_an_error() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
     let bytes = Bytes::from(noise(1000, 10));
     let rule = first(99, reads_blob, Fault::Hide("content-length"));
@@ -234,7 +234,7 @@ async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
     assert!(matches!(error, RegistryError::Length { .. }), "{error:?}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_slow_drip_is_progress() {
     let bytes = Bytes::from(noise(400, 11));
     let rule = first(1, reads_blob, Fault::Drip(20, Duration::from_millis(30)));
@@ -246,7 +246,7 @@ async fn a_slow_drip_is_progress() {
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     let bytes = Bytes::from(noise(400, 12));
     let rule = first(1, reads_blob, Fault::Stall(100));
@@ -264,7 +264,7 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     assert!(said.contains("nothing came from"), "{said}");
 }
 
-#[tokio::test]
+#[test]
 async fn the_time_limit_ends_everything() {
     let bytes = Bytes::from(noise(10_000, 13));
     let rule = first(99, reads_blob, Fault::Drip(1, Duration::from_millis(50)));
@@ -286,7 +286,7 @@ async fn the_time_limit_ends_everything() {
     assert!(error.hint().unwrap().contains("--timeout"));
 }
 
-#[tokio::test]
+#[test]
 async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
     let Some(docker) = docker() else { return };
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Hide("docker-content-digest")).await;
@@ -312,7 +312,7 @@ async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
     assert_eq!(repository.head_manifest("2").await.unwrap(), None);
 }
 
-#[tokio::test]
+#[test]
 async fn a_manifest_that_is_too_large_is_not_read() {
     let router = Router::new()
         .route("/v2/", get(|| async { "{}" }))

@@ -26,7 +26,7 @@ fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
     requests.iter().map(|passed| length(passed) / MIB).collect()
 }
 
-#[tokio::test]
+#[test]
 async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
     for hidden in [None, Some(403), Some(405)] {
         let Some(docker) = docker() else { return };
@@ -54,7 +54,7 @@ async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
     let page = || "<html>too large</html>".to_owned();
     for refusal in [
@@ -86,7 +86,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
     for status in [400, 404, 405, 411, 415, 501] {
         let Some(docker) = docker() else { return };
@@ -107,7 +107,7 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end() {
     for status in [404, 405, 415, 501] {
         let Some(docker) = docker() else { return };
@@ -132,7 +132,7 @@ async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end(
 }
 
 /// Each way is tried once, and then the answer is told.
-#[tokio::test]
+#[test]
 async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
     for status in [400, 404, 405, 413, 416] {
         let (log, server) = scripted(move |asked: &Asked| match asked.method.as_str() {
@@ -152,7 +152,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
     let Some(docker) = docker() else { return };
     // What is said to be taken is lost.
@@ -175,7 +175,7 @@ async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
     assert_eq!(lengths(&proxy, "PATCH"), [1, 1, 1, 1]);
 }
 
-#[tokio::test]
+#[test]
 async fn pieces_are_not_smaller_than_the_registry_wants() {
     let (log, server) = scripted(|asked: &Asked| match asked.method.as_str() {
         "POST" => answer(
@@ -198,7 +198,7 @@ async fn pieces_are_not_smaller_than_the_registry_wants() {
     assert_eq!(patches, [3, 3, 2]);
 }
 
-#[tokio::test]
+#[test]
 async fn a_mount_that_is_not_granted_is_no_error() {
     for status in [400, 401, 403, 404, 405, 500, 501, 503] {
         let (log, server) =
@@ -231,7 +231,7 @@ async fn a_mount_that_is_not_granted_is_no_error() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_for_two_repositories_that_is_refused_means_not_mounted() {
     for refusal in [400, 401, 403, 404] {
         let (_log, server) = scripted(move |asked: &Asked| {

@@ -49,7 +49,7 @@ fn with_password(folder: &Path, host: &str) -> Options {
     )))
 }
 
-#[tokio::test]
+#[test]
 async fn a_redirect_to_another_host_is_followed_without_the_password() {
     let (seen, storage) = storage(b"from the storage");
     let server = redirecting(storage.url("data?signature=1"));
@@ -66,7 +66,7 @@ async fn a_redirect_to_another_host_is_followed_without_the_password() {
     assert_eq!(seen[0].get("authorization"), None);
 }
 
-#[tokio::test]
+#[test]
 async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
     let (seen, storage) = storage(b"from the storage");
     let server = redirecting(storage.url("data?signature=very-secret"));
@@ -88,7 +88,7 @@ async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
-#[tokio::test]
+#[test]
 async fn redirects_without_end_are_an_error() {
     let server = redirecting("/v2/a/again".to_owned());
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ async fn redirects_without_end_are_an_error() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
     let (seen, storage) = storage(b"");
     let location = storage.url("data");
@@ -124,7 +124,7 @@ async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
     assert_eq!(seen[0].get("authorization"), None);
 }
 
-#[tokio::test]
+#[test]
 async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url() {
     let port = wincimg_testkit::docker_registry::free_port();
     let server = redirecting(format!(
@@ -142,7 +142,7 @@ async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url()
     assert!(!said.contains("very-secret"), "{said}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
     let (seen, storage) = storage(b"foreign");
     let registry = Registry::new(options("127.0.0.1"), Arc::new(Silent)).unwrap();
@@ -159,7 +159,7 @@ async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
     assert_eq!(seen.lock().unwrap()[0].get("authorization"), None);
 }
 
-#[tokio::test]
+#[test]
 async fn a_foreign_layer_is_not_fetched_without_tls() {
     let (seen, storage) = storage(b"foreign");
     let registry = Registry::new(options("elsewhere.lan"), Arc::new(Silent)).unwrap();

@@ -35,7 +35,7 @@ fn hiding(status: u16) -> impl Fn(&Asked) -> Response + Clone {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_hidden_without_a_challenge_is_asked_for_again_with_the_credential() {
     for status in [401, 403, 404] {
         let Some((log, server)) = scripted_tls(hiding(status)) else {
@@ -50,7 +50,7 @@ async fn what_is_hidden_without_a_challenge_is_asked_for_again_with_the_credenti
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
     let absent = |asked: &Asked| match asked.path.as_str() {
         "/v2/" => answer(200, &[], "{}"),
@@ -68,7 +68,7 @@ async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
     assert_eq!(log.all().len(), 4);
 }
 
-#[tokio::test]
+#[test]
 async fn without_a_credential_nothing_more_is_asked() {
     let Some((log, server)) = scripted_tls(hiding(404)) else {
         return;
@@ -83,7 +83,7 @@ async fn without_a_credential_nothing_more_is_asked() {
     assert_eq!(log.lines(), ["GET /v2/a/tags/list"]);
 }
 
-#[tokio::test]
+#[test]
 async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
     let refusing = |asked: &Asked| match asked.path.as_str() {
         "/v2/" => answer(200, &[], "{}"),
@@ -104,7 +104,7 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
     assert!(said.ends_with("was not sent): not from here"), "{said}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
     let only_team = |asked: &Asked| match asked.header("authorization") {
         // `team:x`
@@ -143,7 +143,7 @@ fn bob(host: &str, folder: &tempfile::TempDir) -> Options {
     loopback_options(Some(docker_config(folder.path(), &config)))
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
     let (log, server) = scripted(insufficient);
     let folder = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
     for (status, known) in [(403, true), (401, false)] {
         let (_log, server) = scripted(move |asked: &Asked| match asked.path.as_str() {
@@ -186,7 +186,7 @@ async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_without_head_is_asked_by_get_from_then_on() {
     for status in [400, 405, 501] {
         let (log, server) =

@@ -58,7 +58,7 @@ fn many_tags(paging: Paging) -> (Served, Arc<AtomicUsize>) {
     (serve(router), requests)
 }
 
-#[tokio::test]
+#[test]
 async fn five_thousand_tags_take_one_request_a_page() {
     for (paging, pages) in [(Paging::Link, 5), (Paging::LastOnly, 6)] {
         let (server, requests) = many_tags(paging);
@@ -69,7 +69,7 @@ async fn five_thousand_tags_take_one_request_a_page() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn pages_that_lead_back_to_themselves_are_an_error() {
     let (server, _) = many_tags(Paging::Loop);
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
@@ -96,7 +96,7 @@ fn linking(link: impl Fn(&str) -> String + Clone + Send + Sync + 'static) -> (Lo
     })
 }
 
-#[tokio::test]
+#[test]
 async fn every_link_leads_to_all_tags() {
     let links: [fn(&str) -> String; 14] = [
         |query| format!("</v2/a/tags/list?{query}>; rel=\"next\""),
@@ -126,7 +126,7 @@ async fn every_link_leads_to_all_tags() {
 }
 
 /// Links that a registry behind a proxy with TLS makes, or one below a path that it does not know.
-#[tokio::test]
+#[test]
 async fn links_behind_tls_stay_there() {
     let links: [fn(&str, &str) -> String; 4] = [
         |host, query| format!("<http://{host}/v2/a/tags/list?{query}>; rel=next"),
@@ -166,7 +166,7 @@ async fn links_behind_tls_stay_there() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn empty_pages_are_gone_through_and_one_that_links_to_itself_is_the_last() {
     let (log, server) = scripted(|asked: &Asked| {
         let (tags, next) = match asked.field("last") {
@@ -184,7 +184,7 @@ async fn empty_pages_are_gone_through_and_one_that_links_to_itself_is_the_last()
     assert_eq!(log.count("GET", "/tags/list"), 5);
 }
 
-#[tokio::test]
+#[test]
 async fn empty_pages_without_end_are_an_error() {
     let (_log, server) = scripted(|asked: &Asked| {
         let last: u32 = asked.field("last").map_or(0, |last| last.parse().unwrap());
@@ -196,7 +196,7 @@ async fn empty_pages_without_end_are_an_error() {
     assert!(error.to_string().contains("leads nowhere new"), "{error}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_link_that_cannot_be_read_where_last_is_not_known_is_an_error() {
     let (_log, server) = scripted(|asked: &Asked| match asked.path.as_str() {
         "/v2/a/tags/list" => answer(200, &[("Link", "<more")], r#"{"tags":["1","2"]}"#),
@@ -207,7 +207,7 @@ async fn a_link_that_cannot_be_read_where_last_is_not_known_is_an_error() {
     assert!(error.to_string().contains("cannot be read"), "{error}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_with_short_pages_is_asked_for_short_pages() {
     for longest in [100, 50] {
         let (log, server) = scripted(move |asked: &Asked| {
@@ -230,7 +230,7 @@ async fn a_registry_with_short_pages_is_asked_for_short_pages() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_list_without_end_is_cut_and_what_was_found_counts() {
     let (_, server) = scripted(|asked: &Asked| {
         let last = asked.field("last").map_or(0, |last| last.parse().unwrap());

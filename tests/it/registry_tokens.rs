@@ -121,7 +121,7 @@ fn pair(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
     let (office, _tokens, server) = office();
     let repository = repository(
@@ -145,7 +145,7 @@ async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
     assert_eq!(office.asked[0].authorization, None);
 }
 
-#[tokio::test]
+#[test]
 async fn many_requests_at_once_wait_for_one_token() {
     let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
@@ -157,7 +157,7 @@ async fn many_requests_at_once_wait_for_one_token() {
     assert_eq!(office.lock().unwrap().asked.len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_that_expired_on_the_way_is_replaced() {
     let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
@@ -167,7 +167,7 @@ async fn a_token_that_expired_on_the_way_is_replaced() {
     assert_eq!(office.lock().unwrap().asked.len(), 2);
 }
 
-#[tokio::test]
+#[test]
 async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
     let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/target", server.host()));
@@ -187,7 +187,7 @@ async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry() {
     let (office, _tokens, server) = office();
     let folder = tempfile::tempdir().unwrap();
@@ -218,7 +218,7 @@ async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry(
     );
 }
 
-#[tokio::test]
+#[test]
 async fn an_identity_token_is_exchanged_by_a_form() {
     let (office, _tokens, server) = office();
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ async fn an_identity_token_is_exchanged_by_a_form() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_server_that_stumbles_is_asked_again() {
     let (office, _tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::BAD_GATEWAY; 2];
@@ -256,7 +256,7 @@ async fn a_token_server_that_stumbles_is_asked_again() {
     assert_eq!(repository.tags().await.unwrap(), ["1"]);
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_server_that_fails_is_named() {
     let (office, tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::INTERNAL_SERVER_ERROR; 99];
@@ -280,7 +280,7 @@ async fn a_token_server_that_fails_is_named() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() {
     let (office, _tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::UNAUTHORIZED; 99];
@@ -303,7 +303,7 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
     assert!(!format!("{error:?}").contains("sesame"));
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_answer_that_is_none_does_not_show_its_content() {
     let tokens = serve(Router::new().route("/token", get(|| async { "\"very-secret\"" })));
     let state = (Shared::default(), tokens.url("token"));
@@ -314,7 +314,7 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
     assert!(!said.contains("very-secret"), "{said}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_server_without_tls_must_be_listed_too() {
     let (office, tokens, server) = office();
     let options = Options {
@@ -333,7 +333,7 @@ async fn a_token_server_without_tls_must_be_listed_too() {
     assert_eq!(office.lock().unwrap().asked.len(), 0);
 }
 
-#[tokio::test]
+#[test]
 async fn a_token_is_found_in_every_answer_that_has_one() {
     for body in [
         r#"{"token":"t","access_token":"t","expires_in":300,"issued_at":"2026-01-01T00:00:00Z"}"#,

@@ -33,7 +33,7 @@ fn impatient(host: &str) -> Options {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
     let server = FakeRegistry::start();
     let rule = first(1, method("PUT"), Fault::CutRequest(MIB));
@@ -47,7 +47,7 @@ async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
     assert_eq!(proxy.requests("POST", "/uploads/").len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
     let Some(docker) = docker() else { return };
     let mut patches = 0;
@@ -73,7 +73,7 @@ async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
     let Some(docker) = docker() else { return };
     let rule = first(1, method("PATCH"), Fault::CutRequest(MIB / 2));
@@ -85,7 +85,7 @@ async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_takes_no_pieces_gets_the_whole() {
     let Some(docker) = docker() else { return };
     let rule = |passed: &Passed| match passed.method.as_str() {
@@ -101,7 +101,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_whole() {
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
     let Some(docker) = docker() else { return };
     let rule = first(1, method("PUT"), Fault::LoseAnswer);
@@ -111,7 +111,7 @@ async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
     assert_eq!(proxy.requests("PUT", "").len(), 1);
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
     let Some(docker) = docker() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -138,7 +138,7 @@ impl BlobSource for Broken {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_source_that_fails_is_told_from_a_network_that_does() {
     let Some(docker) = docker() else { return };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -159,7 +159,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
 }
 
 /// Both are asked through one proxy: the blob is read by `GET`, and sent by `PATCH`.
-#[tokio::test]
+#[test]
 async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
     let Some(docker) = docker() else { return };
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
@@ -177,7 +177,7 @@ async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
     assert_eq!(to.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
     let reads_blob = |passed: &Passed| passed.method == "GET" && passed.path.contains("/blobs/");
@@ -205,7 +205,7 @@ impl BlobSource for Endless {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_large_blob_goes_up_and_down_in_little_memory() {
     let size = 512 * MIB as u64;
     if let Some(host) = wincimg_testkit::child_argument() {
@@ -241,7 +241,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere() {
     let Some(docker) = docker() else { return };
     let rule = first(1, method("PUT"), Fault::StallRequest(MIB));
@@ -253,7 +253,7 @@ async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere(
     assert_eq!(proxy.requests("PUT", "").len(), 2);
 }
 
-#[tokio::test]
+#[test]
 async fn an_upload_that_cannot_end_is_cancelled() {
     let Some(docker) = docker() else { return };
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
@@ -265,7 +265,7 @@ async fn an_upload_that_cannot_end_is_cancelled() {
 }
 
 /// A registry that keeps half of the first piece and says that it took it.
-#[tokio::test]
+#[test]
 async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_stands() {
     let has = Arc::new(Mutex::new(0_usize));
     let (log, server) = scripted(move |asked: &Asked| {
@@ -303,7 +303,7 @@ async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_s
 }
 
 /// As Gitea does: it says one byte more than it has, and takes nothing after a request that broke.
-#[tokio::test]
+#[test]
 async fn an_upload_that_its_registry_spoilt_begins_again() {
     for (size, sent) in [(MIB / 2, [MIB / 2; 2].as_slice()), (2 * MIB, &[MIB; 4])] {
         let broken = Arc::new(Mutex::new(false));

@@ -137,7 +137,7 @@ fn keep(name: &str, screenshot: &str) {
     fs::write(file, BASE64.decode(screenshot).unwrap()).unwrap();
 }
 
-#[tokio::test]
+#[test]
 async fn the_page_answers_first_and_explains_the_worst() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -198,7 +198,7 @@ async fn the_page_answers_first_and_explains_the_worst() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn tables_filter_and_explain() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -256,7 +256,7 @@ async fn tables_filter_and_explain() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[test]
 async fn workloads_and_nodes_can_be_linked_to() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -298,7 +298,7 @@ async fn workloads_and_nodes_can_be_linked_to() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_hidden_is_said() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -323,7 +323,7 @@ async fn what_is_hidden_is_said() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn keys_and_screen_readers_find_their_way() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -417,7 +417,7 @@ fn the_same_is_said_as_text() {
 /// A phone, a laptop, and a screen on a wall.
 const WIDTHS: [(&str, u64); 3] = [("phone", 390), ("laptop", 1366), ("wide", 2560)];
 
-#[tokio::test]
+#[test]
 async fn every_screen_shows_it_whole_in_light_and_dark() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -450,7 +450,7 @@ async fn every_screen_shows_it_whole_in_light_and_dark() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[test]
 async fn axe_finds_nothing_that_somebody_cannot_use() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -485,7 +485,7 @@ async fn axe_finds_nothing_that_somebody_cannot_use() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn signs_are_readable_in_light_and_dark() {
     const CONTRAST: &str = r"
         const numbers = (colour) => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
@@ -515,7 +515,7 @@ async fn signs_are_readable_in_light_and_dark() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn two_thousand_nodes_are_painted_within_a_second() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -555,7 +555,7 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[test]
 async fn paper_has_everything_in_columns_that_can_be_read() {
     let Some(browser) = Browser::start().await else {
         return;
@@ -585,7 +585,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[test]
 async fn names_that_look_like_markup_stay_names() {
     let Some(browser) = Browser::start().await else {
         return;

@@ -38,7 +38,7 @@ fn within(most: usize, rounds: &Rounds, mut run: impl FnMut(usize)) {
     panic!("more than {most} round trips: {best:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_push_is_five_round_trips_deep_and_less_again() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;

@@ -179,7 +179,7 @@ pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Option<Vec<String>>
 
 const SERVICE: &str = r"\ControlSet001\Services";
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn services_are_made_and_changed_as_windows_keeps_them() {
     let bench = Bench::new().await.indexed();
     let layers = bench.layers(
@@ -252,7 +252,7 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
     assert!(found.contains("let a virtual account run it"), "{found}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn rights_reach_what_earlier_lines_made() {
     // Of what a Dockerfile makes all is known, of the base nothing has to be.
     for bench in [Bench::new().await, Bench::new().await.indexed()] {
@@ -299,7 +299,7 @@ RUN icacls C:\new /grant:r "Users:(OI)(CI)(RX,W)" "NETWORK SERVICE:R" /T"#,
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn certificates_come_in_every_form_that_windows_reads() {
     let bench = Bench::new().await;
     let Some(openssl) = component("openssl") else {
@@ -354,7 +354,7 @@ fn names(layer: &Path, below: &str) -> Vec<String> {
         .collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn recipes_do_not_lose_what_moved_files_keep() {
     let bench = Bench::new().await;
     let lines = r"COPY a.txt C:\in\
@@ -372,7 +372,7 @@ RUN move C:\in\a.txt C:\a.txt";
     assert!(told.starts_with(first), "{told}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn files_of_the_base_are_listed_copied_moved_and_changed() {
     let lines = r#"RUN del /q C:\inetpub\wwwroot\*
 RUN copy C:\inetpub\app\fixed.txt C:\data2\copy.txt
@@ -458,7 +458,7 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
     let mut built = Vec::new();
     for is_known in [false, true] {
@@ -497,7 +497,7 @@ async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn rights_on_a_folder_of_the_base_reach_its_files() {
     let bench = Bench::new().await;
     let layers = bench.layers(r"RUN icacls C:\inetpub\wwwroot /grant Everyone:(OI)(CI)M");
@@ -518,7 +518,7 @@ async fn rights_on_a_folder_of_the_base_reach_its_files() {
     assert_eq!(names(&without[0], "inetpub/wwwroot/"), [""]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_folder_can_be_deleted_and_made_anew_in_one_line() {
     let bench = Bench::new().await;
     let layers = bench.layers(
@@ -556,7 +556,7 @@ RUN echo more>C:\inetpub\wwwroot\in\b.txt",
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn later_lines_keep_what_earlier_ones_wrote_to_the_registry() {
     for bench in [Bench::new().await, Bench::new().await.indexed()] {
         let layers = bench.layers(
@@ -588,7 +588,7 @@ RUN reg add HKLM\SOFTWARE\Acme\Sub /v c /t REG_SZ /d 3 /f",
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn every_stage_gets_a_look_into_its_own_base() {
     let bench = Bench::new().await;
     let host = bench.server.host();

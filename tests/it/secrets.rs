@@ -115,7 +115,7 @@ fn secrets_in(log: &Log) -> Vec<String> {
         .collect()
 }
 
-#[tokio::test]
+#[test]
 async fn no_redirect_takes_a_secret_to_another_host() {
     let mut followed = 0;
     for place in [Place::Registry, Place::Token, Place::Upload] {
@@ -151,7 +151,7 @@ async fn no_redirect_takes_a_secret_to_another_host() {
 }
 
 /// On its own host a redirect is followed with what proves who asks.
-#[tokio::test]
+#[test]
 async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
     for status in STATUSES {
         let (log, served) = scripted(move |asked: &Asked| {

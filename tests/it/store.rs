@@ -45,7 +45,7 @@ fn locations_are_written_as_the_contract_says() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn skopeo_reads_the_layouts_we_write() {
     let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
@@ -71,7 +71,7 @@ async fn skopeo_reads_the_layouts_we_write() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn we_read_the_layouts_that_skopeo_writes() {
     let (Some(program), Some(docker)) = (
         wincimg_testkit::component("skopeo"),
@@ -117,7 +117,7 @@ async fn we_read_the_layouts_that_skopeo_writes() {
     assert_eq!(image, images[0].image);
 }
 
-#[tokio::test]
+#[test]
 async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -155,7 +155,7 @@ async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
     let Some(program) = wincimg_testkit::component("skopeo") else {
         return;
@@ -191,7 +191,7 @@ async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
     assert_eq!(&config, image.image.config().bytes());
 }
 
-#[tokio::test]
+#[test]
 async fn a_second_copy_into_a_layout_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (
@@ -214,7 +214,7 @@ async fn a_second_copy_into_a_layout_writes_nothing() {
     assert_eq!(files(&dir.path().join("to")), before);
 }
 
-#[tokio::test]
+#[test]
 async fn a_damaged_blob_in_a_layout_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (
@@ -240,7 +240,7 @@ async fn a_damaged_blob_in_a_layout_is_replaced() {
     assert_eq!(&fs::read(layout.blob_path(&blob.digest)).unwrap(), bytes);
 }
 
-#[tokio::test]
+#[test]
 async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}", path(&dir, "layout"));
@@ -276,7 +276,7 @@ async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn many_writers_of_one_layout_lose_no_tag() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("layout");
@@ -295,7 +295,7 @@ async fn many_writers_of_one_layout_lose_no_tag() {
     assert_eq!(index.manifests.len(), 16);
 }
 
-#[tokio::test]
+#[test]
 async fn a_directory_with_other_things_in_it_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();
     let open = Layout::open(dir.path()).await.unwrap_err();
@@ -331,7 +331,7 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_source_that_lies_leaves_nothing_half_made() {
     let dir = tempfile::tempdir().unwrap();
     let from = format!("oci:{}:a", path(&dir, "from"));
@@ -381,7 +381,7 @@ async fn a_source_that_lies_leaves_nothing_half_made() {
     assert_eq!(leftovers, Vec::<PathBuf>::new());
 }
 
-#[tokio::test]
+#[test]
 async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
     let dir = tempfile::tempdir().unwrap();
     let mut image = base();
@@ -413,7 +413,7 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
     assert!(layout.index().await.unwrap().manifests.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
     const TEST: &str = "a_download_into_a_layout_that_broke_goes_on_in_the_next_run";
     if let Some(places) = child_argument() {
@@ -469,7 +469,7 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
     assert_eq!(names.len(), 5, "{names:?}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -505,7 +505,7 @@ async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
     assert_eq!(files(dir.path()), Vec::new());
 }
 
-#[tokio::test]
+#[test]
 async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:a", path(&dir, "layout"));
@@ -530,7 +530,7 @@ async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn a_damaged_layout_is_not_pushed() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
@@ -555,7 +555,7 @@ async fn a_damaged_layout_is_not_pushed() {
     assert!(source.resolve(Some("1")).await.is_err());
 }
 
-#[tokio::test]
+#[test]
 async fn a_config_that_is_not_what_its_digest_says_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:a", path(&dir, "layout"));

@@ -220,7 +220,7 @@ values = { Start = 4 }
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_a_recipe_says_is_what_its_program_sees() {
     let (Some(trial), Some(openssl)) = (trial().await, component("openssl")) else {
         return;
@@ -318,7 +318,7 @@ fn has_registry_and_files(seen: &Value) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_a_dockerfile_does_is_what_its_program_sees() {
     let Some(trial) = trial().await else { return };
     trial.write(
@@ -395,7 +395,7 @@ fn endless(trial: &Trial) {
     trial.build();
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let Some(trial) = trial().await else { return };
     endless(&trial);
@@ -444,7 +444,7 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_program_that_is_not_there_is_told_with_a_way_to_look_around() {
     let Some(trial) = trial().await else { return };
     endless(&trial);
@@ -541,7 +541,7 @@ fn leading_out(mut tar: Vec<u8>) -> Vec<u8> {
     tar
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_hostile_layer_stays_in_its_drive() {
     let Some(trial) = trial().await else { return };
     let mut layer = LayerTar::default();

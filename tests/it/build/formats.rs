@@ -44,7 +44,7 @@ fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     let site = Site::new();
     // Some registries have a status for it, others a code.
@@ -123,7 +123,7 @@ fn zstd_cannot_be_in_dockers_format() {
         .stderr(contains("--manifest-format oci"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_base_in_the_same_registry_that_may_not_be_mounted_is_copied() {
     let site = Site::new();
     let rule = |passed: &Passed| match passed.method.as_str() {

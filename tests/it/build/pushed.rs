@@ -95,7 +95,7 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
 /// A push to a registry nearby is little else than requests. One of the first is the question what
 /// the registry knows of the base, which is not asked again soon, and one is for the base's
 /// configuration, which is kept. Whether a tag is a list about the base shows among the tags.
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn a_push_to_distribution_is_twelve_requests_and_three_again() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;

@@ -395,7 +395,7 @@ fn an_index_gives_the_layers_of_its_images() {
 }
 
 /// Distribution takes the note in Docker's manifests, and gives them back byte for byte.
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn distribution_takes_the_note_and_the_layer_back() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;

@@ -185,8 +185,8 @@ fn damaged_hives_never_cause_a_panic() {
     assert!((250..3_750).contains(&readable), "{readable}");
 }
 
-#[test]
-#[ignore = "takes minutes; run it in release mode after a change to the reader"]
+// It takes minutes; run it in release mode after a change to the reader.
+#[test(ignore)]
 fn ten_million_damaged_hives_never_cause_a_panic() {
     let start = Instant::now();
     let (readable, longest) = read_damaged(10_000_000, 2);

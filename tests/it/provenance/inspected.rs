@@ -154,7 +154,7 @@ fn statement(predicate_type: &str, predicate: &Value) -> Value {
     })
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     let site = Site::new();
     let host = site.host();
@@ -204,7 +204,7 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     assert_eq!(printed, provenance);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn attestations_of_buildx_are_found_in_the_index() {
     let site = Site::new();
     let host = site.host();

@@ -17,7 +17,7 @@ use super::{run, succeed};
 use crate::inside::publish;
 use crate::site::Site;
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
     let Some(exe) = Exe::find() else { return };
     let server = FakeRegistry::start();
@@ -170,7 +170,7 @@ impl Drop for Ends {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn the_docker_daemon_answers_over_its_named_pipe() {
     let Some(exe) = Exe::find() else { return };
     let daemon = WindowsDaemon::start();

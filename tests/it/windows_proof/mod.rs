@@ -61,7 +61,7 @@ async fn prepare(out: &Path) {
     assert!(output.status.success(), "{said}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test(multi_thread)]
 async fn the_folder_for_windows_is_made_on_linux() {
     for program in ["x86_64-w64-mingw32-gcc", "openssl", "python3"] {
         if component(program).is_none() {
