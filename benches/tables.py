@@ -12,7 +12,7 @@ import argparse
 import pathlib
 import sys
 
-DATA = pathlib.Path(__file__).resolve().parent.parent / "src/windows/data"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/windows/src/data"
 
 
 def rows(path):

@@ -14,11 +14,13 @@ mod tutorial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::Command;
 
 use page::{Block, Page};
 use serde_json::Value;
 use stage::Stage;
+use wincimg_windows::compat::{Concern, Rule};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -75,7 +77,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 ];
 
 /// Folders of the repository, with which a path begins.
-const TOPS: [&str; 6] = [
+const TOPS: [&str; 7] = [
+    "crates/",
     "src/",
     "tests/",
     "benches/",
@@ -259,7 +262,7 @@ fn the_site_has_every_page_and_what_the_pages_link_to() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-/// Words in backticks that look like a path of the repository, such as `src/lint/mod.rs`.
+/// Words in backticks that look like a path of the repository, such as `src/cli/lint.rs`.
 #[test]
 fn every_path_that_a_page_names_is_there() {
     let mut missing = Vec::new();
@@ -367,76 +370,34 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
 
 #[test]
 fn the_page_of_rules_names_every_rule_of_check_compat() {
-    let source = fs::read_to_string(Path::new(ROOT).join("src/windows/compat/rule.rs")).unwrap();
-    let names = source
-        .split("=> \"")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap());
-    // The four verdicts are single words.
-    let names: Vec<&str> = names.filter(|name| name.contains('-')).collect();
-    assert!(names.len() > 15, "{names:?}");
+    let rules = Rule::ALL.iter().map(|rule| rule.name());
+    let names = rules.chain(Concern::ALL.iter().map(|concern| concern.name()));
     let page = Page::named("docs/rules.md");
     for name in names {
         assert!(page.text.contains(&format!("`{name}`")), "{name}");
     }
 }
 
-/// The rooms of the source in the order of the page's table, and whom each of them uses.
+/// Every library is in the table, and the graph is what cargo knows.
 #[test]
-fn dependencies_point_down_the_table_of_the_architecture() {
+fn the_page_of_the_architecture_has_every_crate_and_their_graph() {
     let page = Page::named("docs/architecture.md");
-    let rooms: Vec<&str> = page
-        .text
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `src/")?.split_once("/`"))
-        .map(|(room, _)| room)
-        .collect();
-    for entry in fs::read_dir(Path::new(ROOT).join("src")).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        let is_room = entry.file_type().unwrap().is_dir();
+    for entry in fs::read_dir(Path::new(ROOT).join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let row = format!("`{name}`");
         assert!(
-            !is_room || rooms.contains(&name.as_str()),
-            "{name} is not on the page"
+            page.text.contains(&row) || name.starts_with("testkit"),
+            "{name}"
         );
     }
-    let mut upward = BTreeSet::new();
-    for (index, room) in rooms.iter().enumerate() {
-        let mut files = Vec::new();
-        sources(&Path::new(ROOT).join("src").join(room), &mut files);
-        assert!(!files.is_empty(), "{room}");
-        for file in files {
-            let text = fs::read_to_string(&file).unwrap();
-            for line in text
-                .lines()
-                .filter(|line| !line.trim_start().starts_with("//"))
-            {
-                for used in line.split("crate::").skip(1) {
-                    let used = used
-                        .split(|c: char| !c.is_alphanumeric() && c != '_')
-                        .next();
-                    if rooms[..index].contains(&used.unwrap()) {
-                        upward.insert(format!("{}: {}", file.display(), line.trim()));
-                    }
-                }
-            }
-        }
-    }
-    assert_eq!(upward, BTreeSet::new());
-}
-
-/// The files of a room, without its tests.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let stem = path.file_stem().unwrap().to_owned();
-        if stem == "tests" {
-            continue;
-        }
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
+    let drawn = Command::new(Path::new(ROOT).join("docs/crates"))
+        .env("CARGO", env!("CARGO"))
+        .output()
+        .unwrap();
+    let (graph, errors) = (
+        String::from_utf8_lossy(&drawn.stdout),
+        String::from_utf8_lossy(&drawn.stderr),
+    );
+    assert!(drawn.status.success(), "{errors}");
+    assert!(page.text.contains(&*graph), "run docs/crates --write");
 }

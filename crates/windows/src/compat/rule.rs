@@ -87,6 +87,25 @@ impl Outcome {
 }
 
 impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::BuildMatch,
+        Self::ImageNewerRevision,
+        Self::HostReportedBroken,
+        Self::BuildMismatch,
+        Self::RevisionMatch2016,
+        Self::RevisionMismatch2016,
+        Self::Baseline202002,
+        Self::DownlevelLtsc,
+        Self::ImageNewerThanHost,
+        Self::TooOldForHost,
+        Self::HypervOk,
+        Self::HypervImageNewer,
+        Self::ClientProcessIsolation,
+        Self::HostProcess,
+        Self::UnknownBuild,
+    ];
+
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -130,6 +149,20 @@ impl Rule {
 }
 
 impl Concern {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::NoMatchingPlatform,
+        Self::NotWindows,
+        Self::HostProcessUnsupported,
+        Self::NoImage,
+        Self::NoHostSelected,
+        Self::NoWindowsSelector,
+        Self::EndOfSupport,
+        Self::PullDeadline,
+        Self::GracePeriod,
+        Self::FloatingTag,
+    ];
+
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
