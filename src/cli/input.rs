@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
 /// All of its text.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let text = io::read_to_string(open(path)?);
-    Ok(text.with_context(|| format!("cannot read {}", name(path)))?)
+    text.with_context(|| format!("cannot read {}", name(path)))
 }
 
 /// All of its bytes, as they are.

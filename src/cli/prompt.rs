@@ -27,7 +27,6 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     *lock() = Some(before);
     let answer = tcsetattr(io::stdin(), OptionalActions::Now, &silent)
         .context(reading)
-        .map_err(Failure::from)
         .and_then(|()| read());
     show_typing();
     answer
@@ -65,7 +64,7 @@ pub(super) fn show_typing() {
 fn ask(question: &str) -> Result<(), Failure> {
     let mut terminal = io::stderr();
     let asked = write!(terminal, "{question}").and_then(|()| terminal.flush());
-    Ok(asked.context("cannot write to the terminal")?)
+    asked.context("cannot write to the terminal")
 }
 
 fn read() -> Result<String, Failure> {

@@ -71,6 +71,7 @@ impl Trouble {
     }
 
     /// Says what would help.
+    #[must_use]
     pub fn help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
         self

@@ -4,7 +4,7 @@
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-#![allow(clippy::print_stderr, clippy::format_push_string)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::format_push_string)]
 
 pub mod bills;
 pub mod docker_registry;

@@ -1,6 +1,6 @@
 //! What the harness makes of a test that lacks something.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::unused_async)]
 
 #[macro_use]
 extern crate wincimg_testkit;

@@ -34,6 +34,7 @@ fn folded(names: &[String]) -> Names {
 
 impl Keys {
     /// With a hive, as one sees it through all layers.
+    #[must_use]
     pub fn with_hive(mut self, root: Root, top: &Key<'_>) -> Self {
         self.add(&mut KeyPath::root_of(root), top);
         self
@@ -60,6 +61,7 @@ impl Keys {
     }
 
     /// With a key, whose hive has no other keys than those that are told.
+    #[must_use]
     pub fn with_key(mut self, path: &str, sddl: &str, values: &[(&str, RegistryData)]) -> Self {
         let values = values.iter();
         let values = values.map(|(name, data)| ((*name).to_owned(), data.clone()));
@@ -81,12 +83,14 @@ impl Keys {
     }
 
     /// Without any key in hives that are known.
+    #[must_use]
     pub fn without_keys(mut self) -> Self {
         self.keys.clear();
         self
     }
 
     /// With a link from one key to another, written as the kernel knows it.
+    #[must_use]
     pub fn with_link(self, path: &str, target: &str) -> Self {
         let target: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let value = RegistryData::new(DataType::LINK, target);

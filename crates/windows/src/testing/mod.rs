@@ -39,11 +39,13 @@ impl From<Keys> for Looked {
 
 impl Looked {
     /// With a folder and its descriptor.
+    #[must_use]
     pub fn with_folder(self, path: &str, attributes: u32, sddl: &str) -> Self {
         self.with_file_of(path, BaseFileKind::Folder, attributes, sddl)
     }
 
     /// With a file of some content and its descriptor.
+    #[must_use]
     pub fn with_file(mut self, path: &str, content: &[u8], attributes: u32, sddl: &str) -> Self {
         let at: ImagePath = path.parse().unwrap();
         self.contents
@@ -56,12 +58,14 @@ impl Looked {
     }
 
     /// With files that are known, of which there are none but those that are told.
+    #[must_use]
     pub fn with_drive(mut self) -> Self {
         self.files.get_or_insert_default();
         self
     }
 
     /// With a link or mount point.
+    #[must_use]
     pub fn with_mount(self, path: &str) -> Self {
         self.with_file_of(path, BaseFileKind::Link, 0x410, "O:SYG:SYD:")
     }
