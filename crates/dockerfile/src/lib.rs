@@ -2,7 +2,7 @@
 //!
 //! [`source`] reads any text as the daemon joins its lines, [`instruction`] says what is meant,
 //! [`expand`] fills variables in, and [`stages`] carries the instructions out; what the commands of
-//! a `RUN` line would do, [`run`] reads without running them.
+//! a `RUN` line would do, `wincimg_scripts` reads without running them.
 //!
 //! [`convert`] writes the recipe that they come to.
 //!

@@ -2,7 +2,7 @@
 //! layers and the configuration.
 //!
 //! [`Stages::evaluate`] is pure but for the files of the context. What it has to know of images is
-//! given to it; what it lacks it answers as [`Need`]s, and is asked again when they are there.
+//! given to it; what it lacks it answers as needs, and is asked again when they are there.
 
 mod copy;
 mod download;

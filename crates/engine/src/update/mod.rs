@@ -1,6 +1,6 @@
 //! An image put on another base, without its sources.
 //!
-//! [`plan`] finds the base that the image was built on ([`bases`]), the one that fits each host, and
+//! [`plan`] finds the base that the image was built on (`bases`), the one that fits each host, and
 //! compares what the image's own layers touch with both. [`deliver`] puts the layers on the new base,
 //! with the configuration carried over, where that means the same there, and brings the images to
 //! their places. A layer is read once to know what it touches; none is written.
