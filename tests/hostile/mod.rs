@@ -42,8 +42,11 @@ pub(crate) fn rounds(name: &str, round: impl Fn(&mut Dice) -> &'static str) {
         .iter()
         .map(|(outcome, count)| format!("{count} {outcome}"))
         .collect();
-    let (outcomes, seconds) = (outcomes.join(", "), started.elapsed().as_secs_f32());
-    eprintln!("{name}: {count} rounds in {seconds:.1} s: {outcomes}");
+    // For the eyes of whoever plays more than a few.
+    if count > FEW {
+        let (outcomes, seconds) = (outcomes.join(", "), started.elapsed().as_secs_f32());
+        eprintln!("{name}: {count} rounds in {seconds:.1} s: {outcomes}");
+    }
 }
 
 /// Chance that comes out the same for the same seed.

@@ -21,6 +21,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 use wincimg_oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_testkit::harness::skip_always;
+use wincimg_testkit::programs::in_path;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, json_of};
@@ -107,19 +109,10 @@ struct BuildKit {
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl BuildKit {
-    /// Starts one that takes plain HTTP from a registry; nothing where it is not installed.
-    fn start(registry: &str) -> Option<Self> {
-        let find = |name: &str| {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let found = std::env::split_paths(&path)
-                .map(|folder| folder.join(name))
-                .find(|file| file.is_file());
-            if found.is_none() {
-                println!("skipped: {name} of BuildKit is not in the PATH");
-            }
-            found
-        };
-        let (daemon, client, _) = (find("buildkitd")?, find("buildctl")?, find("runc")?);
+    /// Starts one that takes plain HTTP from a registry.
+    fn start(registry: &str) -> Self {
+        let find = |name| in_path(name).unwrap_or_else(|| skip_always("BuildKit in the PATH"));
+        let [daemon, client, _] = ["buildkitd", "buildctl", "runc"].map(find);
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| folder.path().join(name);
@@ -161,7 +154,7 @@ impl BuildKit {
             assert!(Instant::now() < deadline, "BuildKit does not answer: {log}");
             std::thread::sleep(Duration::from_millis(100));
         }
-        Some(daemon)
+        daemon
     }
 
     fn client(&self) -> Command {
@@ -418,9 +411,7 @@ fn without_runs(dockerfile: &str) -> String {
 #[test]
 fn buildkit_makes_the_same_images_but_for_what_is_known() {
     let site = Site::new();
-    let Some(buildkit) = BuildKit::start(&site.host()) else {
-        return;
-    };
+    let buildkit = BuildKit::start(&site.host());
     publish_base(&site);
     for file in [
         "app/server.exe",
@@ -583,9 +574,7 @@ const OF_LINES: &str =
 #[test]
 fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
     let site = Site::new();
-    let Some(buildkit) = BuildKit::start(&site.host()) else {
-        return;
-    };
+    let buildkit = BuildKit::start(&site.host());
     publish_base(&site);
     let base = format!("{}/mcr/windows/servercore:10.0.17763.973", site.host());
     site.write("docker/Dockerfile", DOCKERFILE.replace("BASE", &base));

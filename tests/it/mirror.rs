@@ -22,9 +22,7 @@ use wincimg_testkit::world::{
 
 #[test]
 async fn an_index_keeps_its_digest_and_its_os_versions() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     for flavour in [Flavour::Docker, Flavour::Oci] {
         let name = format!("windows/{}:1809", format!("{flavour:?}").to_lowercase());
         let images = [OLD, NEW].map(|version| StandIn::new(flavour, version, &[(9_000, 1)]));
@@ -40,9 +38,7 @@ async fn an_index_keeps_its_digest_and_its_os_versions() {
 
 #[test]
 async fn a_second_run_transfers_nothing() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -62,9 +58,7 @@ async fn a_second_run_transfers_nothing() {
 
 #[test]
 async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let (old, _old_served) = foreign_base(OLD, 1);
     let (new, _new_served) = foreign_base(NEW, 5);
     let sink = world.sink("windows/servercore:1809");
@@ -113,9 +107,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
 
 #[test]
 async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let name = "windows/servercore:1809";
     let sink = world.sink(name);
@@ -168,10 +160,8 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
 
 #[test]
 async fn skopeo_pulls_what_was_mirrored() {
-    let (Some(skopeo), Some(world)) = (wincimg_testkit::component("skopeo"), World::new().await)
-    else {
-        return;
-    };
+    let skopeo = wincimg_testkit::component("skopeo");
+    let world = World::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -202,9 +192,7 @@ async fn skopeo_pulls_what_was_mirrored() {
 
 #[test]
 async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     // The same base under two different layers in two repositories, mirrored at the same time.
     let names = ["app/one:1", "app/two:1", "app/one:2"];
     let mut images = Vec::new();
@@ -245,9 +233,7 @@ async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
 
 #[test]
 async fn within_one_registry_everything_is_mounted() {
-    let Some(docker) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let docker = DockerRegistry::start(Setup::default());
     let registry = client(&[&docker.host()]);
     let image = parse_reference(&format!("{}/app/one:1", docker.host())).unwrap();
     let base = StandIn::new(Flavour::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
@@ -270,9 +256,7 @@ async fn within_one_registry_everything_is_mounted() {
 
 #[test]
 async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let base = StandIn::new(Flavour::Docker, OLD, &[(5_000_000, 1), (4_000, 2)]);
     let reference = parse_reference(&format!("{}/team/app:1", world.proxy.host())).unwrap();
     let there = Sink::Registry(world.registry.repository(&reference));
@@ -291,9 +275,7 @@ async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
 
 #[test]
 async fn a_dry_run_says_what_would_move_and_changes_nothing() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let (base, served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -329,9 +311,7 @@ async fn a_dry_run_says_what_would_move_and_changes_nothing() {
 
 #[test]
 async fn chosen_platforms_make_a_smaller_index() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let images = [OLD, NEW]
         .map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, version.len() as u64)]));
     let name = "windows/nanoserver:multi";
@@ -367,9 +347,7 @@ async fn chosen_platforms_make_a_smaller_index() {
 
 #[test]
 async fn attestations_go_with_the_image_that_they_are_about() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let images = [OLD, NEW]
         .map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, version.len() as u64)]));
     let about = StandIn::new(Flavour::Oci, "", &[(100, 50)]);
@@ -408,9 +386,7 @@ async fn attestations_go_with_the_image_that_they_are_about() {
 
 #[test]
 async fn an_image_without_tag_is_published_by_its_digest() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("app:1");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -468,9 +444,7 @@ impl Drop for WatchTask {
 
 #[test]
 async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
-    let Some(world) = World::new().await else {
-        return;
-    };
+    let world = World::new().await;
     let layers: Vec<(usize, u64)> = (0..10).map(|seed| (20_000, seed)).collect();
     let image = StandIn::new(Flavour::Docker, OLD, &layers);
     image.put(&world.sink("app:1"), Some("1")).await;

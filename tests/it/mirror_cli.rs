@@ -30,11 +30,11 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts both; nothing where a component is not installed.
-    fn start() -> Option<Self> {
-        let source = DockerRegistry::start(Setup::default())?;
-        let target = DockerRegistry::start(Setup::default())?;
-        Some(Self { source, target })
+    /// Starts both.
+    fn start() -> Self {
+        let source = DockerRegistry::start(Setup::default());
+        let target = DockerRegistry::start(Setup::default());
+        Self { source, target }
     }
 
     /// `windows/nanoserver` with a version tag for each revision; the oldest layer is shared.
@@ -99,7 +99,7 @@ impl Pair {
 
 #[test]
 fn a_base_image_for_each_host_is_mirrored_and_found_there() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[914, 973, 1158]);
     let hosts = ["--host-build", "17763.973", "--host-build", "17763.1200"];
     let arguments = [&["base:nanoserver"], hosts.as_slice()].concat();
@@ -137,7 +137,7 @@ fn a_base_image_for_each_host_is_mirrored_and_found_there() {
 
 #[test]
 fn a_second_run_transfers_nothing() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
     assert_eq!(pair.report(&[&image])["totals"]["copied_blobs"], 3);
@@ -150,7 +150,7 @@ fn a_second_run_transfers_nothing() {
 
 #[test]
 fn a_dry_run_says_sizes_and_copies_nothing() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
     for _ in 0..2 {
@@ -170,7 +170,7 @@ fn a_dry_run_says_sizes_and_copies_nothing() {
 
 #[test]
 fn nodes_choose_the_base_images() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     let node = |name: &str, kernel: &str| {
         json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo":
@@ -191,7 +191,7 @@ fn nodes_choose_the_base_images() {
 
 #[test]
 fn a_host_without_a_base_image_is_said_before_anything_moves() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     pair.mirror(&["base:nanoserver", "--host-build", "20348.1"])
         .assert()
@@ -202,7 +202,7 @@ fn a_host_without_a_base_image_is_said_before_anything_moves() {
 
 #[test]
 fn one_image_that_fails_does_not_keep_the_others() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     let good = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
     let gone = format!("{}/windows/nanoserver:gone", pair.source.host());
@@ -220,7 +220,7 @@ fn one_image_that_fails_does_not_keep_the_others() {
 
 #[test]
 fn a_failure_of_everything_has_no_summary_that_reads_like_success() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     let gone = format!("{}/windows/none:1", pair.source.host());
     pair.mirror(&[&gone])
         .assert()
@@ -231,7 +231,7 @@ fn a_failure_of_everything_has_no_summary_that_reads_like_success() {
 
 #[test]
 fn a_platform_that_an_image_has_not_is_said() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
     pair.mirror(&[&image, "--platform", "windows/amd64:20348"])
@@ -263,7 +263,7 @@ fn wrong_usage_is_told_before_any_registry_is_asked() {
 
 #[test]
 fn manifests_are_converted_when_asked() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973]);
     let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
     let report = pair.report(&[&image, "--all-platforms", "--manifest-format", "oci"]);
@@ -283,7 +283,7 @@ fn manifests_are_converted_when_asked() {
 
 #[test]
 fn each_layer_is_a_line_in_a_log() {
-    let Some(pair) = Pair::start() else { return };
+    let pair = Pair::start();
     pair.publish(&[973, 1040]);
     let image = "base:nanoserver";
     let builds = ["--host-build", "17763.973", "--host-build", "17763.1040"];
@@ -308,8 +308,8 @@ fn each_layer_is_a_line_in_a_log() {
 }
 
 /// What a mirror of a base image through a slow network shows on a terminal.
-fn slow_mirror(before: &str, width: usize) -> Option<String> {
-    let pair = Pair::start()?;
+fn slow_mirror(before: &str, width: usize) -> String {
+    let pair = Pair::start();
     pair.publish(&[973]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let drips = |passed: &_| {
@@ -324,17 +324,15 @@ fn slow_mirror(before: &str, width: usize) -> Option<String> {
     let line = format!(
         "{before} wincimg mirror {flags} base:nanoserver --host-build 17763.973 >/dev/null"
     );
-    let (shown, is_success) = on_terminal(&std::env::temp_dir(), width, &line)?;
+    let (shown, is_success) = on_terminal(&std::env::temp_dir(), width, &line);
     assert!(is_success, "{shown}");
-    Some(shown)
+    shown
 }
 
 #[test]
 fn each_layer_has_one_line_of_a_terminal() {
     for width in [60, 80, 120] {
-        let Some(shown) = slow_mirror("", width) else {
-            return;
-        };
+        let shown = slow_mirror("", width);
         assert!(shown.contains('\x1b'), "{shown:?}");
         let (mut copied, mut moving) = (0, 0);
         for row in rows(&shown, width) {
@@ -357,9 +355,7 @@ fn each_layer_has_one_line_of_a_terminal() {
 #[test]
 fn a_terminal_that_wants_no_colour_gets_the_lines_of_a_log() {
     for kind in ["NO_COLOR=1", "TERM=dumb"] {
-        let Some(shown) = slow_mirror(kind, 80) else {
-            return;
-        };
+        let shown = slow_mirror(kind, 80);
         assert!(!shown.contains('\x1b'), "{kind}: {shown:?}");
         let copied = shown.lines().filter(|line| line.contains(": copied, "));
         assert_eq!(copied.count(), 3, "{kind}: {shown}");

@@ -25,7 +25,7 @@ use wincimg_testkit::inside::{
     made_software, made_system, real_system, set, upper_layer,
 };
 use wincimg_testkit::places::{blob_in, json_in, manifest_in, registry};
-use wincimg_testkit::programs::{python_with_regipy, skip};
+use wincimg_testkit::programs::python_with_regipy;
 use wincimg_testkit::windows_base::StandIn;
 
 const VERSION: &str = "10.0.17763.973";
@@ -118,16 +118,42 @@ fn merged_path(python: &Path, folder: &Path, hives: &[&[u8]]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Builds on a base with these hives, and holds the PATH of the image to theirs with ours.
+async fn joins(base: &StandIn, hives: &[&[u8]]) {
+    let python = python_with_regipy();
+    let server = FakeRegistry::start();
+    let folder = TempDir::new().unwrap();
+    let done = build(base, &server, folder.path(), &["--output", "oci:out"]).await;
+    done.success().stderr(contains("because the image needs"));
+    let (config, layer) = built(folder.path());
+    let delta = file_of(&layer, "Hives/System_Delta");
+    let before = merged_path(&python, folder.path(), hives);
+    let after = merged_path(&python, folder.path(), &[hives, &[&delta]].concat());
+    let (kind, path) = before.split_once(' ').unwrap();
+    let path = path.trim_end_matches(';');
+    assert_eq!(
+        after,
+        format!(r"{kind} C:\app;{path};C:\Program Files\tools")
+    );
+    let env = config["config"]["Env"].as_array();
+    let path = env.and_then(|env| {
+        env.iter()
+            .find_map(|line| line.as_str()?.strip_prefix("PATH="))
+    });
+    let has_own = base.image.config().config.env.is_empty();
+    let expected = r"C:\app;C:\dotnet;C:\Windows\system32;C:\Program Files\tools";
+    assert_eq!(path, (!has_own).then_some(expected));
+}
+
+#[test(multi_thread)]
+async fn path_is_that_of_a_real_base_with_ours() {
+    let system = real_system();
+    let bottom = bottom_layer(&system, &made_software());
+    joins(&image_of(VERSION, vec![bottom.tar()]), &[&system]).await;
+}
+
 #[test(multi_thread)]
 async fn path_is_the_bases_with_ours_whatever_layer_it_comes_from() {
-    let Some(python) = python_with_regipy() else {
-        return skip("no python has regipy; tests/run installs it");
-    };
-    let mut bases = Vec::new();
-    if let Some(system) = real_system() {
-        let bottom = bottom_layer(&system, &made_software());
-        bases.push((image_of(VERSION, vec![bottom.tar()]), vec![system]));
-    }
     let system = made_system(BASE_PATH);
     let bottom = || bottom_layer(&system, &made_software()).tar();
     let change = [set(
@@ -137,40 +163,14 @@ async fn path_is_the_bases_with_ours_whatever_layer_it_comes_from() {
     )];
     let upper = upper_layer(&change).tar();
     let two = image_of(VERSION, vec![bottom(), upper]);
-    bases.push((two, vec![system.clone(), delta_hive(&change)]));
+    joins(&two, &[&system, &delta_hive(&change)]).await;
     let mut with_env = image_of(VERSION, vec![bottom()]);
     let env = vec![r"Path=C:\dotnet;C:\Windows\system32".to_owned()];
     with_env.image = with_env
         .image
         .edit_config(|config| config.config.env = env)
         .unwrap();
-    bases.push((with_env, vec![system.clone()]));
-
-    for (base, hives) in bases {
-        let server = FakeRegistry::start();
-        let folder = TempDir::new().unwrap();
-        let done = build(&base, &server, folder.path(), &["--output", "oci:out"]).await;
-        done.success().stderr(contains("because the image needs"));
-        let (config, layer) = built(folder.path());
-        let delta = file_of(&layer, "Hives/System_Delta");
-        let below: Vec<&[u8]> = hives.iter().map(Vec::as_slice).collect();
-        let before = merged_path(&python, folder.path(), &below);
-        let after = merged_path(&python, folder.path(), &[below, vec![&delta]].concat());
-        let (kind, path) = before.split_once(' ').unwrap();
-        let path = path.trim_end_matches(';');
-        assert_eq!(
-            after,
-            format!(r"{kind} C:\app;{path};C:\Program Files\tools")
-        );
-        let env = config["config"]["Env"].as_array();
-        let path = env.and_then(|env| {
-            env.iter()
-                .find_map(|line| line.as_str()?.strip_prefix("PATH="))
-        });
-        let has_own = base.image.config().config.env.is_empty();
-        let expected = r"C:\app;C:\dotnet;C:\Windows\system32;C:\Program Files\tools";
-        assert_eq!(path, (!has_own).then_some(expected));
-    }
+    joins(&with_env, &[&system]).await;
 }
 
 #[test(multi_thread)]

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use wincimg_testkit::programs::skip;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 use wincimg_windows::quoting::argv::Reader;
 use wincimg_windows::quoting::{Escape, Shell, argv, cmd, command_text, powershell};
@@ -28,14 +27,14 @@ struct Quoted {
 }
 
 impl Quoted {
-    /// What all tests that run at this time share; `None` where a program is missing.
-    fn find() -> Option<Arc<Self>> {
+    /// What all tests that run at this time share.
+    fn find() -> Arc<Self> {
         static SHARED: Mutex<Weak<Quoted>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(quoted) = shared.upgrade() {
-            return Some(quoted);
+            return quoted;
         }
-        let wine = Wine::start().map_err(|missing| skip(&missing)).ok()?;
+        let wine = Wine::start();
         let source = "tests/programs/argv.c";
         std::fs::create_dir(wine.drive().join("a space")).unwrap();
         for program in ["argv.exe", "a space/argv.exe"] {
@@ -48,7 +47,7 @@ impl Quoted {
             wine,
         });
         *shared = Arc::downgrade(&quoted);
-        Some(quoted)
+        quoted
     }
 
     /// Starts every command line, one after the other, in one wine process.
@@ -144,7 +143,7 @@ const PIECES_OF_DIRECT_LINES: &[&str] = &["\"", "\\", " ", "%PATH%", "%", "\n", 
 
 #[test]
 fn any_line_is_taken_apart_as_wine_does_it() {
-    let Some(wine) = Quoted::find() else { return };
+    let wine = Quoted::find();
     let tails = sample(argument(&["\"", "\"", "\\", "\\", " ", "\t", "a"]), 120);
     let lines: Vec<String> = tails
         .iter()
@@ -159,7 +158,7 @@ fn any_line_is_taken_apart_as_wine_does_it() {
 
 #[test]
 fn a_joined_line_arrives_as_the_list_that_went_in() {
-    let Some(wine) = Quoted::find() else { return };
+    let wine = Quoted::find();
     let any = prop_oneof![argument(PIECES), argument(PIECES_OF_DIRECT_LINES)];
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(any, 0..5), 60)
         .into_iter()
@@ -171,7 +170,7 @@ fn a_joined_line_arrives_as_the_list_that_went_in() {
 
 #[test]
 fn a_text_for_cmd_arrives_through_cmd() {
-    let Some(wine) = Quoted::find() else { return };
+    let wine = Quoted::find();
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 80)
         .into_iter()
         .enumerate()
@@ -190,7 +189,7 @@ fn a_text_for_cmd_arrives_through_cmd() {
 
 #[test]
 fn what_powershell_would_start_arrives() {
-    let Some(wine) = Quoted::find() else { return };
+    let wine = Quoted::find();
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 40)
         .into_iter()
         .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
@@ -208,7 +207,7 @@ fn what_powershell_would_start_arrives() {
 
 #[test]
 fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
-    let Some(wine) = Quoted::find() else { return };
+    let wine = Quoted::find();
     let text = format!(r#"{} %NO_SUCH% "%OS%" 100%"#, wine.plain);
     let seen = wine.run(&[format!("{}{text}", cmd::PREFIX)]);
     let line = cmd::parse(&text, |name| {
@@ -224,7 +223,7 @@ fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
 
 #[test]
 fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
-    let Some(wine) = Quoted::find() else { return };
+    let wine = Quoted::find();
     let text = format!("\"{}\" \"b c\"", wine.spaced);
     let seen = wine.run(&[
         format!("{}{text}", cmd::PREFIX),

@@ -23,9 +23,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
         tls: true,
         ..Setup::default()
     };
-    let Some(docker) = DockerRegistry::start(setup) else {
-        return;
-    };
+    let docker = DockerRegistry::start(setup);
     let host = docker.host();
     let secure = Options {
         insecure: Vec::new(),
@@ -78,9 +76,7 @@ async fn ssl_cert_file_names_a_ca() {
         tls: true,
         ..Setup::default()
     };
-    let Some(docker) = DockerRegistry::start(setup) else {
-        return;
-    };
+    let docker = DockerRegistry::start(setup);
     let ca = docker.ca();
     wincimg_testkit::in_child(
         "ssl_cert_file_names_a_ca",
@@ -91,9 +87,7 @@ async fn ssl_cert_file_names_a_ca() {
 
 #[test]
 async fn plain_http_is_refused_with_the_flag_that_allows_it() {
-    let Some(docker) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let docker = DockerRegistry::start(Setup::default());
     let host = docker.host();
     let secure = Options {
         insecure: Vec::new(),
@@ -131,7 +125,7 @@ async fn nobody_there_says_so() {
     assert!(said.contains("refused"), "{said}");
 }
 
-fn locked(tls: bool) -> Option<DockerRegistry> {
+fn locked(tls: bool) -> DockerRegistry {
     DockerRegistry::start(Setup {
         tls,
         password: true,
@@ -141,7 +135,7 @@ fn locked(tls: bool) -> Option<DockerRegistry> {
 
 #[test]
 async fn a_password_from_docker_config_opens_a_locked_registry() {
-    let Some(docker) = locked(true) else { return };
+    let docker = locked(true);
     let host = docker.host();
     let options = Options {
         config_file: Some(docker.docker_config(&host, PASSWORD)),
@@ -162,7 +156,7 @@ async fn a_password_from_docker_config_opens_a_locked_registry() {
 
 #[test]
 async fn a_refusal_says_which_credential_from_where_was_tried() {
-    let Some(docker) = locked(true) else { return };
+    let docker = locked(true);
     let host = docker.host();
     let nobody = repository(options(&host), &format!("{host}/a"));
     let error = nobody.tags().await.unwrap_err();
@@ -224,7 +218,7 @@ async fn a_wrong_password_is_tried_once() {
 
 #[test]
 async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
-    let Some(docker) = locked(false) else { return };
+    let docker = locked(false);
     let seen = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
     let host = seen.host();
     let careful = Options {
@@ -254,7 +248,7 @@ async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
 
 #[test]
 async fn a_configuration_that_is_not_there_is_named() {
-    let Some(docker) = locked(true) else { return };
+    let docker = locked(true);
     let host = docker.host();
     let config_file = Some(Path::new("/nonexistent/config.json").to_owned());
     let repository = repository(
@@ -295,9 +289,7 @@ async fn a_credential_helper_is_asked_and_named() {
         password: true,
         ..Setup::default()
     };
-    let Some(docker) = DockerRegistry::start(setup) else {
-        return;
-    };
+    let docker = DockerRegistry::start(setup);
     let folder = tempfile::tempdir().unwrap();
     let helper = folder.path().join("docker-credential-test");
     let answer = json!({ "ServerURL": "x", "Username": "bob", "Secret": PASSWORD });
@@ -338,9 +330,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
         password: true,
         ..Setup::default()
     };
-    let Some(docker) = DockerRegistry::start(setup) else {
-        return;
-    };
+    let docker = DockerRegistry::start(setup);
     let file = docker.docker_config(&docker.host(), PASSWORD);
     wincimg_testkit::in_child(
         "docker_config_names_the_folder_of_the_configuration",

@@ -19,7 +19,7 @@ use wincimg_testkit::{chain, describe, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 
-fn docker() -> Option<DockerRegistry> {
+fn docker() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
 
@@ -27,12 +27,12 @@ fn docker() -> Option<DockerRegistry> {
 async fn with_blob(
     bytes: &Bytes,
     rule: impl FnMut(&Passed) -> Fault + Send + 'static,
-) -> Option<(DockerRegistry, FaultProxy, Descriptor)> {
-    let docker = docker()?;
+) -> (DockerRegistry, FaultProxy, Descriptor) {
+    let docker = docker();
     let direct = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = put(&direct, bytes).await;
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    Some((docker, proxy, blob))
+    (docker, proxy, blob)
 }
 
 fn impatient(host: &str) -> Options {
@@ -46,9 +46,7 @@ fn impatient(host: &str) -> Options {
 async fn a_download_that_is_cut_goes_on_by_range() {
     let bytes = Bytes::from(noise(3 * MIB, 1));
     let rule = first(2, reads_blob, Fault::CutAnswer(MIB));
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
     let reads = proxy.requests("GET", "/blobs/sha256");
@@ -90,9 +88,7 @@ async fn a_registry_that_asks_for_patience_gets_it() {
     let wait = vec![("Retry-After", "1".to_owned())];
     let rule = first(1, reads_blob, Fault::Answer(429, wait, "slow down".into()));
     let bytes = Bytes::from_static(b"in time");
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let started = Instant::now();
     assert_eq!(repository.get_blob(&blob, 100).await.unwrap(), bytes);
@@ -105,9 +101,7 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     let body = r#"{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}"#;
     let rule = first(9, reads_blob, Fault::Answer(429, wait, body.into()));
     let bytes = Bytes::from_static(b"never");
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let said = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
     assert!(
@@ -122,9 +116,7 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let bytes = Bytes::from_static(b"at last");
     let broken = Fault::Answer(500, Vec::new(), "<html>oops</html>".into());
     let rule = first(3, reads_blob, broken.clone());
-    let Some((docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (docker, proxy, blob) = with_blob(&bytes, rule).await;
     let flaky = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(flaky.get_blob(&blob, 100).await.unwrap(), bytes);
 
@@ -144,9 +136,7 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
 async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
     let bytes = Bytes::from(noise(MIB, 8));
     let rule = first(99, reads_blob, Fault::Flip(MIB / 2));
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
 
     let error = repository.get_blob(&blob, 4 << 20).await.unwrap_err();
@@ -201,9 +191,7 @@ async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
 async fn a_length_that_lies_is_an_error() {
     let bytes = Bytes::from(noise(1000, 9));
     let rule = first(1, reads_blob, Fault::Shorten(500));
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = repository.get_blob(&blob, 2000).await.unwrap_err();
     assert!(
@@ -224,9 +212,7 @@ async fn a_length_that_lies_is_an_error() {
 async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
     let bytes = Bytes::from(noise(1000, 10));
     let rule = first(99, reads_blob, Fault::Hide("content-length"));
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 2000).await.unwrap(), bytes);
     let longer = Descriptor::new(MediaType::ImageLayer, 999, blob.digest().clone());
@@ -238,9 +224,7 @@ async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
 async fn a_slow_drip_is_progress() {
     let bytes = Bytes::from(noise(400, 11));
     let rule = first(1, reads_blob, Fault::Drip(20, Duration::from_millis(30)));
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 500).await.unwrap(), bytes);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
@@ -250,9 +234,7 @@ async fn a_slow_drip_is_progress() {
 async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     let bytes = Bytes::from(noise(400, 12));
     let rule = first(1, reads_blob, Fault::Stall(100));
-    let Some((docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (docker, proxy, blob) = with_blob(&bytes, rule).await;
     let silent = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(silent.get_blob(&blob, 500).await.unwrap(), bytes);
     let reads = proxy.requests("GET", "/blobs/");
@@ -268,9 +250,7 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
 async fn the_time_limit_ends_everything() {
     let bytes = Bytes::from(noise(10_000, 13));
     let rule = first(99, reads_blob, Fault::Drip(1, Duration::from_millis(50)));
-    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
-        return;
-    };
+    let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let options = Options {
         timeout: Some(Duration::from_millis(600)),
         ..options(&proxy.host())
@@ -288,7 +268,7 @@ async fn the_time_limit_ends_everything() {
 
 #[test]
 async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Hide("docker-content-digest")).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let config = put(&repository, &Bytes::from_static(b"{}")).await;

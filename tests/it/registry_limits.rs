@@ -12,7 +12,7 @@ use wincimg_testkit::{describe, in_pieces, loopback_options, noise, options, put
 const MIB: usize = 1024 * 1024;
 const GHCR: &str = r#"{"errors":[{"code":"REQUESTED_RANGE_NOT_SATISFIABLE","message":"the request body is too large and exceeds the maximum permissible limit of 4.00MiB"}]}"#;
 
-fn docker() -> Option<DockerRegistry> {
+fn docker() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
 
@@ -29,7 +29,7 @@ fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
 #[test]
 async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
     for hidden in [None, Some(403), Some(405)] {
-        let Some(docker) = docker() else { return };
+        let docker = docker();
         let rule = move |passed: &Passed| match passed.method.as_str() {
             "PATCH" if length(passed) > 4 * MIB => Fault::Answer(416, Vec::new(), GHCR.into()),
             "GET" if hidden.is_some() && passed.path.contains("/uploads/") => {
@@ -62,7 +62,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
         Fault::AnswerEarly(413, page()),
         Fault::AnswerAndCut(413, page()),
     ] {
-        let Some(docker) = docker() else { return };
+        let docker = docker();
         let refused = refusal.clone();
         let rule = move |passed: &Passed| match length(passed) {
             0..=5_000_000 => Fault::Pass,
@@ -89,7 +89,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
 #[test]
 async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
     for status in [400, 404, 405, 411, 415, 501] {
-        let Some(docker) = docker() else { return };
+        let docker = docker();
         let rule = move |passed: &Passed| match passed.method.as_str() {
             "PATCH" => Fault::Answer(status, Vec::new(), String::new()),
             _ => Fault::Pass,
@@ -110,7 +110,7 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
 #[test]
 async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end() {
     for status in [404, 405, 415, 501] {
-        let Some(docker) = docker() else { return };
+        let docker = docker();
         let rule = move |passed: &Passed| match (passed.method.as_str(), length(passed)) {
             ("PUT", 1..) if passed.path.contains("/uploads/") => {
                 Fault::Answer(status, Vec::new(), String::new())
@@ -154,7 +154,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
 
 #[test]
 async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     // What is said to be taken is lost.
     let rule = |passed: &Passed| match passed.method.as_str() {
         "PATCH" => {

@@ -38,9 +38,7 @@ fn hiding(status: u16) -> impl Fn(&Asked) -> Response + Clone {
 #[test]
 async fn what_is_hidden_without_a_challenge_is_asked_for_again_with_the_credential() {
     for status in [401, 403, 404] {
-        let Some((log, server)) = scripted_tls(hiding(status)) else {
-            return;
-        };
+        let (log, server) = scripted_tls(hiding(status));
         let folder = tempfile::tempdir().unwrap();
         let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
         assert_eq!(repository.tags().await.unwrap(), ["1"], "{status}");
@@ -56,9 +54,7 @@ async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
         "/v2/" => answer(200, &[], "{}"),
         _ => answer(404, &[], ""),
     };
-    let Some((log, server)) = scripted_tls(absent) else {
-        return;
-    };
+    let (log, server) = scripted_tls(absent);
     let folder = tempfile::tempdir().unwrap();
     let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
     for _ in 0..3 {
@@ -70,9 +66,7 @@ async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
 
 #[test]
 async fn without_a_credential_nothing_more_is_asked() {
-    let Some((log, server)) = scripted_tls(hiding(404)) else {
-        return;
-    };
+    let (log, server) = scripted_tls(hiding(404));
     let options = Options {
         insecure: Vec::new(),
         certificates: wincimg_testkit::trusting(server.ca()),
@@ -89,9 +83,7 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
         "/v2/" => answer(200, &[], "{}"),
         _ => answer(403, &[], r#"{"message":"not from here"}"#),
     };
-    let Some((log, server)) = scripted_tls(refusing) else {
-        return;
-    };
+    let (log, server) = scripted_tls(refusing);
     let folder = tempfile::tempdir().unwrap();
     let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
     let said = repository.tags().await.unwrap_err().to_string();

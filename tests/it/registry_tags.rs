@@ -151,9 +151,7 @@ async fn links_behind_tls_stay_there() {
                 _ => answer(404, &[], ""),
             }
         };
-        let Some((log, server)) = scripted_tls(paged) else {
-            return;
-        };
+        let (log, server) = scripted_tls(paged);
         let options = Options {
             insecure: Vec::new(),
             certificates: wincimg_testkit::trusting(server.ca()),

@@ -22,7 +22,7 @@ use wincimg_testkit::{
 
 const MIB: usize = 1024 * 1024;
 
-fn docker() -> Option<DockerRegistry> {
+fn docker() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
 
@@ -49,7 +49,7 @@ async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
 
 #[test]
 async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let mut patches = 0;
     let rule = move |passed: &Passed| {
         patches += usize::from(passed.method == "PATCH");
@@ -75,7 +75,7 @@ async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
 
 #[test]
 async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let rule = first(1, method("PATCH"), Fault::CutRequest(MIB / 2));
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let options = in_pieces(options(&proxy.host()));
@@ -87,7 +87,7 @@ async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
 
 #[test]
 async fn a_registry_that_takes_no_pieces_gets_the_whole() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let rule = |passed: &Passed| match passed.method.as_str() {
         "PATCH" => Fault::Answer(405, Vec::new(), String::new()),
         _ => Fault::Pass,
@@ -103,7 +103,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_whole() {
 
 #[test]
 async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let rule = first(1, method("PUT"), Fault::LoseAnswer);
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -113,7 +113,7 @@ async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
 
 #[test]
 async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let bytes = Bytes::from_static(b"these");
     let wrong = describe(b"those");
@@ -140,7 +140,7 @@ impl BlobSource for Broken {
 
 #[test]
 async fn a_source_that_fails_is_told_from_a_network_that_does() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = describe(b"longer than that");
     for (source, reason) in [
@@ -161,7 +161,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
 /// Both are asked through one proxy: the blob is read by `GET`, and sent by `PATCH`.
 #[test]
 async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
     let bytes = Bytes::from(noise(4 * MIB, 21));
     let from = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -233,7 +233,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
         }
         return;
     }
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     wincimg_testkit::in_child(
         "a_large_blob_goes_up_and_down_in_little_memory",
         &docker.host(),
@@ -243,7 +243,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
 
 #[test]
 async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let rule = first(1, method("PUT"), Fault::StallRequest(MIB));
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -255,7 +255,7 @@ async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere(
 
 #[test]
 async fn an_upload_that_cannot_end_is_cancelled() {
-    let Some(docker) = docker() else { return };
+    let docker = docker();
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = describe(b"longer than that");

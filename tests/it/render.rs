@@ -216,9 +216,7 @@ fn what_was_rendered_lints_clean() {
 /// tried with it.
 #[test]
 fn docker_reads_every_word_as_the_recipe_has_it() {
-    let Some(daemon) = Dockerd::start() else {
-        return;
-    };
+    let daemon = Dockerd::start();
     let site = Site::new();
     site.write(
         "recipe.toml",

@@ -9,7 +9,7 @@ use assert_cmd::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use wincimg_testkit::programs::skip;
+use wincimg_testkit::harness::skip;
 
 use crate::browser::Browser;
 
@@ -139,9 +139,7 @@ fn keep(name: &str, screenshot: &str) {
 
 #[test]
 async fn the_page_answers_first_and_explains_the_worst() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&shop(folder.path())).await;
 
@@ -200,9 +198,7 @@ async fn the_page_answers_first_and_explains_the_worst() {
 
 #[test]
 async fn tables_filter_and_explain() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&shop(folder.path())).await;
     assert_eq!(browser.count("tbody tr").await, 4);
@@ -258,9 +254,7 @@ async fn tables_filter_and_explain() {
 
 #[test]
 async fn workloads_and_nodes_can_be_linked_to() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     let page = shop(folder.path());
     browser.open_at(&page, "#workload=shop/web").await;
@@ -300,9 +294,7 @@ async fn workloads_and_nodes_can_be_linked_to() {
 
 #[test]
 async fn what_is_hidden_is_said() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     let pods = "kind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {kubernetes.io/os: windows, no: where}, \
                 containers: [{image: 'r.example/away:1'}]}\n---\n\
@@ -325,9 +317,7 @@ async fn what_is_hidden_is_said() {
 
 #[test]
 async fn keys_and_screen_readers_find_their_way() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&shop(folder.path())).await;
     let nodes = browser.accessibility_tree().await;
@@ -419,9 +409,7 @@ const WIDTHS: [(&str, u64); 3] = [("phone", 390), ("laptop", 1366), ("wide", 256
 
 #[test]
 async fn every_screen_shows_it_whole_in_light_and_dark() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let (few, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (nodes, page) in [(5, shop(few.path())), (300, large(many.path(), 300))] {
         for (screen, width) in WIDTHS {
@@ -446,7 +434,6 @@ async fn every_screen_shows_it_whole_in_light_and_dark() {
             }
         }
     }
-    eprintln!("screenshots: {ARTIFACTS}");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -456,13 +443,9 @@ async fn axe_finds_nothing_that_somebody_cannot_use() {
         env!("CARGO_MANIFEST_DIR"),
         "/target/axe/axe_playwright_python/axe.min.js"
     );
-    let Ok(axe) = fs::read_to_string(file) else {
-        skip("axe-core is missing; tests/run installs it in target/axe");
-        return;
-    };
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let axe = fs::read_to_string(file)
+        .unwrap_or_else(|_| skip("axe-core (tests/run installs it in target/axe)"));
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     let page = shop(folder.path());
     for (_, width) in WIDTHS {
@@ -501,9 +484,7 @@ async fn signs_are_readable_in_light_and_dark() {
             const [a, b] = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
             return (a + 0.05) / (b + 0.05);
         });";
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&shop(folder.path())).await;
     for scheme in ["light", "dark"] {
@@ -517,9 +498,7 @@ async fn signs_are_readable_in_light_and_dark() {
 
 #[test]
 async fn two_thousand_nodes_are_painted_within_a_second() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     let page = large(folder.path(), 2000);
     let size = fs::metadata(&page).unwrap().len();
@@ -530,7 +509,6 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
         .wait_for(&format!("return {paint}.length === 1"))
         .await;
     let painted = browser.eval(&format!("return {paint}[0].startTime")).await;
-    eprintln!("{size} bytes, first contentful paint after {painted} ms");
     assert!(painted.as_f64().unwrap() < 1000.0, "{painted}");
     assert_eq!(
         browser.text("#shown").await,
@@ -557,9 +535,7 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
 
 #[test]
 async fn paper_has_everything_in_columns_that_can_be_read() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&large(folder.path(), 300)).await;
     browser.on_paper().await;
@@ -587,9 +563,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
 
 #[test]
 async fn names_that_look_like_markup_stay_names() {
-    let Some(browser) = Browser::start().await else {
-        return;
-    };
+    let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     let nodes = folder.path().join("nodes.json");
     let evil = "</script><img src=x onerror=alert(1)>{{script}}";

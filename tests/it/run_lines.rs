@@ -14,10 +14,10 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{Hive, Semantics};
 use wincimg_registry::security::SecurityDescriptor;
+use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::inside::{FILE, FOLDER, image_of};
 use wincimg_testkit::places::registry;
-use wincimg_testkit::programs::component;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::inside::{Machine, VERSION, publish};
@@ -164,8 +164,8 @@ pub(crate) fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// What hivex finds at a key of a layer's hive, line by line.
-pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Option<Vec<String>> {
-    let hivexget = component("hivexget")?;
+pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Vec<String> {
+    let hivexget = component("hivexget");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hive");
     fs::write(&file, &files_of(layer)[&format!("Hives/{hive}")]).unwrap();
@@ -174,7 +174,7 @@ pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Option<Vec<String>>
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines.sort();
-    Some(lines)
+    lines
 }
 
 const SERVICE: &str = r"\ControlSet001\Services";
@@ -196,7 +196,7 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
             &format!(r"{SERVICE}\{name}"),
         )
     };
-    let Some(made) = key(0, "Worker") else { return };
+    let made = key(0, "Worker");
     let utf16 = |text: &str| -> String {
         let units = text.encode_utf16().flat_map(u16::to_le_bytes);
         units
@@ -217,7 +217,7 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
         ]
     );
     // What is not named stays, in the base and in the layer before.
-    let changed = key(1, "Worker").unwrap();
+    let changed = key(1, "Worker");
     let expected = [
         "\"DelayedAutostart\"=dword:00000000",
         "\"Description\"=\"Works\"",
@@ -225,8 +225,8 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
         "\"Start\"=dword:00000002",
     ];
     assert_eq!(changed, expected);
-    assert_eq!(key(2, "w3svc").unwrap(), ["\"Start\"=dword:00000004"]);
-    let second = key(3, "Second").unwrap();
+    assert_eq!(key(2, "w3svc"), ["\"Start\"=dword:00000004"]);
+    let second = key(3, "Second");
     for line in ["\"Start\"=dword:00000003", "\"ObjectName\"=\"LocalSystem\""] {
         assert!(second.iter().any(|own| own == line), "{second:?}");
     }
@@ -302,9 +302,7 @@ RUN icacls C:\new /grant:r "Users:(OI)(CI)(RX,W)" "NETWORK SERVICE:R" /T"#,
 #[test(multi_thread)]
 async fn certificates_come_in_every_form_that_windows_reads() {
     let bench = Bench::new().await;
-    let Some(openssl) = component("openssl") else {
-        return;
-    };
+    let openssl = component("openssl");
     let folder = bench.machine.0.path().join("app");
     let run = |arguments: &str| {
         let mut command = Command::new(&openssl);

@@ -47,9 +47,7 @@ fn locations_are_written_as_the_contract_says() {
 
 #[test]
 async fn skopeo_reads_the_layouts_we_write() {
-    let Some(program) = wincimg_testkit::component("skopeo") else {
-        return;
-    };
+    let program = wincimg_testkit::component("skopeo");
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:1809", path(&dir, "layout"));
     let image = base();
@@ -73,12 +71,8 @@ async fn skopeo_reads_the_layouts_we_write() {
 
 #[test]
 async fn we_read_the_layouts_that_skopeo_writes() {
-    let (Some(program), Some(docker)) = (
-        wincimg_testkit::component("skopeo"),
-        DockerRegistry::start(Setup::default()),
-    ) else {
-        return;
-    };
+    let program = wincimg_testkit::component("skopeo");
+    let docker = DockerRegistry::start(Setup::default());
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&docker.host());
     let reference = format!("{}/windows/nanoserver:1809", docker.host());
@@ -119,9 +113,7 @@ async fn we_read_the_layouts_that_skopeo_writes() {
 
 #[test]
 async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
-    let Some(docker) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let docker = DockerRegistry::start(Setup::default());
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&docker.host());
     for flavour in [Flavour::Docker, Flavour::Oci] {
@@ -157,9 +149,7 @@ async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
 
 #[test]
 async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
-    let Some(program) = wincimg_testkit::component("skopeo") else {
-        return;
-    };
+    let program = wincimg_testkit::component("skopeo");
     let dir = tempfile::tempdir().unwrap();
     let from = sink(&format!("oci:{}", path(&dir, "from")), &no_registry()).await;
     let image = StandIn::new(Flavour::Docker, OS_VERSION, &[(5_000, 1)]);
@@ -422,9 +412,7 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
         assert!(try_copy(from, to, &registry).await.is_err());
         return;
     }
-    let Some(docker) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let docker = DockerRegistry::start(Setup::default());
     let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
     let layer = image.layers[0].0.digest.clone();
     let name = layer.to_string();
@@ -471,9 +459,7 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
 
 #[test]
 async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
-    let Some(docker) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let docker = DockerRegistry::start(Setup::default());
     let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
     let layer = image.layers[0].0.digest.to_string();
     let (reached, stalled) = tokio::sync::oneshot::channel();
@@ -532,9 +518,7 @@ async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
 
 #[test]
 async fn a_damaged_layout_is_not_pushed() {
-    let Some(docker) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let docker = DockerRegistry::start(Setup::default());
     let registry = registry(&docker.host());
     let dir = tempfile::tempdir().unwrap();
     let from = format!("oci:{}:a", path(&dir, "from"));

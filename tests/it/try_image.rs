@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
+use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::inside::{
     FOLDER, LayerTar, bottom_layer, image_of, made_software, made_system,
 };
 use wincimg_testkit::places::registry;
-use wincimg_testkit::programs::{component, find, skip};
 use wincimg_testkit::wine::succeed;
 
 use crate::site::Site;
@@ -35,12 +35,10 @@ struct Trial {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// None where wine or a compiler is missing.
-async fn trial() -> Option<Trial> {
+async fn trial() -> Trial {
     static TURN: Mutex<()> = Mutex::new(());
-    let missing = |missing: String| skip(&missing);
-    find("wine64").map_err(missing).ok()?;
-    let compiler = component("x86_64-w64-mingw32-gcc")?;
+    component("wine64");
+    let compiler = component("x86_64-w64-mingw32-gcc");
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("tmp")).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/seen.c");
@@ -73,11 +71,11 @@ async fn trial() -> Option<Trial> {
     let repository = registry(&host).repository(&reference);
     base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
         .await;
-    Some(Trial {
+    Trial {
         folder,
         server,
         _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
-    })
+    }
 }
 
 impl Trial {
@@ -222,9 +220,8 @@ values = { Start = 4 }
 
 #[test(multi_thread)]
 async fn what_a_recipe_says_is_what_its_program_sees() {
-    let (Some(trial), Some(openssl)) = (trial().await, component("openssl")) else {
-        return;
-    };
+    let trial = trial().await;
+    let openssl = component("openssl");
     write_hard_recipe(&trial, &openssl);
     trial.build();
     let (seen, code) = trial.seen(&[], "what comes in");
@@ -320,7 +317,7 @@ fn has_registry_and_files(seen: &Value) {
 
 #[test(multi_thread)]
 async fn what_a_dockerfile_does_is_what_its_program_sees() {
-    let Some(trial) = trial().await else { return };
+    let trial = trial().await;
     trial.write(
         "Dockerfile",
         "# escape=`\n\
@@ -397,7 +394,7 @@ fn endless(trial: &Trial) {
 
 #[test(multi_thread)]
 async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
-    let Some(trial) = trial().await else { return };
+    let trial = trial().await;
     endless(&trial);
     let limited = trial.attempt(&["--timeout", "25s"]).output().unwrap();
     let said = String::from_utf8_lossy(&limited.stderr);
@@ -446,7 +443,7 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
 
 #[test(multi_thread)]
 async fn a_program_that_is_not_there_is_told_with_a_way_to_look_around() {
-    let Some(trial) = trial().await else { return };
+    let trial = trial().await;
     endless(&trial);
     let refused = |arguments: &[&str]| {
         let output = trial.attempt(arguments).output().unwrap();
@@ -543,7 +540,7 @@ fn leading_out(mut tar: Vec<u8>) -> Vec<u8> {
 
 #[test(multi_thread)]
 async fn a_hostile_layer_stays_in_its_drive() {
-    let Some(trial) = trial().await else { return };
+    let trial = trial().await;
     let mut layer = LayerTar::default();
     layer
         .folder("Files", None)

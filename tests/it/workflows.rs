@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use wincimg_testkit::programs::skip;
+use wincimg_testkit::harness::skip;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -29,21 +29,18 @@ fn workflows() -> Vec<(String, String, Value)> {
 }
 
 /// A program that `tests/run` installs beside Python.
-fn of_python(name: &str) -> Option<PathBuf> {
+fn of_python(name: &str) -> PathBuf {
     let program = Path::new(HERE).join("target/venv/bin").join(name);
-    if program.is_file() {
-        return Some(program);
+    if !program.is_file() {
+        skip(&format!("{name} (tests/run installs it)"));
     }
-    skip(&format!("{name} is missing; tests/run installs it"));
-    None
+    program
 }
 
 #[test]
 fn actionlint_and_shellcheck_find_nothing() {
-    let (Some(actionlint), Some(shellcheck)) = (of_python("actionlint"), of_python("shellcheck"))
-    else {
-        return;
-    };
+    let actionlint = of_python("actionlint");
+    let shellcheck = of_python("shellcheck");
     let output = Command::new(actionlint)
         .args(["-no-color", "-shellcheck"])
         .arg(&shellcheck)

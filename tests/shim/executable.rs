@@ -1,37 +1,18 @@
 //! The executable as a file, which needs no wine.
 
-use libtest_mimic::Trial;
 use object::LittleEndian;
 use object::pe::ImageNtHeaders64;
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, PeFile64};
 
 const EXECUTABLE: &[u8] = include_bytes!("../../images/shim/shim.exe");
 
-pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        Trial::test("the_executable_is_under_64_kb", || {
-            assert!(EXECUTABLE.len() < 64 * 1024, "{}", EXECUTABLE.len());
-            Ok(())
-        }),
-        Trial::test("it_imports_only_what_nano_server_has", || {
-            only_nano_server();
-            Ok(())
-        }),
-        Trial::test(
-            "it_starts_where_the_order_of_a_shutdown_cannot_be_set",
-            || {
-                shutdown_order_is_optional();
-                Ok(())
-            },
-        ),
-        Trial::test("it_is_a_console_program_that_may_be_moved", || {
-            header();
-            Ok(())
-        }),
-    ]
+#[test]
+fn the_executable_is_under_64_kb() {
+    assert!(EXECUTABLE.len() < 64 * 1024, "{}", EXECUTABLE.len());
 }
 
-fn only_nano_server() {
+#[test]
+fn it_imports_only_what_nano_server_has() {
     let libraries = imported_libraries();
     assert!(!libraries.is_empty());
     for library in libraries {
@@ -53,7 +34,8 @@ fn imported_libraries() -> Vec<String> {
 }
 
 /// A program with an import that a Nano Server lacks does not start there at all.
-fn shutdown_order_is_optional() {
+#[test]
+fn it_starts_where_the_order_of_a_shutdown_cannot_be_set() {
     let names = imported_functions();
     assert!(
         names.contains(&"SetConsoleCtrlHandler".to_owned()),
@@ -79,7 +61,8 @@ fn imported_functions() -> Vec<String> {
     names
 }
 
-fn header() {
+#[test]
+fn it_is_a_console_program_that_may_be_moved() {
     const DYNAMIC_BASE: u16 = 0x40;
     const NX_COMPAT: u16 = 0x100;
     const CONSOLE: u16 = 3;

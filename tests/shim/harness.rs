@@ -19,22 +19,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Windows with the shim and the program that it starts here: `probe.exe` and, as a windowed
 /// program, `gui-probe.exe`.
-pub(crate) fn set_up() -> Result<Wine, String> {
-    let wine = Wine::start()?;
+pub(crate) fn set_up() -> Wine {
+    let wine = Wine::start();
     // Windows exist, but are shown nowhere.
     let driver = r"HKCU\Software\Wine\Drivers";
     let words = ["add", driver, "/v", "Graphics", "/d", "null", "/f"];
-    succeed(wine.command("reg").args(words))?;
-    wine.restart()?;
+    succeed(wine.command("reg").args(words)).unwrap();
+    wine.restart().unwrap();
     let probe = "images/shim/probe/probe.c";
-    wine.compile(probe, "probe.exe", &["-mconsole"])?;
-    wine.compile(probe, "gui-probe.exe", &["-mwindows"])?;
+    for (program, kind) in [("probe.exe", "-mconsole"), ("gui-probe.exe", "-mwindows")] {
+        wine.compile(probe, program, &[kind]).unwrap();
+    }
     put(
         &wine,
         "shim.exe",
         include_bytes!("../../images/shim/shim.exe"),
     );
-    Ok(wine)
+    wine
 }
 
 /// Puts a file on drive C.

@@ -16,26 +16,26 @@ mod harness;
 mod services;
 mod stops;
 
+#[macro_use]
+extern crate wincimg_testkit;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use libtest_mimic::{Arguments, Trial};
-use wincimg_testkit::programs::everything_is_required;
+use wincimg_testkit::harness::{Arguments, Trial, run, tests, trial};
 use wincimg_testkit::wine::Wine;
 
-/// Cases that need wine, under their own names; none runs where it is missing.
+/// Cases that share a Windows, which the first of them sets up.
 macro_rules! cases {
     ($wine:expr, $($module:ident :: $case:ident),+ $(,)?) => {
         vec![$({
             let wine = Arc::clone($wine);
-            let missing = wine.is_err();
-            Trial::test(stringify!($case), move || {
-                let wine = wine.as_ref().as_ref()?;
-                again_if_wine_fails(stringify!($case), || $module::$case(wine));
-                Ok(())
+            let name = concat!(stringify!($module), "::", stringify!($case));
+            trial(name, move || {
+                let wine = wine.get_or_init(harness::set_up);
+                again_if_wine_fails(name, || $module::$case(wine));
             })
-            .with_ignored_flag(missing && !everything_is_required())
         }),+]
     };
 }
@@ -60,23 +60,13 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They mostly wait.
     arguments.test_threads.get_or_insert(8);
-    let wine = Arc::new(if arguments.list {
-        Err("only listed".to_owned())
-    } else {
-        harness::set_up()
-    });
-    if let (Err(reason), false) = (wine.as_ref(), arguments.list) {
-        eprintln!("skipped: the shim under wine: {reason}");
-    }
-    let mut trials = executable::trials();
-    trials.extend(cases_under_wine(&wine));
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    // The last owner ends wine; what the cases had is gone with them.
-    drop(wine);
-    conclusion.exit_code()
+    let mut trials = tests();
+    // The last owner ends wine: a static would never.
+    trials.extend(cases_under_wine(&Arc::default()));
+    run(arguments, trials)
 }
 
-fn cases_under_wine(wine: &Arc<Result<Wine, String>>) -> Vec<Trial> {
+fn cases_under_wine(wine: &Arc<OnceLock<Wine>>) -> Vec<Trial> {
     cases![
         wine,
         commands::the_exit_code_of_the_program_is_the_shim_s,

@@ -204,9 +204,11 @@ fn code(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use std::fmt::Write as _;
+
+    use wincimg_testkit::programs::sample;
 
     use super::*;
 
@@ -224,14 +226,8 @@ mod tests {
 
     #[test]
     fn the_real_dialog_gives_its_file() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../../shared/data/catalog/download-dialog-one-update.html"
-        );
-        let Ok(html) = std::fs::read_to_string(path) else {
-            eprintln!("skipped: {path} is not there");
-            return;
-        };
+        let file = sample("catalog/download-dialog-one-update.html");
+        let html = std::fs::read_to_string(file).unwrap();
         let files = read_dialog(&html, ID).unwrap();
         assert_eq!(files.len(), 1);
         let name = "oart-x-none_e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d.cab";

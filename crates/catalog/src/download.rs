@@ -411,7 +411,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    #[test]
     async fn a_fault_in_a_worker_is_an_error_here() {
         let work = || -> Result<(), FileError> { panic!("no such folder in the cabinet") };
         let error = blocking(work).await.unwrap_err();

@@ -1,4 +1,17 @@
 //! The Microsoft Update Catalog: from a build or an article to the verified files of one update.
+//!
+//! ```
+//! use wincimg_catalog::Arch;
+//!
+//! let arch: Arch = "x64".parse()?;
+//! println!("{arch}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+// `#[test]` is its own.
+#[cfg(test)]
+#[macro_use]
+extern crate wincimg_testkit;
 
 mod cabinet;
 mod cache;
@@ -29,3 +42,8 @@ pub use releaseinfo::RELEASE_INFO;
 pub use script::{Item, Script, Source};
 pub use select::{Criteria, parse_update_id, select};
 pub use set::{Member, in_order};
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    wincimg_testkit::harness::main()
+}

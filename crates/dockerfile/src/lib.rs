@@ -9,6 +9,23 @@
 //! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
 //! context. Commands are in exec form with full paths, so that no shell and no base image has a say
 //! in how they are read.
+//!
+//! ```
+//! use wincimg_dockerfile::lint::{BaseShell, Options, lint};
+//!
+//! let file = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\nRUN reg add HKLM\\SOFTWARE\\Contoso /v Mode /d fast\n";
+//! let options = Options {
+//!     shell: Some(BaseShell::Cmd),
+//!     ..Options::default()
+//! };
+//! let findings = lint(file, &options);
+//! assert_eq!(findings[0].rule.name(), "reg-add-force");
+//! ```
+
+// `#[test]` is its own.
+#[cfg(test)]
+#[macro_use]
+extern crate wincimg_testkit;
 
 mod context;
 pub mod convert;
@@ -171,3 +188,8 @@ pub fn rehearse(plan: &Plan) -> Result<(), RenderError> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    wincimg_testkit::harness::main()
+}

@@ -5,6 +5,22 @@
 //! before anything is; what is [`inside`] the bases is found out as far
 //! as that helps, and what the plans name of servers is there by its digest ([`downloads`]). An engine makes the images: [`direct`] without Windows, [`docker`] in a daemon
 //! there. An [`update`] makes an image of one that is there. One [`delivery`] brings what either made to its destinations.
+//!
+//! ```
+//! use wincimg_engine::fleet::Shard;
+//!
+//! // The second of three that share the work.
+//! let shard = Shard::new(1, 3)?;
+//! let images = ["shop/web", "shop/orders", "shop/mail"];
+//! let mine: Vec<_> = images.iter().filter(|image| shard.has(image)).collect();
+//! println!("{mine:?}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+// `#[test]` is its own.
+#[cfg(test)]
+#[macro_use]
+extern crate wincimg_testkit;
 
 pub mod bases;
 pub mod choice;
@@ -23,3 +39,8 @@ pub mod plans;
 pub mod publication;
 pub mod served;
 pub mod update;
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    wincimg_testkit::harness::main()
+}

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A Python that has the libraries.
-pub fn python_with_readers() -> Option<PathBuf> {
+pub fn python_with_readers() -> PathBuf {
     super::programs::python_with(
+        "readers of SBOMs",
         "import spdx_tools, cyclonedx.validation.json, jsonschema, in_toto_attestation.v1.statement",
     )
 }

@@ -40,23 +40,23 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
-    /// Starts one; nothing where a component is not installed.
-    pub fn start(setup: Setup) -> Option<Self> {
-        let program = component("docker-registry")?;
+    /// Starts one.
+    pub fn start(setup: Setup) -> Self {
+        let program = component("docker-registry");
         let folder = tempfile::tempdir().unwrap();
         if setup.tls {
-            certificates(folder.path(), ["localhost"])?;
+            certificates(folder.path(), ["localhost"]);
             if setup.self_signed {
                 openssl(
                     folder.path(),
                     &format!(
                         "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry"
                     ),
-                )?;
+                );
             }
         }
         if setup.password {
-            make_htpasswd(folder.path())?;
+            make_htpasswd(folder.path());
         }
         let port = free_port();
         let config = folder.path().join("config.yml");
@@ -77,7 +77,7 @@ impl DockerRegistry {
             setup,
         };
         registry.wait();
-        Some(registry)
+        registry
     }
 
     /// `127.0.0.1:PORT`.
@@ -102,13 +102,11 @@ impl DockerRegistry {
         openssl(
             from,
             &format!("req {NEW_KEY} -keyout client.key -out client.csr -subj /CN=bob"),
-        )
-        .unwrap();
+        );
         openssl(
             from,
             "x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.cnf -out client.pem",
-        )
-        .unwrap();
+        );
         fs::copy(from.join("client.pem"), folder.join("client.cert")).unwrap();
         fs::copy(from.join("client.key"), folder.join("client.key")).unwrap();
     }
@@ -194,9 +192,8 @@ fn yaml(folder: &Path, port: u16, setup: Setup) -> String {
     text
 }
 
-fn make_htpasswd(folder: &Path) -> Option<()> {
-    let htpasswd = component("htpasswd")?;
-    let output = Command::new(htpasswd)
+fn make_htpasswd(folder: &Path) {
+    let output = Command::new(component("htpasswd"))
         .args(["-nbB", "-C", "4", USER, PASSWORD])
         .output()
         .unwrap();
@@ -207,25 +204,23 @@ fn make_htpasswd(folder: &Path) -> Option<()> {
         .unwrap()
         .unwrap();
     fs::write(folder.join("htpasswd"), line + "\n").unwrap();
-    Some(())
 }
 
 /// What of `openssl req` makes a key that is quick to make.
 const NEW_KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
-fn openssl(folder: &Path, arguments: &str) -> Option<()> {
-    let output = Command::new(component("openssl")?)
+fn openssl(folder: &Path, arguments: &str) {
+    let output = Command::new(component("openssl"))
         .args(arguments.split_whitespace())
         .current_dir(folder)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "openssl {arguments}: {said}");
-    Some(())
 }
 
 /// A CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and some names.
-pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>) -> Option<()> {
+pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>) {
     let names: Vec<String> = names
         .into_iter()
         .map(|name| format!(",DNS:{name}"))
@@ -238,11 +233,11 @@ pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>)
     let run = |arguments: &str| openssl(folder, arguments);
     run(&format!(
         "req -x509 {NEW_KEY} -keyout ca.key -out ca.pem -days 2 -subj /CN=throwaway"
-    ))?;
+    ));
     run(&format!(
         "req {NEW_KEY} -keyout server.key -out server.csr -subj /CN=registry"
-    ))?;
+    ));
     run(
         "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.cnf -out server.pem",
-    )
+    );
 }

@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use std::thread;
 
 pub use inventory::submit;
-use libtest_mimic::{Arguments, Completion, Trial};
+use libtest_mimic::Completion;
+pub use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Builder;
 
 /// What `#[test]` makes of a function.

@@ -2,7 +2,6 @@
 //! of a made one.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::Command;
 
 use base64::Engine;
@@ -15,13 +14,10 @@ use wincimg_registry::hive::{FileTime, write_deltas};
 use wincimg_registry::security::{Layout, SecurityDescriptor};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
-use super::programs::component;
+use super::programs::{component, sample};
 use super::windows_base::StandIn;
 
-const SYSTEM: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/data/hives/SYSTEM_WIN_10_1709.xz"
-);
+const SYSTEM: &str = "hives/SYSTEM_WIN_10_1709.xz";
 
 pub const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
 
@@ -127,20 +123,17 @@ pub fn descriptor(sddl: &str) -> Vec<u8> {
     descriptor.to_bytes(Layout::OwnerFirst)
 }
 
-/// The hive `SYSTEM` of a Windows 10. Skipped with a word where the sample is not here.
-pub fn real_system() -> Option<Vec<u8>> {
-    if !Path::new(SYSTEM).exists() {
-        eprintln!("skipped: the sample hive is not here");
-        return None;
-    }
-    let unpacked = Command::new(component("xz")?)
-        .args(["--decompress", "--stdout", SYSTEM])
+/// The hive `SYSTEM` of a Windows 10.
+pub fn real_system() -> Vec<u8> {
+    let output = Command::new(component("xz"))
+        .args(["--decompress", "--stdout"])
+        .arg(sample(SYSTEM))
         .output();
-    let mut hive = unpacked.unwrap().stdout;
+    let mut hive = output.unwrap().stdout;
     // It was copied while Windows had it open, so one sequence number is ahead.
     hive.copy_within(4..8, 8);
     seal(&mut hive);
-    Some(hive)
+    hive
 }
 
 /// The hive that these edits of one root make where nothing was: a whole one, no changes to one.

@@ -3,54 +3,53 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::harness::{skip, skip_always};
+
 /// What `tests/run` installs from: a program and its packages a line.
 const NEEDS: &str = include_str!("../../../tests/needs");
 
-/// The path of a program that a test needs. Where it is missing, the test is skipped with a
-/// printed reason, or fails if `WINCIMG_REQUIRE_ALL=1`.
-pub fn component(name: &str) -> Option<PathBuf> {
-    find(name).map_err(|missing| skip(&missing)).ok()
-}
-
-/// The path of a program in `tests/needs`, or what to install for it.
-pub fn find(name: &str) -> Result<PathBuf, String> {
+/// The path of a program of `tests/needs`. A test where it is missing is skipped.
+pub fn component(name: &str) -> PathBuf {
     let (program, packages) = NEEDS
         .lines()
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split_once(char::is_whitespace))
         .find(|(program, _)| Path::new(program).ends_with(name))
         .unwrap_or_else(|| panic!("{name} is not in tests/needs"));
+    in_path(program)
+        .unwrap_or_else(|| skip(&format!("{name} (apt-get install {})", packages.trim())))
+}
+
+/// The path of a program, if it is installed.
+pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")])
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
-        .ok_or_else(|| {
-            format!(
-                "{program} is missing; on Debian: apt-get install {}",
-                packages.trim()
-            )
-        })
 }
 
-/// Says why a test is skipped; panics if `WINCIMG_REQUIRE_ALL=1`.
-pub fn skip(reason: &str) {
-    assert!(!everything_is_required(), "{reason}");
-    eprintln!("skipped: {reason}");
+/// Where a file is that others made and that is no part of the project, so that it is not everywhere.
+pub fn place_of_sample(name: &str) -> PathBuf {
+    Path::new(crate::ROOT).join("../shared/data").join(name)
 }
 
-/// Whether nothing may be skipped.
-pub fn everything_is_required() -> bool {
-    std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1")
+/// The same. A test where it is missing is skipped.
+pub fn sample(name: &str) -> PathBuf {
+    let file = place_of_sample(name);
+    if !file.is_file() {
+        skip_always(&format!("the sample {name}"));
+    }
+    file
 }
 
 /// A Python that has regipy.
-pub fn python_with_regipy() -> Option<PathBuf> {
-    python_with("import regipy")
+pub fn python_with_regipy() -> PathBuf {
+    python_with("regipy", "import regipy")
 }
 
-/// A Python that takes these imports.
-pub fn python_with(imports: &str) -> Option<PathBuf> {
+/// A Python that takes the imports of something.
+pub fn python_with(what: &str, imports: &str) -> PathBuf {
     let here = Path::new(crate::ROOT);
     [
         std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
@@ -63,4 +62,5 @@ pub fn python_with(imports: &str) -> Option<PathBuf> {
         let import = Command::new(python).args(["-c", imports]).output();
         import.is_ok_and(|output| output.status.success())
     })
+    .unwrap_or_else(|| skip(&format!("{what} (tests/run installs it)")))
 }

@@ -58,13 +58,13 @@ impl ServedTls {
     }
 }
 
-/// Serves a router on loopback with TLS; nothing where a component is not installed.
-pub fn serve_tls(router: Router) -> Option<ServedTls> {
+/// Serves a router on loopback with TLS.
+pub fn serve_tls(router: Router) -> ServedTls {
     let folder = tempfile::tempdir().unwrap();
-    certificates(folder.path(), ["localhost"])?;
+    certificates(folder.path(), ["localhost"]);
     let acceptor = acceptor(folder.path());
     let served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
-    Some(ServedTls { served, folder })
+    ServedTls { served, folder }
 }
 
 /// Speaks TLS with the certificate in a folder.

@@ -30,21 +30,21 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new() -> Option<Self> {
+    pub async fn new() -> Self {
         Self::with_rule(|_| Fault::Pass).await
     }
 
-    pub async fn with_rule(rule: impl FnMut(&Passed) -> Fault + Send + 'static) -> Option<Self> {
-        let upstream = DockerRegistry::start(Setup::default())?;
-        let own = DockerRegistry::start(Setup::default())?;
+    pub async fn with_rule(rule: impl FnMut(&Passed) -> Fault + Send + 'static) -> Self {
+        let upstream = DockerRegistry::start(Setup::default());
+        let own = DockerRegistry::start(Setup::default());
         let proxy = FaultProxy::start(own.host(), rule).await;
         let registry = client(&[&upstream.host(), &proxy.host(), "127.0.0.1"]);
-        Some(Self {
+        Self {
             upstream,
             own,
             proxy,
             registry,
-        })
+        }
     }
 
     /// A reference to an image upstream.

@@ -1,6 +1,9 @@
 //! The packages, made of a stand-in for the program: manual, licences, `.deb`, container image.
 //! `packaging/check` tries those of the program itself.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
+
+#[macro_use]
+extern crate wincimg_testkit;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,11 +12,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
-
-mod support;
-
-use support::component;
-use support::dockerd::Dockerd;
+use wincimg_testkit::component;
+use wincimg_testkit::dockerd::Dockerd;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_wincimg-packaging");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -107,9 +107,7 @@ fn every_command_has_a_page() {
 
 #[test]
 fn the_manual_has_no_mistakes() {
-    let Some(mandoc) = component("mandoc") else {
-        return;
-    };
+    let mandoc = component("mandoc");
     let (_folder, pages) = manual();
     let output = Command::new(mandoc)
         .args(["-T", "lint", "-W", "warning"])
@@ -159,8 +157,8 @@ fn the_licences_of_all_libraries_go_along() {
 }
 
 /// The folder of artefacts with a program that only prints who it is.
-fn stand_in() -> Option<TempDir> {
-    let cc = component("cc")?;
+fn stand_in() -> TempDir {
+    let cc = component("cc");
     let out = tempfile::tempdir().unwrap();
     let source = out.path().join("program.c");
     fs::write(
@@ -195,15 +193,14 @@ fn stand_in() -> Option<TempDir> {
         .output()
         .unwrap();
     said(&packed, "tar");
-    Some(out)
+    out
 }
 
 #[test]
 fn the_debian_package_is_what_debian_wants() {
-    let (Some(_), Some(lintian)) = (component("dpkg-deb"), component("lintian")) else {
-        return;
-    };
-    let Some(out) = stand_in() else { return };
+    component("dpkg-deb");
+    let lintian = component("lintian");
+    let out = stand_in();
     let deb = must("packaging/deb", &[text(out.path()), "amd64"]);
     let deb = deb.trim();
     let first = fs::read(deb).unwrap();
@@ -262,7 +259,7 @@ fn image(out: &TempDir, certificates: &Path, to: &str) -> String {
 
 #[test]
 fn the_image_starts_as_nobody_in_particular() {
-    let Some(out) = stand_in() else { return };
+    let out = stand_in();
     let certificates = out.path().join("ca.crt");
     fs::write(&certificates, "-----BEGIN CERTIFICATE-----\n").unwrap();
     let archive = out.path().join("image.tar");
@@ -275,9 +272,7 @@ fn the_image_starts_as_nobody_in_particular() {
         "the same source, other bytes"
     );
 
-    let Some(daemon) = Dockerd::start() else {
-        return;
-    };
+    let daemon = Dockerd::start();
     daemon.must(&["load", "--input", text(&archive)]);
     let name = format!("wincimg:{VERSION}");
     let found: Value = serde_json::from_str(&daemon.must(&["inspect", &name])).unwrap();
@@ -334,4 +329,8 @@ fn only_a_static_program_of_that_processor_becomes_an_image() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(reason), "{said}");
     }
+}
+
+fn main() -> std::process::ExitCode {
+    wincimg_testkit::harness::main()
 }

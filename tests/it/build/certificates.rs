@@ -4,15 +4,15 @@
 use std::path::Path;
 use std::process::Command;
 
-use wincimg_testkit::programs::{component, skip};
+use wincimg_testkit::component;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 use super::host_process::files_of;
 use crate::site::{Site, stderr};
 
 /// A folder with a CA, `root.pem`, and a server's certificate that it signed, `leaf.der`.
-fn with_certificates() -> Option<Site> {
-    let openssl = component("openssl")?;
+fn with_certificates() -> Site {
+    let openssl = component("openssl");
     let site = Site::new();
     let run = |line: &str| {
         let mut command = Command::new(&openssl);
@@ -32,12 +32,11 @@ fn with_certificates() -> Option<Site> {
         "recipe.toml",
         "name = \"app\"\nbase = \"nanoserver\"\n[certificates]\nroot = [\"root.pem\"]\ntrusted_people = [\"leaf.der\"]\n",
     );
-    Some(site)
+    site
 }
 
 fn openssl(site: &Site, line: &str) -> String {
-    let program = component("openssl").unwrap();
-    let mut command = Command::new(program);
+    let mut command = Command::new(component("openssl"));
     succeed(
         command
             .args(line.split(' '))
@@ -55,9 +54,8 @@ fn thumbprint(site: &Site, file: &str) -> String {
 
 #[test]
 fn hivex_finds_the_certificate_and_openssl_reads_it() {
-    let (Some(site), Some(hivexget)) = (with_certificates(), component("hivexget")) else {
-        return;
-    };
+    let site = with_certificates();
+    let hivexget = component("hivexget");
     let files = files_of(&site, &site.built_layer());
     let software = files
         .iter()
@@ -87,13 +85,8 @@ fn hivex_finds_the_certificate_and_openssl_reads_it() {
 
 #[test]
 fn windows_of_wine_trusts_whom_the_root_vouches_for() {
-    let Some(site) = with_certificates() else {
-        return;
-    };
-    let wine = match Wine::start() {
-        Ok(wine) => wine,
-        Err(missing) => return skip(&missing),
-    };
+    let site = with_certificates();
+    let wine = Wine::start();
     wine.compile("tests/programs/store.c", "store.exe", &["-lcrypt32"])
         .unwrap();
     let store = |arguments: &[&str]| {
@@ -135,9 +128,7 @@ fn windows_of_wine_trusts_whom_the_root_vouches_for() {
 
 #[test]
 fn a_container_without_windows_has_no_stores() {
-    let Some(site) = with_certificates() else {
-        return;
-    };
+    let site = with_certificates();
     let recipe = site
         .text("recipe.toml")
         .replace("nanoserver", "hostprocess");

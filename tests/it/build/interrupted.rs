@@ -198,9 +198,7 @@ fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
 
 #[test]
 fn ctrl_c_leaves_the_terminal_clean() {
-    let Some(script) = component("script") else {
-        return;
-    };
+    let script = component("script");
     let site = Site::new();
     endless_context(&site);
     let command = site.command(&["build", "big", "--host-build", "17763.973"]);

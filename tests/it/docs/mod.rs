@@ -162,7 +162,6 @@ fn the_commands_of_the_pages_run() {
                 left_out.insert(*begun);
                 continue;
             }
-            eprintln!("{}: {line}", page.path.display());
             stage.run(line, shown, *code);
         }
     }

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use wincimg_registry::hive::{Hive, edits, merged};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit, Root, regfile};
+use wincimg_testkit::programs::place_of_sample;
 
-use super::sample::sample;
+use super::sample::DELTA;
 use super::{hive_of, path, set};
 
 /// Numbers that look random and are the same in every run (`SplitMix64`).
@@ -148,7 +149,7 @@ fn hives() -> Vec<Vec<u8>> {
 fn read_damaged(cases: u64, seed: u64) -> (u64, Duration) {
     let mut random = Random(seed);
     let mut originals = hives();
-    originals.extend(sample());
+    originals.extend(std::fs::read(place_of_sample(DELTA)));
     let mut bytes = Vec::new();
     let (mut readable, mut longest) = (0, Duration::ZERO);
     for case in 0..cases {

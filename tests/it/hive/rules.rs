@@ -1,21 +1,14 @@
 //! Hives held to the rules of Windows' kernel: ours and Windows' own keep them, and of a hive that
 //! breaks one it is said which.
 
-use std::process::Command;
-
 use wincimg_registry::hive::{FileTime, Hive, empty_hive};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
+use wincimg_testkit::inside::real_system;
 use wincimg_testkit::kernel::check;
-use wincimg_testkit::programs::component;
 
 use super::sample::sample;
 use super::structure::Raw;
 use super::{hive_of, path, set};
-
-const SYSTEM: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../shared/data/hives/SYSTEM_WIN_10_1709.xz"
-);
 
 /// A hive with every kind of record: long data, a deleted key and value, a new tree, an index.
 fn rich() -> Vec<RegistryEdit> {
@@ -64,7 +57,7 @@ fn what_we_write_keeps_every_rule() {
 
 #[test]
 fn the_delta_hive_that_windows_wrote_keeps_every_rule() {
-    let Some(bytes) = sample() else { return };
+    let bytes = sample();
     let sound = check(&bytes).unwrap();
     assert_eq!((sound.keys, sound.values), (586, 820));
     assert_eq!((sound.deleted_keys, sound.deleted_values), (2, 3));
@@ -72,21 +65,9 @@ fn the_delta_hive_that_windows_wrote_keeps_every_rule() {
 
 #[test]
 fn a_whole_hive_that_windows_wrote_keeps_every_rule() {
-    if !std::path::Path::new(SYSTEM).exists() {
-        eprintln!("skipped: the sample hive is not here");
-        return;
-    }
-    let Some(xz) = component("xz") else { return };
-    let unpacked = Command::new(xz)
-        .args(["--decompress", "--stdout", SYSTEM])
-        .output();
-    let unpacked = unpacked.unwrap();
-    // It was copied while Windows had it open, so one sequence number is ahead.
-    let mut raw = Raw(unpacked.stdout);
-    raw.0.copy_within(4..8, 8);
-    raw.seal();
-    let sound = check(&raw.0).unwrap();
-    let found = Hive::read(&raw.0).unwrap();
+    let system = real_system();
+    let sound = check(&system).unwrap();
+    let found = Hive::read(&system).unwrap();
     assert_eq!(sound.keys, found.root.walk().count());
     assert!(sound.keys > 10_000 && sound.long_values > 0, "{sound:?}");
 }

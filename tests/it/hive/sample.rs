@@ -6,21 +6,16 @@ use wincimg_registry::hive::{Hive, Key, Semantics, ValueContent};
 use wincimg_registry::security::{Ace, ace_flags};
 use wincimg_registry::testing::read_descriptor;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
+use wincimg_testkit::programs;
 
 use super::{hive_of, path, set};
 
-const SAMPLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../shared/data/hives/System_Delta"
-);
+/// The delta hive of a Windows sandbox.
+pub(super) const DELTA: &str = "hives/System_Delta";
 
-/// The delta hive of a Windows sandbox, where it is at hand.
-pub(crate) fn sample() -> Option<Vec<u8>> {
-    let bytes = std::fs::read(SAMPLE).ok();
-    if bytes.is_none() {
-        eprintln!("skipped: the sample hive is not here");
-    }
-    bytes
+/// That hive.
+pub(super) fn sample() -> Vec<u8> {
+    std::fs::read(programs::sample(DELTA)).unwrap()
 }
 
 /// What the sample's service keys have, written by us.
@@ -62,7 +57,7 @@ fn ours() -> Vec<u8> {
 
 #[test]
 fn the_sample_is_read_whole() {
-    let Some(bytes) = sample() else { return };
+    let bytes = sample();
     let hive = Hive::read(&bytes).unwrap();
     assert_eq!((hive.minor_version, hive.layered), (6, true));
     assert_eq!(hive.file_name, r"SandboxState\Hives\system_Delta");
@@ -97,7 +92,7 @@ fn the_sample_is_read_whole() {
 
 #[test]
 fn the_descriptors_that_we_write_are_those_of_the_sample() {
-    let Some(bytes) = sample() else { return };
+    let bytes = sample();
     let theirs = Hive::read(&bytes).unwrap().root;
     let ours = ours();
     let ours = Hive::read(&ours).unwrap().root;
@@ -128,7 +123,7 @@ fn grants(key: &Key<'_>) -> HashSet<Ace> {
 
 #[test]
 fn a_key_that_we_pass_through_grants_what_it_grants_in_windows() {
-    let Some(bytes) = sample() else { return };
+    let bytes = sample();
     let theirs = Hive::read(&bytes).unwrap().root;
     let mut edits = Vec::new();
     collect_paths(&KeyPath::root_of(Root::System), &theirs, &mut edits);

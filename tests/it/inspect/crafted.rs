@@ -4,6 +4,7 @@ use predicates::str::contains;
 use serde_json::json;
 use wincimg_inspect::{BEGINNING, SMALL_LAYER};
 use wincimg_registry::{KeyMode, Root};
+use wincimg_testkit::programs::sample;
 use wincimg_windows::shutdown::edits;
 
 use super::*;
@@ -245,14 +246,7 @@ fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
 
 #[test]
 fn a_hive_that_windows_wrote_is_shown_whole() {
-    let sample = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../shared/data/hives/System_Delta"
-    );
-    let Ok(hive) = std::fs::read(sample) else {
-        eprintln!("skipped: {sample} is not there");
-        return;
-    };
+    let hive = std::fs::read(sample("hives/System_Delta")).unwrap();
     let image = windows().files(&vec![file("Hives/System_Delta", hive)]);
     let layout = InLayout::new(&image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));

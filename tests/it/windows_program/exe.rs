@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::{env, fs};
 
-use wincimg_testkit::programs;
-use wincimg_testkit::programs::skip;
+use wincimg_testkit::component;
+use wincimg_testkit::harness::skip;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 /// The target that `tests/run` installs.
@@ -18,29 +18,29 @@ pub(super) struct Exe {
 }
 
 impl Exe {
-    /// What all tests that run at this time share; `None` where something is missing.
-    pub(super) fn find() -> Option<Arc<Self>> {
+    /// What all tests that run at this time share.
+    pub(super) fn find() -> Arc<Self> {
         static SHARED: Mutex<Weak<Exe>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exe) = shared.upgrade() {
-            return Some(exe);
+            return exe;
         }
-        let exe = Self::set_up().map_err(|missing| skip(&missing)).ok()?;
-        let exe = Arc::new(exe);
+        let exe = Arc::new(Self::set_up());
         *shared = Arc::downgrade(&exe);
-        Some(exe)
+        exe
     }
 
-    fn set_up() -> Result<Self, String> {
-        let program = built()?;
-        let wine = Wine::start()?;
+    fn set_up() -> Self {
+        let program = built();
+        let wine = Wine::start();
         let library = "windows/system32/bcryptprimitives.dll";
-        wine.compile("tests/programs/prng.c", library, &["-shared"])?;
+        wine.compile("tests/programs/prng.c", library, &["-shared"])
+            .unwrap();
         let on_drive = wine.drive().join("wincimg.exe");
         fs::hard_link(&program, &on_drive)
             .or_else(|_| fs::copy(&program, &on_drive).map(drop))
-            .map_err(|error| error.to_string())?;
-        Ok(Self { wine })
+            .unwrap();
+        Self { wine }
     }
 
     /// `wincimg` with arguments, in a folder of this machine, with nothing of the user's.
@@ -76,13 +76,13 @@ impl Exe {
 }
 
 /// The executable, with its own profile, in the folder where this program was built.
-pub(super) fn built() -> Result<PathBuf, String> {
+pub(super) fn built() -> PathBuf {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    BUILT.get_or_init(build).clone()
+    BUILT.get_or_init(build).clone().unwrap()
 }
 
 fn build() -> Result<PathBuf, String> {
-    programs::find("x86_64-w64-mingw32-gcc")?;
+    component("x86_64-w64-mingw32-gcc");
     let here = env!("CARGO_MANIFEST_DIR");
     let root = succeed(
         Command::new("rustc")
@@ -94,9 +94,7 @@ fn build() -> Result<PathBuf, String> {
         .join(TARGET)
         .is_dir()
     {
-        return Err(format!(
-            "Rust's {TARGET} is missing: rustup target add {TARGET}"
-        ));
+        skip(&format!("Rust's {TARGET} (rustup target add {TARGET})"));
     }
     let linux = assert_cmd::cargo::cargo_bin!("wincimg");
     let folder = linux.parent().and_then(Path::parent).unwrap();

@@ -19,7 +19,7 @@ use crate::site::Site;
 
 #[test(multi_thread)]
 async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
-    let Some(exe) = Exe::find() else { return };
+    let exe = Exe::find();
     let server = FakeRegistry::start();
     let base = bottom_layer(&made_system(r"%SystemRoot%\system32"), &made_software());
     let base = image_of(crate::inside::VERSION, vec![base.tar()]);
@@ -40,14 +40,12 @@ async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
 
 #[test]
 fn credentials_are_kept_in_the_user_s_profile() {
-    let Some(exe) = Exe::find() else { return };
+    let exe = Exe::find();
     // wine's crypt32 refuses a CA that is named, so there is no TLS here.
-    let Some(registry) = DockerRegistry::start(Setup {
+    let registry = DockerRegistry::start(Setup {
         password: true,
         ..Setup::default()
-    }) else {
-        return;
-    };
+    });
     let folder = tempfile::tempdir().unwrap();
     let host = registry.host();
     let plain = ["--insecure-registry", &host, "--plain-credentials"];
@@ -80,10 +78,8 @@ fn credentials_are_kept_in_the_user_s_profile() {
 
 #[test]
 fn a_console_has_colours_and_a_file_has_none() {
-    let Some(exe) = Exe::find() else { return };
-    let Some(script) = component("script") else {
-        return;
-    };
+    let exe = Exe::find();
+    let script = component("script");
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
         "check-compat",
@@ -138,7 +134,7 @@ fn a_console_has_colours_and_a_file_has_none() {
 
 #[test]
 fn a_pipe_that_is_not_there_is_named_with_what_to_do() {
-    let Some(exe) = Exe::find() else { return };
+    let exe = Exe::find();
     let site = Site::new();
     let (host, base) = (site.host(), format!("{}/mcr", site.host()));
     let arguments = [
@@ -172,7 +168,7 @@ impl Drop for Ends {
 
 #[test(multi_thread)]
 async fn the_docker_daemon_answers_over_its_named_pipe() {
-    let Some(exe) = Exe::find() else { return };
+    let exe = Exe::find();
     let daemon = WindowsDaemon::start();
     daemon.script(|script| {
         let enough = json!({"error": "enough", "errorDetail": {"message": "enough"}});

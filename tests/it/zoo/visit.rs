@@ -33,9 +33,8 @@ pub struct Visit {
     pub said: String,
 }
 
-/// Runs every command against a registry that is played; nothing where a component is not
-/// installed.
-pub fn visit(profile: &'static Profile) -> Option<Visit> {
+/// Runs every command against a registry that is played.
+pub fn visit(profile: &'static Profile) -> Visit {
     let mut tour = Tour {
         profile,
         // Elsewhere if everybody may only read.
@@ -46,32 +45,32 @@ pub fn visit(profile: &'static Profile) -> Option<Visit> {
         said: String::new(),
     };
     let outcomes = [
-        (tour.build(SMALL)?, Some(tour.build(LARGE)?)),
-        (tour.mirror(SMALL)?, Some(tour.mirror(LARGE)?)),
-        (tour.inspect(SMALL)?, Some(tour.inspect(LARGE)?)),
-        (tour.list()?, None),
-        (tour.doctor()?, None),
+        (tour.build(SMALL), Some(tour.build(LARGE))),
+        (tour.mirror(SMALL), Some(tour.mirror(LARGE))),
+        (tour.inspect(SMALL), Some(tour.inspect(LARGE))),
+        (tour.list(), None),
+        (tour.doctor(), None),
     ];
-    Some(Visit {
+    Visit {
         outcomes,
         said: tour.said,
-    })
+    }
 }
 
-/// What `mirror` says to somebody without login; nothing where a component is not installed.
-pub fn refusal(profile: &'static Profile) -> Option<String> {
-    let keeper = Keeper::start(&[&MCR, profile])?;
+/// What `mirror` says to somebody without login.
+pub fn refusal(profile: &'static Profile) -> String {
+    let keeper = Keeper::start(&[&MCR, profile]);
     seed(&keeper, &MCR, "windows/nanoserver", SMALL, 1);
     let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
     let place = format!("{}/{}", profile.api, profile.prefix);
     let arguments = ["mirror", &image, "--to", &place];
     let output = run(&arguments, &keeper.no_login(), &keeper.environment());
     assert_eq!(output.status.code(), Some(3));
-    Some(String::from_utf8(output.stderr).unwrap())
+    String::from_utf8(output.stderr).unwrap()
 }
 
 /// The same against Debian's `docker-registry` itself, with TLS and a password.
-pub fn visit_distribution() -> Option<Visit> {
+pub fn visit_distribution() -> Visit {
     let mut outcomes = [(true, Some(true)); 5];
     let mut said = String::new();
     for size in [SMALL, LARGE] {
@@ -79,8 +78,8 @@ pub fn visit_distribution() -> Option<Visit> {
             tls: true,
             password: true,
             ..Setup::default()
-        })?;
-        let keeper = Keeper::start(&[&MCR])?;
+        });
+        let keeper = Keeper::start(&[&MCR]);
         seed(&keeper, &MCR, "windows/nanoserver", size, 1);
         let trusted = keeper.trusting(&docker.ca());
         let host = docker.host();
@@ -117,7 +116,7 @@ pub fn visit_distribution() -> Option<Visit> {
             }
         }
     }
-    Some(Visit { outcomes, said })
+    Visit { outcomes, said }
 }
 
 /// `build pause --push` under a name, on the base of a registry.
@@ -147,14 +146,14 @@ struct Tour {
 
 impl Tour {
     /// Microsoft's registry and this one; both with the base image in this size, if asked for.
-    fn keeper(&self, size: usize, own: bool) -> Option<Keeper> {
-        let keeper = Keeper::start(&[&MCR, self.target])?;
+    fn keeper(&self, size: usize, own: bool) -> Keeper {
+        let keeper = Keeper::start(&[&MCR, self.target]);
         seed(&keeper, &MCR, "windows/nanoserver", size, 1);
         if own && self.profile.name != MCR.name {
             let tags = self.profile.tags();
             seed(&keeper, self.profile, &self.own_base(), size, tags);
         }
-        Some(keeper)
+        keeper
     }
 
     /// The repository of the base image in this registry.
@@ -168,8 +167,8 @@ impl Tour {
     }
 
     /// On Microsoft's base, and, if the registry can hold it, on the same base in it.
-    fn build(&mut self, size: usize) -> Option<bool> {
-        let keeper = self.keeper(size, true)?;
+    fn build(&mut self, size: usize) -> bool {
+        let keeper = self.keeper(size, true);
         let place = self.place();
         let mut bases = vec![MCR.host];
         if self.target.name == self.profile.name {
@@ -184,11 +183,11 @@ impl Tour {
             arguments.extend(self.target.flags);
             done &= self.run(&keeper, &arguments).is_some() && self.holds(&keeper, &repository);
         }
-        Some(done)
+        done
     }
 
-    fn mirror(&mut self, size: usize) -> Option<bool> {
-        let keeper = self.keeper(size, false)?;
+    fn mirror(&mut self, size: usize) -> bool {
+        let keeper = self.keeper(size, false);
         let repository = base_in(self.target);
         keeper.create(self.target, &repository);
         let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
@@ -196,20 +195,20 @@ impl Tour {
         let mut arguments = vec!["mirror", &image, "--to", &place];
         arguments.extend(self.target.flags);
         let ran = self.run(&keeper, &arguments).is_some();
-        Some(ran && self.holds(&keeper, &repository))
+        ran && self.holds(&keeper, &repository)
     }
 
-    fn inspect(&mut self, size: usize) -> Option<bool> {
-        let keeper = self.keeper(size, true)?;
+    fn inspect(&mut self, size: usize) -> bool {
+        let keeper = self.keeper(size, true);
         let image = format!("{}/{}:{VERSION}", self.profile.host, self.own_base());
         let arguments = ["inspect", &image, "--layers", "all", "--format", "json"];
         let shown = self.run(&keeper, &arguments);
-        Some(shown.is_some_and(|shown| shown.contains(VERSION)))
+        shown.is_some_and(|shown| shown.contains(VERSION))
     }
 
     /// Whether every tag is found.
-    fn list(&mut self) -> Option<bool> {
-        let keeper = self.keeper(SMALL, true)?;
+    fn list(&mut self) -> bool {
+        let keeper = self.keeper(SMALL, true);
         let repository = format!("{}/{}", self.profile.host, self.own_base());
         let wanted = match self.profile.login {
             Login::Open => 1,
@@ -223,12 +222,12 @@ impl Tour {
         if listed != wanted {
             self.said += &format!("base list: {listed} of {wanted} tags\n");
         }
-        Some(listed == wanted)
+        listed == wanted
     }
 
     /// Whether nothing about this registry is a problem but what `--manifest-format` solves.
-    fn doctor(&mut self) -> Option<bool> {
-        let keeper = self.keeper(SMALL, false)?;
+    fn doctor(&mut self) -> bool {
+        let keeper = self.keeper(SMALL, false);
         let host = self.profile.host;
         let repository = format!("{}/wincimg-doctor", self.profile.prefix);
         let trial = format!("{host}/{repository}");
@@ -255,7 +254,7 @@ impl Tour {
             self.said += &failure(&arguments, &output);
             self.said += &format!("{ill:?}\n");
         }
-        Some(done)
+        done
     }
 
     /// What a command printed, if it succeeded and asked nobody else. What everybody may read is

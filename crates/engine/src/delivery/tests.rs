@@ -169,7 +169,7 @@ fn dockerfile(planned: &PlannedImage) -> Rendered {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_pushed_image_is_reported_as_the_registry_has_it() {
     let site = Site::new(&[OLD]).await;
     let delivered = site
@@ -206,7 +206,7 @@ async fn a_pushed_image_is_reported_as_the_registry_has_it() {
     assert!(again.images[0].up_to_date);
 }
 
-#[tokio::test]
+#[test]
 async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
     let site = Site::new(&[OLD, NEWER]).await;
     let server_2022 = "Windows Server 2022 Datacenter Version 21H2 (OS Build 20348.2402)";
@@ -245,7 +245,7 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
     assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
 }
 
-#[tokio::test]
+#[test]
 async fn without_a_destination_the_image_stays_in_the_daemon_under_its_name() {
     let site = Site::new(&[OLD]).await;
     let delivered = site.deliver(BuildOptions::default(), &[]).await.unwrap();
@@ -279,7 +279,7 @@ fn saved(image: &Image, layers: &[Bytes]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-#[tokio::test]
+#[test]
 async fn an_image_can_be_taken_out_of_the_daemon_into_a_layout() {
     let site = Site::new(&[OLD]).await;
     let (lower, upper) = (Bytes::from("a tar below"), Bytes::from("a tar above"));
@@ -320,7 +320,7 @@ fn blob(layout: &Path, digest: &str) -> Value {
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
-#[tokio::test]
+#[test]
 async fn what_the_daemon_built_is_held_against_the_plan() {
     let site = Site::new(&[OLD]).await;
     let image = build(&base_of(&site.images[0]));
@@ -361,7 +361,7 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
     const OLDER_HOST: &str = "Windows Server 2016 Datacenter Version 1607 (OS Build 14393.5000)";
     let site = Site::new(&[LATER]).await;
@@ -417,7 +417,7 @@ async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write() {
     let site = Site::new(&[OLD]).await;
     site.windows
@@ -437,7 +437,7 @@ async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write
     assert!(site.windows.asked("/build").is_empty());
 }
 
-#[tokio::test]
+#[test]
 async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
     let site = Site::new(&[OLD]).await;
     site.windows

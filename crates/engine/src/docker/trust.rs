@@ -134,7 +134,7 @@ mod tests {
         }
     }"#;
 
-    #[tokio::test]
+    #[test]
     async fn trust_goes_by_name_first_and_by_address_then() {
         let config = config(KNOWN);
         for (registry, expected) in [

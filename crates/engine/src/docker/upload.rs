@@ -297,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    #[test]
     async fn files_in_an_archive_are_sent_as_they_come_out_of_it_behind_their_folders() {
         let mut made = Builder::new(Vec::new());
         for (name, content) in [("b", "two"), ("a", "one")] {

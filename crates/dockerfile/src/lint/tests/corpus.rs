@@ -6,18 +6,16 @@
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
+use wincimg_testkit::harness::skip_always;
 
 use super::*;
 
 const TABLE: &str = include_str!("../../../../../tests/data/lint-corpus.tsv");
 
 #[test]
-#[allow(clippy::print_stderr)]
 fn public_dockerfiles_are_judged_as_written_down() {
-    let Ok(folder) = std::env::var("WINCIMG_CORPUS") else {
-        eprintln!("skipped: WINCIMG_CORPUS names no folder of public Dockerfiles");
-        return;
-    };
+    let folder = std::env::var("WINCIMG_CORPUS")
+        .unwrap_or_else(|_| skip_always("public Dockerfiles (WINCIMG_CORPUS names a folder)"));
     let mut seen = 0;
     let mut wrong = Vec::new();
     for row in TABLE.lines().filter(|line| !line.starts_with('#')) {

@@ -23,8 +23,8 @@ use crate::docker::tls::Trust;
 struct Certificates(tempfile::TempDir);
 
 impl Certificates {
-    fn new() -> Option<Self> {
-        let openssl = wincimg_testkit::component("openssl")?;
+    fn new() -> Self {
+        let openssl = wincimg_testkit::component("openssl");
         let folder = tempfile::tempdir().unwrap();
         let names = "subjectAltName=IP:127.0.0.1,DNS:localhost\nbasicConstraints=CA:FALSE\n";
         fs::write(folder.path().join("names.cnf"), names).unwrap();
@@ -56,7 +56,7 @@ impl Certificates {
             folder.path().join("key.pem"),
         )
         .unwrap();
-        Some(Self(folder))
+        Self(folder)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -74,7 +74,7 @@ impl Certificates {
 }
 
 /// A daemon on a port of loopback that takes nobody without a certificate of the CA.
-fn start(certificates: &Certificates) -> Option<(Dockerd, String)> {
+fn start(certificates: &Certificates) -> (Dockerd, String) {
     let address = format!("tcp://127.0.0.1:{}", free_port());
     let file = |name| certificates.file(name).display().to_string();
     let daemon = Dockerd::start_with(&Setup {
@@ -90,8 +90,8 @@ fn start(certificates: &Certificates) -> Option<(Dockerd, String)> {
             file("server.key"),
         ],
         ..Setup::default()
-    })?;
-    Some((daemon, address))
+    });
+    (daemon, address)
 }
 
 async fn connect(host: &str, environment: &Environment) -> Result<Daemon, DockerError> {
@@ -107,14 +107,10 @@ fn verified(folder: &Path) -> Environment {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
-    let Some(certificates) = Certificates::new() else {
-        return;
-    };
-    let Some((_dockerd, address)) = start(&certificates) else {
-        return;
-    };
+    let certificates = Certificates::new();
+    let (_dockerd, address) = start(&certificates);
     let identity = [("cert.pem", "cert.pem"), ("key.pem", "key.pem")];
     let with_authority = |authority| {
         let files = [&identity[..], &[(authority, "ca.pem")]].concat();
@@ -151,11 +147,9 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
     assert!(chain(&error).contains("HTTPS"), "{}", chain(&error));
 }
 
-#[tokio::test]
+#[test]
 async fn files_that_are_no_certificates_are_named() {
-    let Some(certificates) = Certificates::new() else {
-        return;
-    };
+    let certificates = Certificates::new();
     for (files, expected) in [
         (&[][..], "ca.pem"),
         (
@@ -196,16 +190,11 @@ async fn files_that_are_no_certificates_are_named() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_context_that_docker_made_leads_to_its_daemon() {
-    let (Some(certificates), Some(docker)) =
-        (Certificates::new(), wincimg_testkit::component("docker"))
-    else {
-        return;
-    };
-    let Some((dockerd, address)) = start(&certificates) else {
-        return;
-    };
+    let certificates = Certificates::new();
+    let docker = wincimg_testkit::component("docker");
+    let (dockerd, address) = start(&certificates);
     let home = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&docker);
@@ -249,7 +238,7 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
 
 /// A daemon is told the registry's password in a header. It has no reason to send us elsewhere, and
 /// nobody hears anything there.
-#[tokio::test]
+#[test]
 async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
     for status in [301, 302, 303, 307, 308] {
         let (heard, other) = scripted(|_| answer(200, &[], "{}"));

@@ -37,10 +37,10 @@ int main(int count, char **words) {
 "#;
 
 /// The program, compiled once.
-fn program() -> Option<PathBuf> {
-    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+fn program() -> PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
     let compile = || {
-        let compiler = wincimg_testkit::component("cc")?;
+        let compiler = wincimg_testkit::component("cc");
         let file = std::env::current_exe()
             .unwrap()
             .with_file_name("docker-engine-program");
@@ -49,7 +49,7 @@ fn program() -> Option<PathBuf> {
         let mut command = Command::new(compiler);
         command.args(["-static", "-o"]).args([&file, &source]);
         assert!(command.status().unwrap().success());
-        Some(file)
+        file
     };
     FILE.get_or_init(compile).clone()
 }
@@ -95,13 +95,10 @@ fn labels(daemon: &Dockerd, image: &str) -> Value {
     serde_json::from_str(&said).unwrap()
 }
 
-#[tokio::test]
+#[test]
 async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_digest() {
-    let (Some(dockerd), Some(registry)) =
-        (Dockerd::start(), DockerRegistry::start(Setup::default()))
-    else {
-        return;
-    };
+    let dockerd = Dockerd::start();
+    let registry = DockerRegistry::start(Setup::default());
     let daemon = connect(&dockerd).await;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "a").unwrap();
@@ -140,11 +137,10 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
     assert_eq!(again, digest);
 }
 
-#[tokio::test]
+#[test]
 async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
-    let (Some(dockerd), Some(program)) = (Dockerd::start(), program()) else {
-        return;
-    };
+    let dockerd = Dockerd::start();
+    let program = program();
     let daemon = connect(&dockerd).await;
     let text = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"fine\"]\nRUN [\"/p\", \"fail\"]\n";
     let error = build(&daemon, &context(text, &[("p", &program)]))
@@ -163,11 +159,9 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
     assert_eq!(dockerd.must(&["ps", "--all", "--quiet"]), "");
 }
 
-#[tokio::test]
+#[test]
 async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
-    let Some(dockerd) = Dockerd::start() else {
-        return;
-    };
+    let dockerd = Dockerd::start();
     let daemon = connect(&dockerd).await;
     let nobody = format!("127.0.0.1:{}/base:1", free_port());
     for (text, expected) in [
@@ -186,13 +180,10 @@ async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn an_unknown_base_fails_the_step_that_wants_it() {
-    let (Some(dockerd), Some(registry)) =
-        (Dockerd::start(), DockerRegistry::start(Setup::default()))
-    else {
-        return;
-    };
+    let dockerd = Dockerd::start();
+    let registry = DockerRegistry::start(Setup::default());
     let daemon = connect(&dockerd).await;
     let text = format!("FROM {}/windows/nanoserver:1\n", registry.host());
     let error = build(&daemon, &context(&text, &[])).await.unwrap_err();
@@ -201,13 +192,10 @@ async fn an_unknown_base_fails_the_step_that_wants_it() {
     assert!(said.contains("not found"), "{said}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
-    let (Some(dockerd), Some(registry)) =
-        (Dockerd::start(), DockerRegistry::start(Setup::default()))
-    else {
-        return;
-    };
+    let dockerd = Dockerd::start();
+    let registry = DockerRegistry::start(Setup::default());
     let daemon = connect(&dockerd).await;
     let image = build(&daemon, &context("FROM scratch\nLABEL a=b\n", &[]))
         .await
@@ -250,11 +238,10 @@ async fn until_a_container_runs(dockerd: &Dockerd) {
 
 const WAITING: &str = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"wait\"]\n";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn a_build_that_nobody_waits_for_ends_in_the_daemon() {
-    let (Some(dockerd), Some(program)) = (Dockerd::start(), program()) else {
-        return;
-    };
+    let dockerd = Dockerd::start();
+    let program = program();
     let daemon = connect(&dockerd).await;
     let work =
         tokio::spawn(async move { build(&daemon, &context(WAITING, &[("p", &program)])).await });
@@ -270,11 +257,10 @@ async fn a_build_that_nobody_waits_for_ends_in_the_daemon() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
-    let (Some(mut dockerd), Some(program)) = (Dockerd::start(), program()) else {
-        return;
-    };
+    let mut dockerd = Dockerd::start();
+    let program = program();
     let daemon = connect(&dockerd).await;
     let work =
         tokio::spawn(async move { build(&daemon, &context(WAITING, &[("p", &program)])).await });
@@ -284,7 +270,7 @@ async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
     assert_eq!(error.to_string(), "the build broke off at step 3 of 3");
 }
 
-#[tokio::test]
+#[test]
 async fn a_daemon_that_is_not_there_is_named_with_who_named_it() {
     let host = "unix:///nonexistent/docker.sock";
     let endpoint = Endpoint::find(Some(host), &Environment::default()).unwrap();

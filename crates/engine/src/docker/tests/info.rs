@@ -16,7 +16,7 @@ async fn connect(daemon: &WindowsDaemon) -> Daemon {
     Daemon::connect(endpoint).await.unwrap()
 }
 
-#[tokio::test]
+#[test]
 async fn a_daemon_of_any_age_is_known_by_what_it_says_and_by_nothing_else() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await;
@@ -43,7 +43,7 @@ async fn a_daemon_of_any_age_is_known_by_what_it_says_and_by_nothing_else() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_of_this_machine_is_not_that_of_another() {
     let windows = WindowsDaemon::start();
     let here = connect(&windows).await;

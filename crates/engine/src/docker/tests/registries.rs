@@ -12,6 +12,7 @@ use wincimg_oci::remote::{Connection, Registry};
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use wincimg_testkit::dockerd;
 use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::harness::skip_always;
 
 use crate::docker::build::BuildOptions;
 use crate::docker::context::Listing;
@@ -55,14 +56,11 @@ async fn forward(to: String) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
-    let Some(registry) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
+    let registry = DockerRegistry::start(Setup::default());
     let Ok(address) = forward(registry.host()).await else {
-        eprintln!("skipped: this machine has no IPv6");
-        return;
+        skip_always("IPv6");
     };
     // A name that the daemon alone knows.
     let host = format!("registry.test:{}", address.port());
@@ -72,9 +70,7 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
     };
     let name = format!("{host}/app");
     for trusted in [false, true] {
-        let Some(dockerd) = Dockerd::start_with(&setup) else {
-            return;
-        };
+        let dockerd = Dockerd::start_with(&setup);
         let daemon = connect(&dockerd).await;
         let info = daemon.info().await.unwrap();
         let image = build(
@@ -102,16 +98,14 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_and_for_bases() {
     let password = Setup {
         password: true,
         ..Setup::default()
     };
-    let (Some(dockerd), Some(registry)) = (Dockerd::start(), DockerRegistry::start(password))
-    else {
-        return;
-    };
+    let dockerd = Dockerd::start();
+    let registry = DockerRegistry::start(password);
     let daemon = connect(&dockerd).await;
     let host = registry.host();
     let config = registry.docker_config(&host, PASSWORD);
@@ -160,15 +154,13 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
     build(&daemon, &child, &with_password).await.unwrap();
 }
 
-#[tokio::test]
+#[test]
 async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_is_allowed() {
     let password = Setup {
         password: true,
         ..Setup::default()
     };
-    let Some(registry) = DockerRegistry::start(password) else {
-        return;
-    };
+    let registry = DockerRegistry::start(password);
     let host = registry.host();
     let config = Some(registry.docker_config(&host, PASSWORD));
     let mut allowed = wincimg_testkit::loopback_options(config);
@@ -195,7 +187,7 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
     );
 
     // A registry that asks for none gets it only where nobody reads along.
-    let open = DockerRegistry::start(Setup::default()).unwrap();
+    let open = DockerRegistry::start(Setup::default());
     let config = Some(registry.docker_config(&open.host(), PASSWORD));
     allowed.config_file.clone_from(&config);
     careful.config_file = config;

@@ -54,7 +54,7 @@ fn names(asked: &Asked) -> Vec<String> {
 
 const SOME_ID: &str = "sha256:1f2e3d4c5b6a79880f1e2d3c4b5a69788f7e6d5c4b3a29181f0e9d8c7b6a5948";
 
-#[tokio::test]
+#[test]
 async fn a_document_without_end_is_not_read_to_it() {
     let windows = WindowsDaemon::start();
     windows.script(|script| {
@@ -68,7 +68,7 @@ async fn a_document_without_end_is_not_read_to_it() {
     assert!(said.contains("longer than 33554432 bytes"), "{said}");
 }
 
-#[tokio::test]
+#[test]
 async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes_each_time() {
     let windows = WindowsDaemon::start();
     windows.script(|script| {
@@ -149,7 +149,7 @@ const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::Syst
     failure in a Windows system call: The container operating system does not match the host \
     operating system. (0xc0370101)";
 
-#[tokio::test]
+#[test]
 async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
     );
 }
 
-#[tokio::test]
+#[test]
 async fn nothing_odd_in_a_stream_stops_a_build_that_goes_well() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -229,7 +229,7 @@ async fn nothing_odd_in_a_stream_stops_a_build_that_goes_well() {
     assert_eq!(built.id, SOME_ID);
 }
 
-#[tokio::test]
+#[test]
 async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -258,7 +258,7 @@ async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn an_answer_that_is_none_of_dockers_is_no_build() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -297,7 +297,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_daemon_of_before_or_of_something_else_is_refused() {
     let windows = WindowsDaemon::start();
     for (version, expected) in [
@@ -318,7 +318,7 @@ async fn a_daemon_of_before_or_of_something_else_is_refused() {
     assert_eq!(daemon.api_version().to_string(), "1.47");
 }
 
-#[tokio::test]
+#[test]
 async fn a_word_that_is_not_known_yet_leaves_the_rest_of_what_a_daemon_says_readable() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -332,7 +332,7 @@ async fn a_word_that_is_not_known_yet_leaves_the_rest_of_what_a_daemon_says_read
     }
 }
 
-#[tokio::test]
+#[test]
 async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -350,7 +350,7 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     assert!(error.hint().unwrap().contains("docker system prune"));
 }
 
-#[tokio::test]
+#[test]
 async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() {
     let windows = WindowsDaemon::start();
     windows.script(|script| script.builds = vec![built(SOME_ID)]);
@@ -393,7 +393,7 @@ fn is_cut(asked: &Asked) -> bool {
     !asked.body.ends_with(&[0; 1024])
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test(multi_thread = 2)]
 async fn three_gigabytes_pass_through_little_memory() {
     const TEST: &str = "three_gigabytes_pass_through_little_memory";
     if wincimg_testkit::child_argument().is_none() {
