@@ -285,10 +285,10 @@ mod tests {
     use super::*;
 
     /// The page's shape: an overview, a history with a hotpatch, and one without servicing options.
-    const PAGE: &str = include_str!("../../../tests/data/windows-server-release-info.html");
+    const PAGE: &str = include_str!("../tests/data/windows-server-release-info.html");
 
     /// The same as Markdown, with the calendar of hotpatches.
-    const MARKDOWN: &str = include_str!("../../../tests/data/windows-server-release-info.md");
+    const MARKDOWN: &str = include_str!("../tests/data/windows-server-release-info.md");
 
     /// What was known before the page's newest rows.
     fn known() -> Updates {

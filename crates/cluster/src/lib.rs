@@ -1,4 +1,26 @@
 //! What a Kubernetes cluster says about its nodes and about the pods that are to run on them.
+//!
+//! ```
+//! use wincimg_cluster::nodes::{Node, NodeList};
+//! use wincimg_cluster::rollout::{Image, Request, Rollout};
+//! use wincimg_windows::compat::HostBuild;
+//! use wincimg_windows::version::WindowsVersion;
+//!
+//! let host = HostBuild::new(WindowsVersion::new(17763, 973));
+//! let rollout = Rollout::new(Request {
+//!     nodes: NodeList {
+//!         windows: vec![Node::of_build(host)],
+//!         others: Vec::new(),
+//!     },
+//!     images: vec![Image::of_version(WindowsVersion::new(20348, 2402))],
+//!     plain: 1,
+//!     ..Request::default()
+//! });
+//! assert!(!rollout.is_compatible(false));
+//! for check in rollout.checks() {
+//!     println!("{}", check.finding.reason);
+//! }
+//! ```
 
 pub mod live;
 pub mod node_script;

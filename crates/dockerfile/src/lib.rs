@@ -11,15 +11,16 @@
 //! in how they are read.
 //!
 //! ```
-//! use wincimg_dockerfile::lint::{BaseShell, Options, lint};
+//! use wincimg_dockerfile::lint::{Options, lint};
 //!
-//! let file = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\nRUN reg add HKLM\\SOFTWARE\\Contoso /v Mode /d fast\n";
-//! let options = Options {
-//!     shell: Some(BaseShell::Cmd),
-//!     ..Options::default()
-//! };
-//! let findings = lint(file, &options);
-//! assert_eq!(findings[0].rule.name(), "reg-add-force");
+//! let file = r#"
+//! FROM mcr.microsoft.com/windows/servercore:ltsc2022
+//! SHELL ["powershell", "-Command"]
+//! RUN appcmd set config "Default Web Site" /section:httpLogging /dontLog:true
+//! "#;
+//! let findings = lint(file, &Options::default());
+//! let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name()).collect();
+//! assert!(rules.contains(&"quotes-under-powershell"));
 //! ```
 
 // `#[test]` is its own.

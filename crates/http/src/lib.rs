@@ -1,5 +1,15 @@
 //! HTTP for everything here that speaks it: whom to trust, when to try again, which redirects to
 //! follow, files that come in pieces, and the digests that prove them.
+//!
+//! ```
+//! use wincimg_http::{download_url, name_in, shown};
+//!
+//! let url = download_url("https://files.example.com/tool-1.4.zip?token=secret")?;
+//! assert_eq!(name_in(&url).as_deref(), Some("tool-1.4.zip"));
+//! // What is shown of a URL has no secrets.
+//! assert!(!shown(&url).contains("secret"));
+//! # Ok::<(), String>(())
+//! ```
 
 mod certificates;
 mod clients;

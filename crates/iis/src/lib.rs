@@ -4,6 +4,27 @@
 //! What is for one site only, and every base lets a site say, goes into the site's `web.config`
 //! ([`web_config`]). All else goes into the server's own [`config`]: without Windows as text, with
 //! it by [`appcmd`].
+//!
+//! ```
+//! use wincimg_iis::config::{Change, ConfigEdit};
+//! use wincimg_iis::web_config;
+//!
+//! let site = b"<configuration>\r\n  <!-- ours -->\r\n</configuration>\r\n";
+//! let no_double_escaping = ConfigEdit {
+//!     section: "system.webServer/security/requestFiltering".parse()?,
+//!     location: None,
+//!     change: Change::Set {
+//!         element: "".parse()?,
+//!         attribute: "allowDoubleEscaping".to_owned(),
+//!         value: "false".to_owned(),
+//!     },
+//! };
+//! let edited = web_config::merge(Some(site), &[no_double_escaping])?.unwrap();
+//! let edited = String::from_utf8(edited)?;
+//! assert!(edited.contains("<requestFiltering allowDoubleEscaping=\"false\" />"));
+//! assert!(edited.contains("<!-- ours -->"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod appcmd;
 pub mod cmdlets;

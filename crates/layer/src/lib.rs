@@ -84,3 +84,8 @@ pub use unwritten::inputs;
 pub use crate::archive::tar::{
     EntryKind, Limits, ReadError, TarEntry as LayerEntry, TarReader as LayerReader, decompressed,
 };
+
+/// The example in the README runs with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -4,14 +4,11 @@
 //! use std::sync::Arc;
 //! use wincimg_common::progress::Silent;
 //! use wincimg_demo::{DemoRegistry, add_base_images};
-//! use wincimg_inspect::bases::{BaseRegistry, Match, resolve};
 //! use wincimg_oci::remote::{Options, Registry};
-//! use wincimg_windows::compat::HostBuild;
-//! use wincimg_windows::version::WindowsVersion;
 //!
-//! // A registry inside this process, in place of mcr.microsoft.com.
+//! // A registry inside this process.
 //! let demo = DemoRegistry::start()?;
-//! let version = WindowsVersion::new(17763, 973);
+//! let version = "17763.973".parse()?;
 //! demo.with(|stored| add_base_images(stored, "windows/nanoserver", &[version]))?;
 //!
 //! let options = Options {
@@ -19,13 +16,10 @@
 //!     ..Options::default()
 //! };
 //! let registry = Registry::new(options, Arc::new(Silent))?;
-//! let bases: BaseRegistry = demo.host().parse()?;
-//! let nanoserver = bases.repository("nanoserver")?;
-//! let host = HostBuild::new(version);
+//! let image = format!("{}/windows/nanoserver", demo.host()).parse()?;
 //! let runtime = tokio::runtime::Runtime::new()?;
-//! let found = runtime.block_on(resolve(&registry, &nanoserver, host, Match::Exact))?;
-//! assert_eq!(found.base.os_version, version);
-//! println!("{}", found.base.reference);
+//! let tags = runtime.block_on(registry.repository(&image).tags())?;
+//! println!("{tags:?}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -1,5 +1,21 @@
 //! The Windows registry without Windows: keys and values, `.reg` files, security descriptors, hives
 //! and the delta hives of container layers.
+//!
+//! [`hive::layer_hives`] writes the delta hives of [edits](RegistryEdit), [`hive::Hive`] reads hives,
+//! [`regfile`] reads and writes `.reg` files, [`security`] the descriptors of keys. What Windows
+//! takes from the hives below (a key's descriptor, a link) a [`BaseKeys`] says; [`Unseen`] says that
+//! nothing is known.
+//!
+//! ```
+//! use wincimg_registry::{RegistryEdit, regfile};
+//!
+//! let text = "Windows Registry Editor Version 5.00\r\n\r\n\
+//!     [HKEY_LOCAL_MACHINE\\SOFTWARE\\Contoso]\r\n\
+//!     \"Mode\"=\"fast\"\r\n";
+//! let edits = regfile::import(text.as_bytes())?.edits;
+//! assert!(matches!(&edits[..], [.., RegistryEdit::SetValue { name, .. }] if name == "Mode"));
+//! # Ok::<(), regfile::RegFileError>(())
+//! ```
 
 mod base;
 mod data;
@@ -19,3 +35,8 @@ pub use data::{DataType, ListError, RegistryData, Typed};
 pub use edit::{KeyMode, MAX_VALUE_NAME, RegistryEdit};
 pub use link::Link;
 pub use path::{KeyPath, KeyPathError, MAX_COMPONENTS, MAX_KEY_NAME, Root};
+
+/// The example in the README runs with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

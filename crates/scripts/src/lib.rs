@@ -6,6 +6,14 @@
 //! a line does is done in order, each command seeing what the ones before it left.
 //!
 //! Nothing is downloaded: whatever depends on a download is [`Seen::Later`].
+//!
+//! ```
+//! use wincimg_scripts::script::read;
+//!
+//! // How an argument is written does not matter, what it says does.
+//! assert!(read("Remove-Item 'C:\\a b'").does_what(&read("Remove-Item \"C:\\a b\"")));
+//! assert!(!read("Remove-Item C:\\a b").does_what(&read("Remove-Item \"C:\\a b\"")));
+//! ```
 
 mod cmd;
 mod image;

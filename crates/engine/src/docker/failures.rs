@@ -147,7 +147,7 @@ mod tests {
 
     /// Lines that daemons and programs have said, each with words of its hint.
     fn reported() -> Vec<(&'static str, &'static str, &'static str)> {
-        let text = include_str!("../../../../tests/data/daemon-failures.tsv");
+        let text = include_str!("../../tests/data/daemon-failures.tsv");
         let read = read_rows(text, |row| {
             Ok((row.text("hint")?, row.text("source")?, row.text("line")?))
         });

@@ -10,7 +10,7 @@ use wincimg_testkit::harness::skip_always;
 
 use super::*;
 
-const TABLE: &str = include_str!("../../../../../tests/data/lint-corpus.tsv");
+const TABLE: &str = include_str!("../../../tests/data/lint-corpus.tsv");
 
 #[test]
 fn public_dockerfiles_are_judged_as_written_down() {

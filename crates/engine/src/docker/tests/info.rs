@@ -20,7 +20,7 @@ async fn connect(daemon: &WindowsDaemon) -> Daemon {
 async fn a_daemon_of_any_age_is_known_by_what_it_says_and_by_nothing_else() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await;
-    let text = include_str!("../../../../../tests/data/daemon-infos.json");
+    let text = include_str!("../../../tests/data/daemon-infos.json");
     let kinds: Vec<Value> = serde_json::from_str(text).unwrap();
     assert!(kinds.len() >= 12);
     for kind in &kinds {

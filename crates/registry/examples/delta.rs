@@ -1,0 +1,31 @@
+//! Writes the delta hives of a layer from a `.reg` file.
+//!
+//! ```console
+//! $ cargo run --example delta -- settings.reg layer/Hives
+//! ```
+
+#![allow(clippy::print_stdout, reason = "it says what it wrote")]
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use wincimg_registry::Unseen;
+use wincimg_registry::hive::{FileTime, layer_hives};
+use wincimg_registry::regfile::import;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args_os().skip(1).map(PathBuf::from);
+    let (Some(file), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: delta FILE.reg FOLDER".into());
+    };
+    let edits = import(&fs::read(file)?)?.edits;
+    fs::create_dir_all(&folder)?;
+    // `Unseen` stands for a base that nobody has looked into: keys get the descriptors that
+    // Windows' own have.
+    for hive in layer_hives(&edits, &Unseen, FileTime::default())? {
+        fs::write(folder.join(hive.name), &hive.bytes)?;
+        println!("{}: {} bytes", hive.name, hive.bytes.len());
+    }
+    Ok(())
+}
