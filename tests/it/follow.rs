@@ -413,7 +413,9 @@ fn an_api_that_is_away_is_waited_for() {
         scene.api.fault(Some(code));
         replica.until("readyz to tell", || replica.get("/readyz").0 == 503);
         replica.until("the work to stop", || !replica.leads());
-        std::thread::sleep(Duration::from_secs(3));
+        let failures = || replica.metric("cluster_failures_total").unwrap_or_default();
+        let before = failures();
+        replica.until("it to have asked again", || failures() >= before + 2.0);
         assert_eq!(
             replica.get("/healthz").0,
             200,
@@ -428,7 +430,6 @@ fn an_api_that_is_away_is_waited_for() {
         let version = version.os_version();
         replica.until("the image", || scene.versions(0).contains(&version));
     }
-    assert!(replica.metric("cluster_failures_total") > Some(2.0));
     let warnings = replica.errors();
     assert!(
         warnings.lines().count() < 30,
@@ -453,7 +454,7 @@ fn while_another_holds_the_lease_nothing_is_done() {
     };
     scene.api.put(LEASE, &renewed(0));
     let replica = scene.start(&[]);
-    for second in 1..12 {
+    for second in 1..8 {
         std::thread::sleep(Duration::from_millis(500));
         scene.api.put(LEASE, &renewed(second));
     }

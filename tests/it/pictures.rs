@@ -12,6 +12,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;
 use tempfile::TempDir;
 
+use wincimg_testkit::harness::release_only;
+
 use crate::browser::Browser;
 use crate::terminal::on_terminal;
 
@@ -75,6 +77,7 @@ fn size(name: &str) -> u64 {
 
 #[test]
 fn the_terminal_in_the_readme_shows_what_is_printed() {
+    release_only();
     let folder = folder();
     let (shown, _) = on_terminal(folder.path(), COLUMNS, COMMAND);
     hold("terminal.svg", &svg(COMMAND, &shown.replace('\r', "")));
@@ -83,6 +86,7 @@ fn the_terminal_in_the_readme_shows_what_is_printed() {
 
 #[test]
 async fn the_report_in_the_readme_says_what_the_page_says() {
+    release_only();
     let browser = Browser::start().await;
     let folder = folder();
     let page: PathBuf = folder.path().join("report.html");
@@ -116,6 +120,7 @@ async fn the_report_in_the_readme_says_what_the_page_says() {
 
 #[test]
 fn the_readme_begins_with_the_pictures() {
+    release_only();
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let readme = fs::read_to_string(readme).unwrap();
     let first = readme.split("\n## ").next().unwrap();

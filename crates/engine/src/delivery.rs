@@ -12,7 +12,8 @@ mod output_in_input;
 mod report;
 mod route;
 mod standing;
-#[cfg(test)]
+// Their daemons listen on Unix sockets.
+#[cfg(all(test, unix))]
 mod tests;
 
 use std::collections::BTreeSet;

@@ -101,6 +101,13 @@ pub fn skip(want: &str) -> ! {
     skip_always(want)
 }
 
+/// Ends the test, unless a release is tested: it holds what changes with every release.
+pub fn release_only() {
+    if std::env::var_os("WINCIMG_RELEASE").is_none_or(|value| value != "1") {
+        skip_always("a release (WINCIMG_RELEASE=1)");
+    }
+}
+
 /// Ends the test, which lacks what nobody can install: it is ignored.
 pub fn skip_always(want: &str) -> ! {
     // No panic hook sees this one.

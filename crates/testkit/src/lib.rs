@@ -23,7 +23,9 @@ pub mod rounds;
 pub mod scripted;
 pub mod serve;
 pub mod windows_base;
+#[cfg(unix)]
 pub mod windows_builds;
+#[cfg(unix)]
 pub mod windows_daemon;
 pub mod wine;
 pub mod world;

@@ -50,6 +50,8 @@ impl Wine {
             })
             .env("WINEPREFIX", self.prefix())
             .env("TMPDIR", self.home.path())
+            // Without a locale, wine cuts names off at the first letter that ASCII lacks.
+            .env("LC_ALL", "C.UTF-8")
             .env("WINEDEBUG", "-all")
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
             .env_remove("DISPLAY")

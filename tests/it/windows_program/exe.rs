@@ -75,7 +75,7 @@ impl Exe {
     }
 }
 
-/// The executable, with its own profile, in the folder where this program was built.
+/// The executable in the folder where this program was built.
 pub(super) fn built() -> PathBuf {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone().unwrap()
@@ -102,7 +102,7 @@ fn build() -> Result<PathBuf, String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args(words)
-        .args(["--profile", "exe-test", "--target", TARGET])
+        .args(["--target", TARGET])
         .arg("--target-dir")
         .arg(folder)
         .current_dir(here);
@@ -115,7 +115,7 @@ fn build() -> Result<PathBuf, String> {
         }
     }
     succeed(&mut cargo)?;
-    Ok(folder.join(TARGET).join("exe-test/wincimg.exe"))
+    Ok(folder.join(TARGET).join("debug/wincimg.exe"))
 }
 
 /// A folder of this machine as Windows programs see it, below another name.

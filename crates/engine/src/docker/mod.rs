@@ -22,7 +22,8 @@ mod preflight;
 mod push;
 mod settings;
 mod steps;
-#[cfg(test)]
+// Their daemons listen on Unix sockets.
+#[cfg(all(test, unix))]
 mod tests;
 mod tls;
 mod transport;
