@@ -482,7 +482,7 @@ async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
 async fn doctor_reads_the_info_of_every_age_of_docker() {
     let site = site();
     let windows = windows(&site).await;
-    let kinds = include_str!("../data/daemon-infos.json");
+    let kinds = include_str!("../../crates/engine/tests/data/daemon-infos.json");
     let mut kinds: Vec<Value> = serde_json::from_str(kinds).unwrap();
     kinds.push(json!({"info": {"OSType": "", "OperatingSystem": "Alpine Linux v3.20"}}));
     for kind in &kinds {

@@ -70,8 +70,9 @@ fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
 #[test]
 fn a_refresh_is_kept_and_used_by_later_runs() {
     let desk = Desk::new();
-    desk.catalog
-        .set_release_info(include_str!("../data/windows-server-release-info.html"));
+    desk.catalog.set_release_info(include_str!(
+        "../../crates/catalog/tests/data/windows-server-release-info.html"
+    ));
     let page = format!("http://{}/release-info", desk.catalog.host);
     let refresh = [
         "--refresh",
@@ -98,7 +99,8 @@ fn a_refresh_is_kept_and_used_by_later_runs() {
 }
 
 /// The page with the calendar of hotpatches, as its source has it.
-const MARKDOWN: &str = include_str!("../data/windows-server-release-info.md");
+const MARKDOWN: &str =
+    include_str!("../../crates/catalog/tests/data/windows-server-release-info.md");
 
 #[test]
 fn a_page_carried_here_is_read_from_its_file() {
@@ -365,8 +367,9 @@ fn the_script_changes_nothing_before_its_files_are_verified() {
 #[test]
 fn every_command_that_a_hint_names_can_run() {
     let (desk, _) = Desk::with_april_2020();
-    desk.catalog
-        .set_release_info(include_str!("../data/windows-server-release-info.html"));
+    desk.catalog.set_release_info(include_str!(
+        "../../crates/catalog/tests/data/windows-server-release-info.html"
+    ));
     let catalog = format!("http://{}", desk.catalog.host);
     let mut run = 0;
     for arguments in [
@@ -422,8 +425,9 @@ fn every_command_of_the_help_texts_runs() {
         let wim = b"MSWIM\0\0\0".to_vec();
         desk.catalog
             .publish(newest, &[("windows11.0-kb5129235-x64.msu", wim)]);
-        desk.catalog
-            .set_release_info(include_str!("../data/windows-server-release-info.html"));
+        desk.catalog.set_release_info(include_str!(
+            "../../crates/catalog/tests/data/windows-server-release-info.html"
+        ));
         // What examples begin with that go on from a fetch.
         desk.ask(&["fetch", "17763.1158", "--output", "./hotfix"])
             .ended_with(0);
