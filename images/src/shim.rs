@@ -134,8 +134,6 @@ fn is_path(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use sha2::{Digest, Sha256};
 
     use super::*;

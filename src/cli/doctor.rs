@@ -325,7 +325,7 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
 
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = in_one_line(error);
-    let fix = error.hint().unwrap_or_else(|| {
+    let fix = error.diagnosis().hint.unwrap_or_else(|| {
         format!(
             "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
         )

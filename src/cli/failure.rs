@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use serde_json::json;
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, is_layer};
 use wincimg_common::foreign::{Foreign, HIDDEN};
 
@@ -13,6 +14,7 @@ use super::{called, typed};
 #[derive(Debug)]
 pub(super) struct Failure {
     exit: Exit,
+    code: &'static str,
     error: anyhow::Error,
     excerpt: Option<Excerpt>,
     hint: Option<String>,
@@ -34,29 +36,24 @@ enum Exit {
 impl Failure {
     /// The user's input is at fault.
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self {
-            exit: Exit::Usage,
-            error: error.into(),
-            excerpt: None,
-            hint: None,
-        }
+        Self::new(Exit::Usage, "usage", error.into())
     }
 
     /// The answer is no, and the error says why.
     pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
-        Self {
-            exit: Exit::No,
-            error: error.into(),
-            excerpt: None,
-            hint: None,
-        }
+        Self::new(Exit::No, "no", error.into())
     }
 
     /// What was asked could not be done, as the edge itself found.
     pub(super) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::Failed, "failed", error.into())
+    }
+
+    fn new(exit: Exit, code: &'static str, error: anyhow::Error) -> Self {
         Self {
-            exit: Exit::Failed,
-            error: error.into(),
+            exit,
+            code,
+            error,
             excerpt: None,
             hint: None,
         }
@@ -96,6 +93,24 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
+    /// Prints the failure as JSON on stdout, for who asked for that.
+    pub(super) fn print_json(&self) {
+        let kind = match self.exit {
+            Exit::No => "no",
+            Exit::Usage => "usage",
+            Exit::Failed => "failed",
+        };
+        let message = self.in_one_line();
+        let document = json!({"error": {
+            "code": self.code,
+            "kind": kind,
+            "message": typed::hide(&message),
+            "line": self.excerpt.as_ref().and_then(Excerpt::line),
+            "hint": self.hint.as_deref().map(typed::hide),
+        }});
+        let _ = writeln!(std::io::stdout(), "{document:#}");
+    }
+
     /// Prints the failure on stderr.
     pub(super) fn report(self, colour: bool) -> ExitCode {
         let mut text = label("error:", "31", colour);
@@ -123,10 +138,12 @@ impl Failure {
 
 impl<E: Diagnose + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
+        let diagnosis = error.diagnosis();
         Self {
-            exit: error.blame().into(),
-            excerpt: error.excerpt(),
-            hint: error.hint(),
+            exit: diagnosis.blame.into(),
+            code: diagnosis.code,
+            excerpt: diagnosis.excerpt,
+            hint: diagnosis.hint,
             error: error.into(),
         }
     }

@@ -101,8 +101,6 @@ fn as_utf8<R: Read>(mut source: R) -> io::Result<impl Read> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn read(bytes: &[u8]) -> String {

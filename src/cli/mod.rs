@@ -57,7 +57,8 @@ use session::Session;
     propagate_version = false,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done, \
-        130 and 143 interrupted."
+        130 and 143 interrupted.\n\
+        With --format json an error is an object on stdout too; docs/errors.md lists its codes."
 )]
 struct Cli {
     #[command(flatten)]
@@ -205,8 +206,22 @@ pub fn main() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Code(code)) => ExitCode::from(code),
-        Err(failure) => failure.report(session.colour),
+        Err(failure) => {
+            if wants_json(&matches) {
+                failure.print_json();
+            }
+            failure.report(session.colour)
+        }
     }
+}
+
+/// Whether `--format json` was asked for, of whichever command there is.
+fn wants_json(matches: &ArgMatches) -> bool {
+    if let Some((_, inner)) = matches.subcommand() {
+        return wants_json(inner);
+    }
+    let format = matches.try_get_raw("format").ok().flatten();
+    format.is_some_and(|mut values| values.any(|value| value == "json"))
 }
 
 /// What `--timeout` says, for whichever command there is.

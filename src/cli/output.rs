@@ -100,7 +100,6 @@ pub(super) fn terminal_width() -> Option<usize> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

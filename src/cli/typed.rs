@@ -55,7 +55,6 @@ pub(super) fn hint() -> Option<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,5 @@
 //! docker-archives as sources and sinks, with skopeo and dockerd as judges.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 
 use serde_json::Value;

@@ -1,5 +1,4 @@
 //! Base images, resolved against a registry that counts the requests.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

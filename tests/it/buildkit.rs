@@ -4,7 +4,6 @@
 //! `BuildKit` builds what `wincimg render` writes, for Windows, on this machine. It cannot run
 //! Windows' programs here, so the `RUN` lines are left out, and with them what the hives and IIS's
 //! settings are made by. Debian has no package of it: where it is not installed, this is skipped.
-#![allow(clippy::unwrap_used)]
 // The comparison is for reading: `cargo test --test it buildkit -- --nocapture`.
 #![allow(clippy::print_stdout)]
 

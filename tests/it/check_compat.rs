@@ -1,5 +1,4 @@
 //! `wincimg check-compat`, driven as a user would.
-#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};

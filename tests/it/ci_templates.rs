@@ -1,6 +1,5 @@
 //! The templates for pipelines and clusters: that they are what they claim to be, and that they say
 //! only what the program understands.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::process::Command as Process;

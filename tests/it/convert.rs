@@ -1,6 +1,5 @@
 //! `wincimg convert`: the recipe of a Dockerfile makes the same image, and what stands in its way is
 //! told line by line.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

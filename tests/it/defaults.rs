@@ -1,5 +1,4 @@
 //! `wincimg.toml`: which of its defaults hold, beside what is typed.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

@@ -1,5 +1,4 @@
 //! `wincimg demo`, which needs nothing but the program.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::time::{Duration, Instant};

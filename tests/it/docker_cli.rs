@@ -1,6 +1,5 @@
 //! The docker engine from the command line: before a real daemon that makes Linux containers, and
 //! before a replayed one on Windows (see `wincimg_testkit::windows_daemon` for what is replayed).
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Read;

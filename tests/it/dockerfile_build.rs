@@ -1,6 +1,5 @@
 //! Dockerfiles that need no Windows, built as their authors would: what goes where, what the image
 //! says, and what is said where something is wrong.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Write;

@@ -3,7 +3,6 @@
 //!
 //! Left aside is a `!` with a wildcard below a folder that is left out: Docker's classic client does
 //! not look into that folder, BuildKit and this program do, as the documentation has it.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fs;

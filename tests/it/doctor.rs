@@ -1,5 +1,4 @@
 //! `wincimg doctor` before registries that are well and registries that are not.
-#![allow(clippy::unwrap_used)]
 
 use assert_cmd::Command;
 use serde_json::Value;

@@ -1,5 +1,4 @@
 //! What builds download: pinned, kept, resumed, and refused where it is not what it should be.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

@@ -1,5 +1,4 @@
 //! The Dockerfiles of `docs/examples`, built without Windows, and their recipes.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! The Dockerfiles of `docs/examples` whose lines need something of their base: the PATH, or IIS.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

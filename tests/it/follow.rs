@@ -1,7 +1,6 @@
 //! `wincimg fleet follow`: replicas of the real program, the registry of the demonstration, and a
 //! server that plays the Kubernetes API.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,6 +1,5 @@
 //! The GitHub Action's script, which installs the release it belongs to, against a server that has
 //! the releases.
-#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,4 @@
 //! `wincimg hotfix resolve|search|script`, driven as a user would against a catalog inside the test.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

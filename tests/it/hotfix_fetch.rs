@@ -1,5 +1,4 @@
 //! `wincimg hotfix fetch`, driven as a user would against a catalog that misbehaves.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

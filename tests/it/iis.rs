@@ -1,5 +1,4 @@
 //! The recipes `iis` and `app`, built without Windows and read back.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Read;

@@ -1,8 +1,6 @@
 //! IIS in RUN lines of whole Dockerfiles, in the style in which they are published: what a line says
 //! comes to the bytes that a recipe's `[iis]` comes to.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 
 use predicates::prelude::*;

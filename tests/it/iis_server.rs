@@ -1,7 +1,5 @@
 //! The server's own configuration of IIS, changed over bases that have one, without Windows.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;

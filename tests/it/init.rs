@@ -1,5 +1,4 @@
 //! `wincimg init`: what it writes builds, or says what to publish first.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

@@ -1,5 +1,4 @@
 //! Files that users hand over, as their tools write them.
-#![allow(clippy::unwrap_used)]
 
 use assert_cmd::Command;
 use predicates::prelude::*;

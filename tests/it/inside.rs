@@ -1,8 +1,6 @@
 //! What is inside a base: found out once, kept here and beside the base, and used by builds that read
 //! no layer for it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

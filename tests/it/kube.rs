@@ -1,5 +1,4 @@
 //! `wincimg check-compat --kube` against a server that plays the Kubernetes API.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

@@ -1,6 +1,5 @@
 //! The manifests that ship, held against the API's own types: a field that Kubernetes does not know, or
 //! of the wrong kind, is found here and not in somebody's cluster.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! `kubectl wincimg`: kubectl starts the program by the name `kubectl-wincimg`.
-#![allow(clippy::unwrap_used)]
 
 use std::os::unix::fs::symlink;
 

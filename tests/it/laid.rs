@@ -1,8 +1,6 @@
 //! Descriptors and attributes in the layers of builds on bases that are known: rights on the base's
 //! folders, and the layers of a Dockerfile's lines over each other.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! `wincimg lint`, driven as a user would.
-#![allow(clippy::unwrap_used)]
 
 use assert_cmd::Command;
 use predicates::prelude::*;

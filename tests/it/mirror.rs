@@ -1,7 +1,5 @@
 //! Mirroring stand-in Windows base images between real registries.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::{Arc, Mutex};

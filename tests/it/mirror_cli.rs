@@ -1,5 +1,4 @@
 //! `wincimg mirror`, driven as a user would, between registries as Debian packages them.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::time::Duration;

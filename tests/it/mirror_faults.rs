@@ -1,7 +1,5 @@
 //! Mirroring when something goes wrong: other images go on, and nothing is published too early.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::sync::{Arc, Mutex};
 
 use axum::Router;

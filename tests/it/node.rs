@@ -1,5 +1,4 @@
 //! `wincimg node script`: what a node is told, and that it is PowerShell.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::PathBuf;

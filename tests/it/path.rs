@@ -1,7 +1,5 @@
 //! A recipe's `path`, from a base in a registry to the PATH that a container has.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

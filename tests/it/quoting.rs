@@ -1,6 +1,5 @@
 //! The quoting module against real readers of command lines: those of wine, which start a program
 //! that prints its arguments.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

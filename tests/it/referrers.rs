@@ -1,8 +1,6 @@
 //! What lies beside an image: attached and found again, whether the registry has a list of it or a
 //! tag has to be one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,5 @@
 //! The registry client against a real registry, as users meet one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 use std::process::Command;
 

@@ -1,7 +1,5 @@
 //! Who is let in: certificates, plain HTTP, passwords, helpers, proxies.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -38,7 +36,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
         matches!(error, RegistryError::Http(HttpError::Certificate { .. })),
         "{error:?}"
     );
-    let hint = error.hint().unwrap();
+    let hint = error.diagnosis().hint.unwrap();
     assert!(
         hint.contains("--ca-file FILE") && hint.contains(&format!("--insecure-registry {host}"))
     );
@@ -103,7 +101,8 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     );
     assert!(
         error
-            .hint()
+            .diagnosis()
+            .hint
             .unwrap()
             .contains(&format!("--insecure-registry {host}"))
     );
@@ -171,7 +170,8 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     assert!(error.to_string().contains("empty-config.json"), "{error}");
     assert!(
         error
-            .hint()
+            .diagnosis()
+            .hint
             .unwrap()
             .contains(&format!("wincimg login {host}"))
     );

@@ -1,7 +1,5 @@
 //! Blobs that are on their way while they are made: gone on with, given up, or refused.
 
-#![allow(clippy::unwrap_used)]
-
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -1,7 +1,5 @@
 //! Downloads on networks and from registries that misbehave: whole and true, or a clear error.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -263,7 +261,7 @@ async fn the_time_limit_ends_everything() {
         matches!(error, RegistryError::Http(HttpError::TimeLimit { .. })),
         "{error:?}"
     );
-    assert!(error.hint().unwrap().contains("--timeout"));
+    assert!(error.diagnosis().hint.unwrap().contains("--timeout"));
 }
 
 #[test]

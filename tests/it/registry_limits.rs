@@ -1,7 +1,5 @@
 //! Registries that take less in one request than others, or do not mount.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};

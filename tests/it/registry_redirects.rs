@@ -1,7 +1,5 @@
 //! What other hosts are shown: redirects, uploads elsewhere, foreign URLs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,6 @@
 //! Registries that hide what strangers may not see, over TLS: there the client sends no credential before
 //! it is challenged, and some registries never challenge.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use axum::response::Response;
 use serde_json::json;
 use wincimg_oci::remote::{Options, RegistryError};

@@ -1,7 +1,5 @@
 //! The tags of a large repository, page by page.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,7 +1,5 @@
 //! Token servers: which token is asked for, by whom, how often, and what happens without one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -325,7 +323,7 @@ async fn a_token_server_without_tls_must_be_listed_too() {
         .tags()
         .await
         .unwrap_err();
-    let hint = error.hint().unwrap();
+    let hint = error.diagnosis().hint.unwrap();
     assert!(
         hint.contains(&format!("--insecure-registry {}", tokens.host())),
         "{hint}"

@@ -1,7 +1,5 @@
 //! Uploads on networks and to registries that misbehave: whole, or a clear error.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! `wincimg render`, driven as a user would, and its Dockerfiles read by Docker itself.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;

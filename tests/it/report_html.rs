@@ -1,5 +1,4 @@
 //! The HTML report in a real browser: Chromium without a window, driven over `WebDriver`.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,8 +1,6 @@
 //! What RUN lines do beyond files of their own: services, rights, certificates, and what the base and
 //! earlier lines have. The images are built by the real program and read by others.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Layouts and registries as sources and sinks, with skopeo as the judge of both.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -301,7 +299,7 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let a_file = Layout::open(file.path()).await.unwrap_err();
     assert!(a_file.to_string().ends_with("it is a file"), "{a_file}");
-    assert!(a_file.hint().unwrap().contains("docker-archive:"));
+    assert!(a_file.diagnosis().hint.unwrap().contains("docker-archive:"));
     fs::write(dir.path().join("thesis.txt"), "important").unwrap();
     let error = Layout::create(dir.path()).await.unwrap_err();
     assert!(error.to_string().ends_with("but thesis.txt"), "{error}");

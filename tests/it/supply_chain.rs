@@ -1,6 +1,5 @@
 //! What comes with the program is what `deny.toml` allows: cargo-deny's checks that need no network,
 //! for machines without it.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

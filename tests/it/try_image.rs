@@ -1,6 +1,5 @@
 //! Images that the direct engine built, started under wine: what the image says is what its program
 //! sees.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! Archives that real tools made, unpacked into images by `ADD`, `RUN` and recipes: what is there is
 //! what the tools themselves unpack, and what may not be unpacked is told with its name.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
 //! What people read when a file or a name is wrong: the line with its word marked, and what to type.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! The workflows for GitHub: that they are well-formed, and that they may and run no more than they
 //! need.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

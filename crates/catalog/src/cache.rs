@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use reqwest::Url;
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::{Exchange, FileError, Http, HttpError};
@@ -15,10 +15,12 @@ use super::client::PAGE_LIMIT;
 use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
 
 /// Why the refreshed table cannot be read or made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "updates/table")]
 pub enum CacheError {
     /// Something about the disk.
     #[error(transparent)]
+    #[diagnose(forward)]
     File(#[from] FileError),
     /// The file has something else in it.
     #[error("cannot read {} as a table of updates", .path.display())]
@@ -30,12 +32,15 @@ pub enum CacheError {
     },
     /// Neither the address of a page nor a file.
     #[error("invalid page {0:?}: expected https://… or a file")]
+    #[diagnose(code = "usage/address", blame = Request)]
     Address(String),
     /// No answer.
     #[error(transparent)]
+    #[diagnose(forward, hint = cache_hint(_0))]
     Http(#[from] HttpError),
     /// An answer from which no table can be made.
     #[error("cannot make a table of updates from {url}")]
+    #[diagnose(hint = "the table stays as it was: the same command without --refresh uses it")]
     Page {
         /// The page.
         url: String,
@@ -44,6 +49,7 @@ pub enum CacheError {
     },
     /// The new table does not survive being read back.
     #[error("the table made from {url} is not sound")]
+    #[diagnose(hint = "the table stays as it was: the same command without --refresh uses it")]
     Unsound {
         /// The page.
         url: String,
@@ -52,31 +58,13 @@ pub enum CacheError {
     },
 }
 
-impl Diagnose for CacheError {
-    /// What to do where the table cannot be read anew, in flags that every command with `--refresh`
-    /// has.
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Http(HttpError::Unreachable { .. }) => {
-                "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with --release-info, or go on with the table as it is, without --refresh"
-            }
-            Self::Http(error) => return error.hint(),
-            Self::Page { .. } | Self::Unsound { .. } => {
-                "the table stays as it was: the same command without --refresh uses it"
-            }
-            Self::File(_) | Self::Table { .. } | Self::Address(_) => {
-                return None;
-            }
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Address(_) => Blame::Request,
-            Self::Http(error) => error.blame(),
-            _ => Blame::Circumstances,
-        }
+/// What to do where the table cannot be read anew, in flags that every command with `--refresh` has.
+fn cache_hint(error: &HttpError) -> Option<String> {
+    match error {
+        HttpError::Unreachable { .. } => Some(
+            "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with --release-info, or go on with the table as it is, without --refresh".to_owned(),
+        ),
+        error => error.diagnosis().hint,
     }
 }
 
@@ -143,8 +131,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]
@@ -194,7 +180,7 @@ mod tests {
             what: "list the releases".to_owned(),
             source,
         });
-        let hint = unreachable.hint().unwrap();
+        let hint = unreachable.diagnosis().hint.unwrap();
         assert!(hint.contains("--release-info"), "{hint}");
         assert!(!hint.contains("--catalog"), "{hint}");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::json;
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::foreign::without_password;
 use wincimg_http::{Exchange, Http, HttpError, Transient, host_of};
 
@@ -21,16 +21,22 @@ pub(super) const PAGE_LIMIT: u64 = 16 << 20;
 const MOST_PAGES: usize = 100;
 
 /// Why the catalog could not be asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "catalog/answer")]
 pub enum CatalogError {
     /// Not the address of a web site.
     #[error("invalid address of a catalog {0:?}: expected https://HOST[:PORT][/PATH]")]
+    #[diagnose(code = "usage/address", blame = Request)]
     Address(String),
     /// No answer.
     #[error(transparent)]
+    #[diagnose(forward, hint = unreachable_hint(_0))]
     Http(#[from] HttpError),
     /// A page that cannot be read as the answer to a search.
     #[error("cannot use the answer of {host} to the search for {query:?}")]
+    #[diagnose(
+        hint = "the catalog may be overloaded: try again later, or name a copy with --catalog"
+    )]
     Page {
         /// Host and port.
         host: String,
@@ -41,6 +47,9 @@ pub enum CatalogError {
     },
     /// Pages of results that never end.
     #[error("{host} answers the search for {query:?} with the same page again and again")]
+    #[diagnose(
+        hint = "the catalog may be overloaded: try again later, or name a copy with --catalog"
+    )]
     Endless {
         /// Host and port.
         host: String,
@@ -49,6 +58,9 @@ pub enum CatalogError {
     },
     /// A link that leads where no update is.
     #[error("{host} links {name} to {url:?}: {problem}")]
+    #[diagnose(
+        hint = "Microsoft's catalog links to its own servers: ask it without a copy or a proxy in between"
+    )]
     Link {
         /// Host and port.
         host: String,
@@ -61,6 +73,9 @@ pub enum CatalogError {
     },
     /// A page that cannot be read as the list of an update's files.
     #[error("cannot use the answer of {host} to the request for the links of {update_id}")]
+    #[diagnose(
+        hint = "the catalog may be overloaded: try again later, or name a copy with --catalog"
+    )]
     Dialog {
         /// Host and port.
         host: String,
@@ -94,30 +109,13 @@ impl Transient for CatalogError {
     }
 }
 
-impl Diagnose for CatalogError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Http(HttpError::Unreachable { .. }) => {
-                "check the network and HTTPS_PROXY, or name a copy of the catalog with --catalog"
-            }
-            Self::Http(error) => return error.hint(),
-            Self::Link { .. } => {
-                "Microsoft's catalog links to its own servers: ask it without a copy or a proxy in between"
-            }
-            Self::Address(_) => return None,
-            Self::Page { .. } | Self::Endless { .. } | Self::Dialog { .. } => {
-                "the catalog may be overloaded: try again later, or name a copy with --catalog"
-            }
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Address(_) => Blame::Request,
-            Self::Http(error) => error.blame(),
-            _ => Blame::Circumstances,
-        }
+fn unreachable_hint(error: &HttpError) -> Option<String> {
+    match error {
+        HttpError::Unreachable { .. } => Some(
+            "check the network and HTTPS_PROXY, or name a copy of the catalog with --catalog"
+                .to_owned(),
+        ),
+        error => error.diagnosis().hint,
     }
 }
 

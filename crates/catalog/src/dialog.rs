@@ -204,8 +204,6 @@ fn code(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::fmt::Write as _;
 
     use wincimg_testkit::programs::sample;

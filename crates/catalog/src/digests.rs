@@ -80,8 +80,6 @@ fn sha1_in_name(name: &str) -> Option<[u8; 20]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     const NAME: &str = "oart-x-none_e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d.cab";

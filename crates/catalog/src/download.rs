@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::{Method, Url};
 use serde::Serialize;
 use tokio::task::{JoinError, spawn_blocking};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_http::{
@@ -60,16 +60,23 @@ pub struct Fetched {
 }
 
 /// Why a file is not there.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "catalog/answer")]
 pub enum DownloadError {
     /// Something about the disk.
     #[error(transparent)]
+    #[diagnose(forward)]
     File(#[from] FileError),
     /// A file could not be looked at to its end, by a fault of this program.
     #[error("cannot examine what was downloaded")]
+    #[diagnose(code = "internal/thread")]
     Worker(#[source] JoinError),
     /// Nothing to verify the file with.
     #[error("the catalog gives no digest for {0}, so nothing can tell whether it is genuine")]
+    #[diagnose(
+        code = "download/no-digest",
+        hint = "to take it all the same, over TLS, add --without-digest"
+    )]
     NoDigest(String),
     /// A link that cannot be followed.
     #[error("the catalog's link to {name} is not a URL: {url:?}")]
@@ -81,6 +88,7 @@ pub enum DownloadError {
     },
     /// The connection.
     #[error("cannot download {name}")]
+    #[diagnose(forward)]
     Http {
         /// The file.
         name: String,
@@ -89,6 +97,10 @@ pub enum DownloadError {
     },
     /// The server's file has another length than the catalog says.
     #[error("{host} has {name} with {found} bytes, the catalog says {expected}")]
+    #[diagnose(
+        code = "download/changed",
+        hint = "a proxy or a mirror in between may have changed the file; it was not kept"
+    )]
     Size {
         /// Host and port.
         host: String,
@@ -101,6 +113,10 @@ pub enum DownloadError {
     },
     /// A page for people came.
     #[error("the server sent a web page ({kind}) in place of {name}")]
+    #[diagnose(
+        code = "download/changed",
+        hint = "a proxy or a mirror in between may have changed the file; it was not kept"
+    )]
     Page {
         /// The file.
         name: String,
@@ -109,6 +125,10 @@ pub enum DownloadError {
     },
     /// The bytes are not the catalog's.
     #[error("{name} from {url} is not what the catalog lists: it has {found}, expected {expected}")]
+    #[diagnose(
+        code = "download/changed",
+        hint = "a proxy or a mirror in between may have changed the file; it was not kept"
+    )]
     Digest {
         /// The file.
         name: String,
@@ -121,33 +141,13 @@ pub enum DownloadError {
     },
     /// The bytes are the catalog's, but no such package.
     #[error("{name} is not the update that was asked for")]
+    #[diagnose(code = "download/other")]
     Package {
         /// The file.
         name: String,
         /// What it is.
         source: PackageError,
     },
-}
-
-impl Diagnose for DownloadError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoDigest(_) => "to take it all the same, over TLS, add --without-digest",
-            Self::Http { source, .. } => return source.hint(),
-            Self::Digest { .. } | Self::Size { .. } | Self::Page { .. } => {
-                "a proxy or a mirror in between may have changed the file; it was not kept"
-            }
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Http { source, .. } => source.blame(),
-            _ => Blame::Circumstances,
-        }
-    }
 }
 
 /// Files that are downloaded at the same time; the set of an update rarely has more.

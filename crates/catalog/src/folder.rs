@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_common::files::is_draft;
@@ -62,13 +62,16 @@ pub struct Described {
 }
 
 /// A folder from which no script can be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "updates/folder")]
 pub enum FolderError {
     /// Something about the disk.
     #[error(transparent)]
+    #[diagnose(forward)]
     File(#[from] FileError),
     /// Nothing was fetched there.
     #[error("{} has no {kb}", .folder.display())]
+    #[diagnose(hint = Some(format!("wincimg hotfix fetch {kb} --output {}", folder.display())))]
     Missing {
         /// The folder.
         folder: PathBuf,
@@ -77,6 +80,7 @@ pub enum FolderError {
     },
     /// A description that cannot be read.
     #[error("cannot use {}: {problem}", .path.display())]
+    #[diagnose(hint = fetch_again(path))]
     Description {
         /// `update.json`.
         path: PathBuf,
@@ -85,6 +89,9 @@ pub enum FolderError {
     },
     /// Files that do not belong to the update.
     #[error("{} has files that its update.json does not list: {}", .folder.display(), .names.join(", "))]
+    #[diagnose(
+        hint = "DISM would install them too: move them away, or fetch the update into another folder"
+    )]
     Strange {
         /// The folder.
         folder: PathBuf,
@@ -93,6 +100,7 @@ pub enum FolderError {
     },
     /// A file that is not what was fetched.
     #[error("{} is not the file that update.json lists: {problem}", .path.display())]
+    #[diagnose(hint = fetch_again(path))]
     Changed {
         /// The file.
         path: PathBuf,
@@ -101,27 +109,10 @@ pub enum FolderError {
     },
 }
 
-impl Diagnose for FolderError {
-    fn hint(&self) -> Option<String> {
-        let fetch = |folder: &Path| Some(format!("fetch it again, into {}", folder.display()));
-        match self {
-            Self::Missing { folder, kb } => Some(format!(
-                "wincimg hotfix fetch {kb} --output {}",
-                folder.display()
-            )),
-            Self::Strange { .. } => {
-                Some("DISM would install them too: move them away, or fetch the update into another folder".to_owned())
-            }
-            Self::Description { path, .. } | Self::Changed { path, .. } => {
-                fetch(path.parent()?.parent()?)
-            }
-            Self::File(_) => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Circumstances
-    }
+/// How the folder that a file is in two levels deep is filled anew.
+fn fetch_again(path: &Path) -> Option<String> {
+    let folder = path.parent()?.parent()?;
+    Some(format!("fetch it again, into {}", folder.display()))
 }
 
 /// The name of an update's folder.

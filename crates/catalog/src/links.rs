@@ -68,8 +68,6 @@ fn reach_of_v6(address: Ipv6Addr) -> Reach {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn from_microsoft(link: &str) -> Result<(), &'static str> {

@@ -58,7 +58,8 @@ pub(crate) struct Checked {
 }
 
 /// A file that is not what it should be.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "download/other")]
 pub enum PackageError {
     /// It cannot be read.
     #[error("cannot read it")]
@@ -91,8 +92,6 @@ pub enum PackageError {
         expected: String,
     },
 }
-
-impl Diagnose for PackageError {}
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
 /// update package that is wanted.
@@ -355,8 +354,6 @@ pub(crate) fn article_in_name(name: &str) -> Option<Kb> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::io::Write as _;
 
     use super::*;

@@ -176,8 +176,6 @@ fn arch_word(text: &str) -> Option<Arch> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]

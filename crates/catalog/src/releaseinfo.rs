@@ -280,8 +280,6 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     /// The page's shape: an overview, a history with a hotpatch, and one without servicing options.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
 use wincimg_common::foreign::Foreign;
 use wincimg_windows::quoting::powershell;
@@ -66,7 +66,8 @@ pub enum Source {
 }
 
 /// Why there is no script.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "updates/script")]
 pub enum ScriptError {
     /// Nothing to verify a file with.
     #[error("the catalog gives no digest for {0}, so a node cannot tell whether it is genuine")]
@@ -76,16 +77,8 @@ pub enum ScriptError {
     Kind(String),
     /// A text that would not stay in its quotes or on its line.
     #[error("{0:?} has control characters")]
+    #[diagnose(blame = Request)]
     Text(String),
-}
-
-impl Diagnose for ScriptError {
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Text(_) => Blame::Request,
-            _ => Blame::Circumstances,
-        }
-    }
 }
 
 const PARAMETERS: &str = include_str!("script/parameters.ps1");

@@ -4,7 +4,7 @@
 //! updates for setup media, deltas. Installing one of them does nothing or the wrong thing, so
 //! either exactly one is left, or there is no answer.
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_windows::update::Kb;
 
 use super::page::{Hit, is_guid};
@@ -24,10 +24,12 @@ pub struct Criteria {
 }
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "updates/not-found", blame = Answer)]
 pub enum SelectError {
     /// None of what was found fits.
     #[error("the catalog has no {wanted}{}", seen_instead(.seen))]
+    #[diagnose(hint = (!seen.is_empty()).then(|| format!("see what there is with: wincimg hotfix search {kb}")))]
     Nothing {
         /// The article.
         kb: Kb,
@@ -38,6 +40,7 @@ pub enum SelectError {
     },
     /// More than one fits.
     #[error("the catalog has {} updates that are {wanted}", .candidates.len())]
+    #[diagnose(code = "updates/ambiguous", hint = Some(flags(candidates)))]
     Ambiguous {
         /// What was looked for, in words.
         wanted: String,
@@ -46,26 +49,11 @@ pub enum SelectError {
     },
 }
 
-impl Diagnose for SelectError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Nothing { seen, .. } if seen.is_empty() => None,
-            Self::Nothing { kb, .. } => Some(format!(
-                "see what there is with: wincimg hotfix search {kb}"
-            )),
-            Self::Ambiguous { candidates, .. } => {
-                let flags: Vec<String> = candidates
-                    .iter()
-                    .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title))
-                    .collect();
-                Some(format!("add the flag that picks one:{}", flags.concat()))
-            }
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Answer
-    }
+fn flags(candidates: &[Candidate]) -> String {
+    let flags = candidates
+        .iter()
+        .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title));
+    format!("add the flag that picks one:{}", flags.collect::<String>())
 }
 
 /// An update that fits, and the flag that picks it.

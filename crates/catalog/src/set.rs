@@ -32,14 +32,13 @@ pub struct Member {
 }
 
 /// Files of which none is the update.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[error("none of the update's {} files is named after {kb}: {}", .names.len(), .names.join(", "))]
+#[diagnose(code = "updates/no-target")]
 pub struct NoTarget {
     kb: Kb,
     names: Vec<String>,
 }
-
-impl Diagnose for NoTarget {}
 
 /// Puts an update's own files, and those of what it needs first, in their order. The size is that
 /// of the update's search result, which says nothing about one file of several.
@@ -81,8 +80,6 @@ pub fn in_order(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
     use crate::digests::Digests;
 

@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_windows::compat::{Edition, HostBuild, Runtime};
 use wincimg_windows::version::WindowsVersion;
 
@@ -110,16 +110,22 @@ pub struct NodeList {
 }
 
 /// Why a text is not a list of nodes.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "cluster/nodes", blame = Request)]
 pub enum NodesError {
     /// It cannot be read at all.
     #[error("cannot read the node list")]
+    #[diagnose(code = "file/io", blame = Circumstances)]
     Unreadable(#[source] std::io::Error),
     /// There is nothing in it.
     #[error("it is empty: expected a list of nodes")]
+    #[diagnose(
+        hint = "kubectl may have failed: see what `kubectl get nodes -o json` says by itself"
+    )]
     NoText,
     /// It is neither JSON nor YAML, ends too early, or a field has the wrong type.
     #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML")]
+    #[diagnose(hint = "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)", excerpt = Some((**excerpt).clone()))]
     Malformed {
         /// Counted from 1.
         line: usize,
@@ -132,42 +138,14 @@ pub enum NodesError {
     },
     /// It is JSON of another kind.
     #[error("expected a list of nodes, found {0}")]
+    #[diagnose(hint = "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)")]
     OtherKind(String),
     /// It lists nothing.
     #[error("the node list is empty")]
+    #[diagnose(
+        hint = "kubectl may ask another cluster: `kubectl config current-context` says which"
+    )]
     Empty,
-}
-
-impl Diagnose for NodesError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Unreadable(_) => return None,
-            Self::NoText => {
-                "kubectl may have failed: see what `kubectl get nodes -o json` says by itself"
-            }
-            Self::Empty => {
-                "kubectl may ask another cluster: `kubectl config current-context` says which"
-            }
-            Self::Malformed { .. } | Self::OtherKind(_) => {
-                "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)"
-            }
-        };
-        Some(hint.to_owned())
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Malformed { excerpt, .. } => Some((**excerpt).clone()),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Unreadable(_) => Blame::Circumstances,
-            _ => Blame::Request,
-        }
-    }
 }
 
 /// A document that is written as an object; derived code alone would take a list too.

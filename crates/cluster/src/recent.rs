@@ -72,8 +72,6 @@ impl<R: Read> Read for Recent<R> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

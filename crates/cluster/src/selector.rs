@@ -147,7 +147,6 @@ fn is_value(text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use wincimg_windows::compat::HostBuild;
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::{Diagnose, Excerpt};
 
 use super::null_is_default;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
@@ -89,10 +89,12 @@ pub struct WorkloadList {
 }
 
 /// Why a text holds no workloads.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "cluster/workloads", blame = Request, hint = "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it")]
 pub enum WorkloadsError {
     /// It is neither YAML nor JSON.
     #[error("line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON")]
+    #[diagnose(excerpt = Some((**excerpt).clone()))]
     Malformed {
         /// Counted from 1.
         line: usize,
@@ -105,6 +107,7 @@ pub enum WorkloadsError {
     },
     /// A document is not a Kubernetes object.
     #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
+    #[diagnose(excerpt = Some((**excerpt).clone()))]
     NoObject {
         /// Where the document begins, counted from 1.
         line: usize,
@@ -123,30 +126,6 @@ pub enum WorkloadsError {
         /// What is wrong.
         problem: String,
     },
-}
-
-impl Diagnose for WorkloadsError {
-    fn hint(&self) -> Option<String> {
-        Some(
-            "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml \
-             print it"
-                .to_owned(),
-        )
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Malformed { excerpt, .. } | Self::NoObject { excerpt, .. } => {
-                Some((**excerpt).clone())
-            }
-            // The line is the document's, and the field somewhere below it.
-            Self::Field { .. } => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Request
-    }
 }
 
 /// Lists in lists are not deeper than this.

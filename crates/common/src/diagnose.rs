@@ -5,39 +5,90 @@ use std::error::Error;
 
 pub use crate::excerpt::Excerpt;
 
-/// An error that knows what its reader can do about it. Implemented where the error is born; the
-/// edge of the program turns any of them into an exit code, the chain of causes and a hint.
+/// Implements [`Diagnose`] by what stands beside the variants of an error. What is said of the whole
+/// type holds for each variant that does not say otherwise.
+///
+/// - `code = "…"`: see [`Diagnosis::code`]. Each variant needs one, its own or the type's.
+/// - `blame = Request`: one of [`Blame`], or an expression.
+/// - `hint = "… {field}"`: a text like that of `format!`, or an expression of `Option<String>`.
+///   Fields without names are `_0`, `_1`.
+/// - `excerpt = …`: an expression of `Option<Excerpt>`.
+/// - `forward`: the diagnosis of the cause, or with `forward = field` of another field; the other
+///   options change it.
+///
+/// ```
+/// use wincimg_common::diagnose::{Blame, Diagnose};
+///
+/// #[derive(Debug, thiserror::Error, Diagnose)]
+/// #[diagnose(code = "shelf/missing", blame = Answer)]
+/// enum ShelfError {
+///     #[error("no shelf {name}")]
+///     #[diagnose(hint = "name another one than {name}")]
+///     Missing { name: String },
+///     #[error(transparent)]
+///     #[diagnose(forward)]
+///     Io(#[from] std::io::Error),
+/// }
+///
+/// let missing = ShelfError::Missing { name: "7".to_owned() }.diagnosis();
+/// assert_eq!(missing.code, "shelf/missing");
+/// assert_eq!(missing.hint.as_deref(), Some("name another one than 7"));
+/// let io = ShelfError::from(std::io::Error::other("broken")).diagnosis();
+/// assert_eq!((io.code, io.blame), ("file/io", Blame::Circumstances));
+/// ```
+pub use wincimg_derive::Diagnose;
+
+/// An error that knows what its reader can do about it. The edge of the program turns any of them
+/// into an exit code, the chain of causes and a hint.
 pub trait Diagnose: Error {
+    /// What to say of it beside its message.
+    fn diagnosis(&self) -> Diagnosis;
+}
+
+/// What to say of an error beside its message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diagnosis {
+    /// What it is, in a word that scripts can rely on: `registry/denied`.
+    pub code: &'static str,
     /// The next command to type, or what to change, where there is something.
-    fn hint(&self) -> Option<String> {
-        None
-    }
-
+    pub hint: Option<String>,
     /// The line of a text where it stands, with a mark below.
-    fn excerpt(&self) -> Option<Excerpt> {
-        None
-    }
-
+    pub excerpt: Option<Excerpt>,
     /// Who has to do something about it.
-    fn blame(&self) -> Blame {
-        Blame::Circumstances
-    }
+    pub blame: Blame,
 }
 
 /// What an error says about the request that met it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Blame {
     /// The request cannot be meant: wrong usage.
     Request,
     /// The request was understood, and the answer is no.
     Answer,
     /// The request was right and could not be carried out.
+    #[default]
     Circumstances,
 }
 
-/// What the system or a parser says by itself.
-impl Diagnose for std::io::Error {}
-impl Diagnose for serde_json::Error {}
+/// What the system says by itself.
+impl Diagnose for std::io::Error {
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis {
+            code: "file/io",
+            ..Diagnosis::default()
+        }
+    }
+}
+
+/// What a parser says by itself.
+impl Diagnose for serde_json::Error {
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis {
+            code: "file/json",
+            ..Diagnosis::default()
+        }
+    }
+}
 
 /// An error with its causes in one line, for places that have only one: a field, a log, a report.
 /// `cannot read a.toml: permission denied`.

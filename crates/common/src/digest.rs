@@ -116,8 +116,6 @@ pub fn digest(algorithm: &str, hash: &[u8]) -> Digest {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]

@@ -38,6 +38,11 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
+    /// The number of the line, counted from 1, where it is of a text that has several.
+    pub fn line(&self) -> Option<usize> {
+        self.number
+    }
+
     /// The line of a text at a byte offset, its word there marked.
     pub fn at(text: &str, offset: usize) -> Self {
         Self::of_span(text, offset..offset)

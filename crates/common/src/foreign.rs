@@ -77,8 +77,6 @@ pub fn password(text: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

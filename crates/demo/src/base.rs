@@ -15,7 +15,8 @@ const CREATED: &str = "2020-01-14T00:00:00Z";
 const CREATED_SECONDS: u64 = 1_578_960_000;
 
 /// A stand-in that could not be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "internal/stand-in")]
 pub enum StandInError {
     /// Its layer.
     #[error("the stand-in's layer could not be written")]
@@ -24,8 +25,6 @@ pub enum StandInError {
     #[error("the stand-in's documents could not be written")]
     Document(#[from] DocumentError),
 }
-
-impl Diagnose for StandInError {}
 
 /// Puts a base image of each version into a repository, tagged as Microsoft tags them: an index of
 /// one image under the full version.

@@ -80,33 +80,41 @@ pub struct Rendered {
 }
 
 /// Why a plan has no Dockerfile.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "internal/template")]
 pub enum RenderError {
     /// A text of the plan cannot stand in a Dockerfile.
     #[error(transparent)]
+    #[diagnose(code = "recipe/unwritable", blame = Request)]
     Unwritable(#[from] Unwritable),
     /// The base brings no Windows, which a Docker daemon for Windows needs.
     #[error(
         "a Docker daemon cannot build on {base}, which has no Windows inside to make the layers with"
     )]
+    #[diagnose(code = "base/no-windows", blame = Request)]
     NoWindowsInside {
         /// The base.
         base: String,
     },
     /// Instructions of a Dockerfile, or layers of a recipe.
     #[error("a recipe with layers of its own is built by the direct engine alone")]
+    #[diagnose(code = "recipe/layers", blame = Request, hint = "leave out --engine docker, or [[layers]], layer and what else goes with them")]
     Layers,
     /// A change to the registry that neither `reg` nor a registration file can make.
     #[error("neither reg nor a registration file can make the change to the registry: {0}")]
+    #[diagnose(code = "recipe/registry", blame = Request)]
     Registry(String),
     /// What is added to PATH cannot be.
     #[error(transparent)]
+    #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
     Path(#[from] PathError),
     /// What is known of the base cannot be read.
     #[error(transparent)]
+    #[diagnose(code = "base/unreadable")]
     Inside(#[from] InsideError),
     /// The plan's files cannot be an image's.
     #[error(transparent)]
+    #[diagnose(forward)]
     Files(#[from] LayerError),
     /// A template asks for what no plan has.
     #[error("line {line} of the template {template:?} uses the unknown variable {variable:?}")]
@@ -132,29 +140,21 @@ pub enum RenderError {
     Broken(#[source] Box<handlebars::RenderError>),
 }
 
-impl Diagnose for RenderError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Layers => Some(
-                "leave out --engine docker, or [[layers]], layer and what else goes with them"
-                    .to_owned(),
-            ),
-            Self::Path(PathError::Unknown | PathError::NotText(_)) => Some(PATH_HINT.to_owned()),
-            _ => None,
-        }
-    }
+/// Where PATH cannot be made out, the recipe has to say more.
+fn is_unclear(error: &PathError) -> bool {
+    matches!(error, PathError::Unknown | PathError::NotText(_))
+}
 
-    fn blame(&self) -> Blame {
-        match self {
-            Self::NoWindowsInside { .. }
-            | Self::Layers
-            | Self::Unwritable(_)
-            | Self::Registry(_)
-            | Self::Path(PathError::Unknown | PathError::NotText(_)) => Blame::Request,
-            Self::Files(error) => error.blame(),
-            _ => Blame::Circumstances,
-        }
+fn path_blame(error: &PathError) -> Blame {
+    if is_unclear(error) {
+        Blame::Request
+    } else {
+        Blame::Circumstances
     }
+}
+
+fn path_hint(error: &PathError) -> Option<String> {
+    is_unclear(error).then(|| PATH_HINT.to_owned())
 }
 
 /// The Dockerfile that makes a plan's image on a base of which that is known. No file is read and none

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::archive::ArchiveError;
 use wincimg_layer::{LinkTo, Source, archive};
 
@@ -14,13 +14,16 @@ use super::context::{ContextContent, DRIVE};
 pub const DOCKERFILE: &str = "Dockerfile";
 
 /// Why a folder could not be written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "output/write")]
 pub enum OutputError {
     /// It is not empty.
     #[error("the folder {} is not empty", .0.display())]
+    #[diagnose(code = "output/not-empty", blame = Request, hint = "choose another folder, or replace it with --force")]
     NotEmpty(PathBuf),
     /// It has something in it that would be lost.
     #[error("the folder {} contains {name:?}, which wincimg did not write", folder.display())]
+    #[diagnose(code = "output/not-empty", blame = Request, hint = "choose another folder")]
     Foreign {
         /// The folder.
         folder: PathBuf,
@@ -29,6 +32,7 @@ pub enum OutputError {
     },
     /// An archive with files of the context is not what it should be.
     #[error(transparent)]
+    #[diagnose(forward)]
     Archive(#[from] ArchiveError),
     /// A file of the context could not be copied.
     #[error("cannot copy {}", path.display())]
@@ -46,26 +50,6 @@ pub enum OutputError {
         /// Why not.
         source: io::Error,
     },
-}
-
-impl Diagnose for OutputError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotEmpty(_) => {
-                Some("choose another folder, or replace it with --force".to_owned())
-            }
-            Self::Foreign { .. } => Some("choose another folder".to_owned()),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::NotEmpty(_) | Self::Foreign { .. } => Blame::Request,
-            Self::Archive(error) => error.blame(),
-            Self::Copy { .. } | Self::Write { .. } => Blame::Circumstances,
-        }
-    }
 }
 
 impl Rendered {

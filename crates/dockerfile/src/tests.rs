@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 mod commands;
 mod properties;
 mod reader;
@@ -554,6 +552,6 @@ fn path_is_the_bases_with_ours_in_the_registry_and_in_the_environment() {
         error.to_string().starts_with("cannot add to PATH"),
         "{error}"
     );
-    assert!(Diagnose::hint(&error).is_some());
+    assert!(error.diagnosis().hint.is_some());
     assert!(rehearse(&plan).is_ok());
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_dockerfile::RenderError;
 use wincimg_recipe::Plan;
 
@@ -60,37 +60,16 @@ impl fmt::Display for Reason {
 }
 
 /// Why an engine cannot make what is planned, whatever the base is.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub enum RehearsalError {
     /// The layers cannot be written.
     #[error(transparent)]
+    #[diagnose(forward)]
     Direct(#[from] EngineError),
     /// It cannot be said in a Dockerfile.
     #[error(transparent)]
+    #[diagnose(forward)]
     Docker(#[from] RenderError),
-}
-
-impl Diagnose for RehearsalError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Direct(error) => error.hint(),
-            Self::Docker(error) => error.hint(),
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Direct(error) => error.excerpt(),
-            Self::Docker(error) => error.excerpt(),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Direct(error) => error.blame(),
-            Self::Docker(error) => error.blame(),
-        }
-    }
 }
 
 impl Wish {

@@ -13,7 +13,8 @@ mod report;
 mod route;
 mod standing;
 // Their daemons listen on Unix sockets.
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, nearest};
+use wincimg_common::diagnose::{Diagnose, nearest};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_common::progress::Tell;
 use wincimg_dockerfile::stages::{Request, StageError, Stages};
@@ -53,10 +53,12 @@ enum MadeBy {
 }
 
 /// Why what is to be built could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "usage/arguments", blame = Request)]
 pub enum DesignError {
     /// A recipe's variable, and there is a Dockerfile.
     #[error("--set is for recipes, and {} is a Dockerfile", file.display())]
+    #[diagnose(hint = "give a build argument its value: --build-arg {variable}=VALUE")]
     NoVariables {
         /// The Dockerfile.
         file: PathBuf,
@@ -65,42 +67,16 @@ pub enum DesignError {
     },
     /// An option of Dockerfiles, and there is a recipe.
     #[error("{0} is for Dockerfiles, and this is a recipe")]
+    #[diagnose(hint = "name a Dockerfile, or leave it out")]
     NoStages(&'static str),
     /// The recipe does not fit what was asked.
     #[error(transparent)]
+    #[diagnose(forward)]
     Recipe(#[from] RecipeError),
     /// The Dockerfile cannot be carried out.
     #[error(transparent)]
+    #[diagnose(forward)]
     Dockerfile(#[from] StageError),
-}
-
-impl Diagnose for DesignError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoVariables { variable, .. } => Some(format!(
-                "give a build argument its value: --build-arg {variable}=VALUE"
-            )),
-            Self::NoStages(_) => Some("name a Dockerfile, or leave it out".to_owned()),
-            Self::Recipe(error) => error.hint(),
-            Self::Dockerfile(error) => error.hint(),
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::NoVariables { .. } | Self::NoStages(_) => None,
-            Self::Recipe(error) => error.excerpt(),
-            Self::Dockerfile(error) => error.excerpt(),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::NoVariables { .. } | Self::NoStages(_) => Blame::Request,
-            Self::Recipe(error) => error.blame(),
-            Self::Dockerfile(error) => error.blame(),
-        }
-    }
 }
 
 impl Named {

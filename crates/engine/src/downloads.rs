@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, TryStreamExt, stream};
 pub(crate) use lock::FILE_NAME as LOCK_FILE;
 pub use lock::{Lock, LockError, Locked, Written};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
 use wincimg_http::{DownloadError, Downloaded, Downloads, Http, Remote, download_url, shown};
 use wincimg_layer::Download;
@@ -42,10 +42,11 @@ pub struct Supply {
 }
 
 /// Why a file is not here.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub enum SupplyError {
     /// Nothing says what it has to be.
     #[error("{place}: nothing says what {url} has to be{}", nor(.others))]
+    #[diagnose(code = "download/not-pinned", blame = Request, hint = Some(hint.clone()))]
     NotPinned {
         /// Where it is named.
         place: String,
@@ -58,6 +59,7 @@ pub enum SupplyError {
     },
     /// It is not what it was.
     #[error("{url} has changed: it has {found}, and {lock} says {expected}")]
+    #[diagnose(code = "download/changed", hint = "if that is meant: {again}")]
     Changed {
         /// Where it is.
         url: String,
@@ -72,9 +74,11 @@ pub enum SupplyError {
     },
     /// It did not come.
     #[error(transparent)]
+    #[diagnose(forward, excerpt = None)]
     Download(#[from] DownloadError),
     /// What it has to be cannot be read or written.
     #[error(transparent)]
+    #[diagnose(forward, excerpt = None)]
     Lock(#[from] LockError),
 }
 
@@ -83,26 +87,6 @@ fn nor(urls: &[String]) -> String {
         return String::new();
     }
     format!(", nor {}", urls.join(", "))
-}
-
-impl Diagnose for SupplyError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotPinned { hint, .. } => Some(hint.clone()),
-            Self::Changed { again, .. } => Some(format!("if that is meant: {again}")),
-            Self::Download(error) => error.hint(),
-            Self::Lock(error) => error.hint(),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::NotPinned { .. } => Blame::Request,
-            Self::Changed { .. } => Blame::Circumstances,
-            Self::Download(error) => error.blame(),
-            Self::Lock(error) => error.blame(),
-        }
-    }
 }
 
 impl Supply {

@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 
 /// An image that could not be made.
-#[derive(Debug)]
+#[derive(Debug, Diagnose)]
+#[diagnose(forward)]
 pub struct EngineError {
     /// The image, in the words of whoever waits for it.
     image: String,
@@ -35,19 +36,5 @@ impl fmt::Display for EngineError {
 impl Error for EngineError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(self.source.as_ref())
-    }
-}
-
-impl Diagnose for EngineError {
-    fn hint(&self) -> Option<String> {
-        self.source.hint()
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        self.source.excerpt()
-    }
-
-    fn blame(&self) -> Blame {
-        self.source.blame()
     }
 }

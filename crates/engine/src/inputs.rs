@@ -3,7 +3,7 @@
 //! difference always does.
 
 use serde_json::json;
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, sha256};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_dockerfile::stages::StageError;
@@ -22,30 +22,16 @@ pub(crate) const INPUTS: &str = "io.wincimg.inputs";
 const EDITION: u32 = 2;
 
 /// What an image is made of could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub enum InputsError {
     /// A file that goes into it.
     #[error(transparent)]
+    #[diagnose(forward, excerpt = None)]
     Layer(#[from] LayerError),
     /// The context of a Dockerfile.
     #[error(transparent)]
+    #[diagnose(forward, excerpt = None)]
     Dockerfile(#[from] StageError),
-}
-
-impl Diagnose for InputsError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Layer(error) => error.hint(),
-            Self::Dockerfile(error) => error.hint(),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Layer(error) => error.blame(),
-            Self::Dockerfile(error) => error.blame(),
-        }
-    }
 }
 
 impl Order {

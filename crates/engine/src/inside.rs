@@ -18,17 +18,12 @@ use wincimg_windows::path::ImagePath;
 use super::plans::{PlannedBase, PlannedImage};
 
 /// A plan needs to know its base, and that could not be found out.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 #[error("cannot find out what is inside {base}, which the image needs")]
+#[diagnose(forward, blame = Blame::Circumstances, excerpt = None)]
 pub struct LookError {
     base: String,
     source: LibraryError,
-}
-
-impl Diagnose for LookError {
-    fn hint(&self) -> Option<String> {
-        self.source.hint()
-    }
 }
 
 /// What for it is looked inside bases.

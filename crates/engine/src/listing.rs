@@ -230,8 +230,6 @@ fn holds_only_what_is_public(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::path::PathBuf;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Tell};
 use wincimg_http::Downloads;
 use wincimg_inspect::bases::{BaseRegistry, Match, ResolveError, warning};
@@ -168,37 +168,16 @@ impl Order {
 }
 
 /// Why a plan could not be finished by looking into its bases.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub enum LookingError {
     /// Nobody could look.
     #[error(transparent)]
+    #[diagnose(forward)]
     Look(#[from] LookError),
     /// What was found stands in the way.
     #[error(transparent)]
+    #[diagnose(forward)]
     Plan(#[from] PlanError),
-}
-
-impl Diagnose for LookingError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Look(error) => error.hint(),
-            Self::Plan(error) => error.hint(),
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Look(error) => error.excerpt(),
-            Self::Plan(error) => error.excerpt(),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Look(error) => error.blame(),
-            Self::Plan(error) => error.blame(),
-        }
-    }
 }
 
 /// Which layers the direct engine need not write, beside those that the replaced tags have.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use outlook::{Line, Outlook, arrange};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_windows::compat::generation;
 
@@ -63,12 +63,14 @@ pub struct TaggedImage<'a> {
 }
 
 /// What is asked for cannot be published.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "tag/same", blame = Request)]
 pub enum PublicationError {
     /// Two hosts got the same base, but their images differ.
     #[error(
         "hosts {first} and {second} share the base {base}, and so the tag {tag}, but their images differ"
     )]
+    #[diagnose(hint = "build for one of the two hosts, or add --match exact --no-index")]
     SameTag {
         /// One host.
         first: String,
@@ -84,6 +86,7 @@ pub enum PublicationError {
         "one index cannot serve all hosts of build {}: {needs}",
         builds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
     )]
+    #[diagnose(code = "tag/several", blame = Answer, hint = Some(several_hint(*could_share)))]
     SeveralOfABuild {
         /// The builds.
         builds: Vec<u32>,
@@ -109,32 +112,16 @@ impl fmt::Display for Needs {
     }
 }
 
-impl Diagnose for PublicationError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::SameTag { .. } => {
-                "build for one of the two hosts, or add --match exact --no-index".to_owned()
-            }
-            Self::SeveralOfABuild { could_share, .. } => {
-                let share = if *could_share {
-                    ", or let one image serve them with --match nearest"
-                } else {
-                    ""
-                };
-                format!(
-                    "a runtime gives every host of a build the same entry: publish these tags alone \
-                     with --no-index{share}"
-                )
-            }
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::SameTag { .. } => Blame::Request,
-            Self::SeveralOfABuild { .. } => Blame::Answer,
-        }
-    }
+fn several_hint(could_share: bool) -> String {
+    let share = if could_share {
+        ", or let one image serve them with --match nearest"
+    } else {
+        ""
+    };
+    format!(
+        "a runtime gives every host of a build the same entry: publish these tags alone with \
+         --no-index{share}"
+    )
 }
 
 impl<'a> Publication<'a> {

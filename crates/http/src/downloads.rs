@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use tokio::task::spawn_blocking;
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files::{Kept, Part};
 
@@ -52,10 +52,12 @@ pub struct Downloaded {
 }
 
 /// Why a file was not downloaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "download/changed")]
 pub enum DownloadError {
     /// The connection.
     #[error("cannot download {url}")]
+    #[diagnose(forward)]
     Http {
         /// Where it is.
         url: String,
@@ -64,6 +66,7 @@ pub enum DownloadError {
     },
     /// Something about the disk.
     #[error("cannot keep what comes from {url}")]
+    #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     File {
         /// Where it is.
         url: String,
@@ -94,6 +97,10 @@ pub enum DownloadError {
     },
     /// A page for people came.
     #[error("the server sent a web page ({kind}) in place of {name}: {url}")]
+    #[diagnose(
+        code = "download/page",
+        hint = "open the URL in a browser: it may want a login or a click, have moved, or be a proxy's answer"
+    )]
     Page {
         /// Where it is.
         url: String,
@@ -104,31 +111,11 @@ pub enum DownloadError {
     },
     /// There is no folder for what is downloaded.
     #[error("cannot download {url}: there is no folder for it")]
+    #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     NoFolder {
         /// Where it is.
         url: String,
     },
-}
-
-impl Diagnose for DownloadError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Http { source, .. } => return source.hint(),
-            Self::NoFolder { .. } | Self::File { .. } => "name a folder with --cache-dir DIR",
-            Self::Page { .. } => {
-                "open the URL in a browser: it may want a login or a click, have moved, or be a proxy's answer"
-            }
-            Self::Digest { .. } | Self::Size { .. } => return None,
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Http { source, .. } => source.blame(),
-            _ => Blame::Circumstances,
-        }
-    }
 }
 
 /// How the name of a file ends where a page for people is never what was wanted.
@@ -389,8 +376,6 @@ fn take_away(path: &Path) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::time::{Duration, SystemTime};
 
     use super::*;

@@ -7,21 +7,27 @@ use std::time::Duration;
 
 use reqwest::header::InvalidHeaderValue;
 use reqwest::{StatusCode, Url};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 use super::insecure::NotAHost;
 use super::retry::Transient;
 use super::urls::{host_of, is_link_local};
 
 /// Why an HTTP exchange failed. `what` is the purpose of a request and reads well after "failed to".
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 #[non_exhaustive]
+#[diagnose(code = "network/answer")]
 pub enum HttpError {
     /// An entry in the list of insecure hosts cannot be read.
     #[error(transparent)]
+    #[diagnose(code = "usage/host", blame = Request)]
     InsecureHost(#[from] NotAHost),
     /// A file of certificates, or of a key, cannot be used.
     #[error("cannot use {}: {problem}", path.display())]
+    #[diagnose(
+        code = "usage/certificate-file",
+        hint = "--ca-file takes certificates in PEM; --certs-dir has HOST[:PORT]/*.crt, and *.cert with its *.key"
+    )]
     CertificateFile {
         /// The file.
         path: PathBuf,
@@ -39,6 +45,7 @@ pub enum HttpError {
     Header(#[from] InvalidHeaderValue),
     /// A URL that would be fetched without TLS although its host is not listed.
     #[error("{url} is plain HTTP, which is allowed only to hosts listed as insecure")]
+    #[diagnose(code = "network/plain-http", hint = self.insecure_hint())]
     InsecureUrl {
         /// The URL without its query.
         url: String,
@@ -49,12 +56,14 @@ pub enum HttpError {
     #[error(
         "{host} does not speak TLS, and plain HTTP is allowed only to hosts listed as insecure"
     )]
+    #[diagnose(code = "network/plain-http", hint = self.insecure_hint())]
     PlainHttp {
         /// Host and port.
         host: String,
     },
     /// The certificate is not signed by a CA that this machine trusts, or is for another name.
     #[error("cannot trust the certificate of {host}")]
+    #[diagnose(code = "network/certificate", hint = self.insecure_hint())]
     Certificate {
         /// Host and port.
         host: String,
@@ -63,6 +72,10 @@ pub enum HttpError {
     },
     /// No connection, or one that broke before the answer.
     #[error("cannot reach {host} to {what}")]
+    #[diagnose(
+        code = "network/unreachable",
+        hint = "check the name {host} and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+    )]
     Unreachable {
         /// Host and port.
         host: String,
@@ -109,6 +122,7 @@ pub enum HttpError {
     },
     /// The connection broke while bytes were under way.
     #[error("lost the connection after {at} of {size} bytes of {what}")]
+    #[diagnose(code = "network/interrupted")]
     Interrupted {
         /// The bytes' name.
         what: String,
@@ -121,6 +135,7 @@ pub enum HttpError {
     },
     /// Nothing moved for too long.
     #[error("nothing came from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
+    #[diagnose(code = "network/interrupted")]
     Stalled {
         /// Host and port.
         host: String,
@@ -131,6 +146,7 @@ pub enum HttpError {
     },
     /// The total time bound is over.
     #[error("reached the time limit of {} seconds while trying to {what}", limit.as_secs_f32())]
+    #[diagnose(code = "network/time-limit", hint = "raise the limit with --timeout")]
     TimeLimit {
         /// What was asked.
         what: String,
@@ -228,8 +244,9 @@ fn nobody_there(error: &reqwest::Error) -> bool {
     false
 }
 
-impl Diagnose for HttpError {
-    fn hint(&self) -> Option<String> {
+impl HttpError {
+    /// How a host is asked that shows no certificate which anyone trusts.
+    fn insecure_hint(&self) -> Option<String> {
         match self {
             Self::InsecureUrl { url, .. } if !url.starts_with("http://") => None,
             Self::PlainHttp { host }
@@ -245,29 +262,15 @@ impl Diagnose for HttpError {
             Self::Certificate { host, .. } => Some(format!(
                 "name its CA, or the certificate itself, with --ca-file FILE; or allow an unverified one with --insecure-registry {host}"
             )),
-            Self::CertificateFile { .. } => Some(
-                "--ca-file takes certificates in PEM; --certs-dir has HOST[:PORT]/*.crt, and *.cert with its *.key"
-                    .to_owned(),
-            ),
-            Self::Unreachable { host, .. } => Some(format!(
-                "check the name {host} and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
-            )),
-            Self::TimeLimit { .. } => Some("raise the limit with --timeout".to_owned()),
             _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::InsecureHost(_) => Blame::Request,
-            _ => Blame::Circumstances,
         }
     }
 }
 
 /// A file that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 #[error("cannot {action} {}", path.display())]
+#[diagnose(code = "file/io")]
 pub struct FileError {
     /// "create", "write", …
     pub action: &'static str,
@@ -288,8 +291,6 @@ impl FileError {
         }
     }
 }
-
-impl Diagnose for FileError {}
 
 /// The TLS library's error, which libraries in between wrap in `io::Error`s that hide it.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {

@@ -184,8 +184,6 @@ pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -377,8 +377,6 @@ async fn pump(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use wincimg_common::progress::Silent;
 
     use super::*;
@@ -405,7 +403,12 @@ mod tests {
     fn nobody_is_told_to_trust_an_address_of_the_link_or_a_file() {
         use wincimg_common::diagnose::Diagnose as _;
 
-        let hint = |url: &str| checked(&[], url, Vouched::ByConnection).unwrap_err().hint();
+        let hint = |url: &str| {
+            checked(&[], url, Vouched::ByConnection)
+                .unwrap_err()
+                .diagnosis()
+                .hint
+        };
         for url in [
             "http://169.254.169.254/latest/meta-data",
             "http://[fe80::1]:5000/x",

@@ -55,8 +55,6 @@ fn split_host(text: &str) -> Option<(String, Option<u16>)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     fn list(entries: &[&str]) -> InsecureHosts {

@@ -443,8 +443,6 @@ fn remove(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::convert::Infallible;
 
     use futures_util::stream;

@@ -9,8 +9,9 @@ use wincimg_oci::store::StoreError;
 use wincimg_registry::{KeyPathError, hive};
 
 /// A layer whose registry changes could not be found out.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 #[error("cannot read layer {} ({digest})", .layer + 1)]
+#[diagnose(code = "image/layer")]
 pub struct LayerError {
     /// Its position, counted from 0 at the bottom.
     pub layer: usize,
@@ -19,8 +20,6 @@ pub struct LayerError {
     /// What is wrong.
     pub source: LayerProblem,
 }
-
-impl Diagnose for LayerError {}
 
 /// What is wrong with a layer.
 #[derive(Debug, thiserror::Error)]

@@ -311,8 +311,6 @@ pub(super) const fn base_files(root: Root) -> [&'static str; 2] {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]

@@ -68,7 +68,7 @@ use serde::{Serialize, Serializer};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
 pub use stream::read_blob;
 pub use taken::{TakeError, Taken, take};
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, in_one_line};
+use wincimg_common::diagnose::{Diagnose, in_one_line};
 use wincimg_common::progress::Progress;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Document, Image};
@@ -106,13 +106,16 @@ pub struct Inspection {
 }
 
 /// An image that could not be looked at.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "image/not-an-image")]
 pub enum InspectError {
     /// A place failed.
     #[error(transparent)]
+    #[diagnose(forward)]
     Store(#[from] StoreError),
     /// No image is for the platforms asked for.
     #[error("{place} has no image for {wanted}: it has {available}")]
+    #[diagnose(code = "image/no-platform", blame = Answer)]
     NoPlatform {
         /// What was looked at.
         place: String,
@@ -137,30 +140,6 @@ pub enum InspectError {
         /// The innermost index that was looked at.
         digest: Digest,
     },
-}
-
-impl Diagnose for InspectError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Store(error) => error.blame(),
-            Self::NoPlatform { .. } => Blame::Answer,
-            Self::NotAnImage { .. } | Self::TooDeep { .. } => Blame::Circumstances,
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Store(error) => error.excerpt(),
-            _ => None,
-        }
-    }
 }
 
 /// Looks at the image or index that a tag or digest names, as [`Source::resolve`] understands it.

@@ -86,16 +86,20 @@ pub struct Known {
 }
 
 /// What is inside a base could not be found out.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "base/unreadable")]
 pub enum LibraryError {
     /// A layer could not be read.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Layer(#[from] LayerError),
     /// What was read does not make facts.
     #[error(transparent)]
+    #[diagnose(forward)]
     Facts(#[from] FactsError),
     /// The registry did not take or give facts.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances, excerpt = None)]
     Registry(#[from] RegistryError),
     /// It has none of the hives that every Windows has.
     #[error("{base} has no registry that can be read{why}")]
@@ -108,17 +112,6 @@ pub enum LibraryError {
     /// Facts cannot be described.
     #[error(transparent)]
     Document(#[from] DocumentError),
-}
-
-impl Diagnose for LibraryError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Layer(error) => error.hint(),
-            Self::Facts(error) => error.hint(),
-            Self::Registry(error) => error.hint(),
-            Self::NoRegistry { .. } | Self::Document(_) => None,
-        }
-    }
 }
 
 impl Library {

@@ -259,8 +259,6 @@ pub(super) fn effect_on(setting: Setting, root: &Key<'_>) -> Effect {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use proptest::prelude::*;
     use wincimg_registry::hive::{DeltaHive, FileTime, Hive, merged, write_deltas};
     use wincimg_registry::{KeyMode, KeyPath, RegistryEdit, Root};

@@ -32,8 +32,9 @@ pub enum Taken {
 }
 
 /// Files that could not be taken out of an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 #[error("cannot read layer {layer} for files of the image")]
+#[diagnose(code = "base/unreadable")]
 pub struct TakeError {
     layer: Digest,
     source: Box<LayerProblem>,
@@ -47,8 +48,6 @@ impl TakeError {
         }
     }
 }
-
-impl Diagnose for TakeError {}
 
 /// What a layer has at a path.
 #[derive(Debug, Clone)]

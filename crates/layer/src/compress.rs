@@ -264,8 +264,6 @@ fn last(bytes: &[u8], most: usize) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::io::Read;
 
     use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::InsideError;
 
 use super::path::PathError;
@@ -11,13 +11,16 @@ use crate::archive::ArchiveError;
 use crate::dockerignore::IgnoreError;
 
 /// Why a layer could not be described or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "layer/failed")]
 pub enum LayerError {
     /// A name that cannot be in a layer.
     #[error(transparent)]
+    #[diagnose(blame = Request)]
     Path(#[from] PathError),
     /// Two entries that Windows takes for the same path.
     #[error("layer entries {first:?} and {second:?} are the same path on Windows")]
+    #[diagnose(blame = Request)]
     Conflict {
         /// The entry that sorts first.
         first: String,
@@ -26,6 +29,7 @@ pub enum LayerError {
     },
     /// Something lies below an entry that is not a directory.
     #[error("layer entry {child:?} lies under {parent:?}, which is not a directory")]
+    #[diagnose(blame = Request)]
     NotADirectory {
         /// The file, link or deletion.
         parent: String,
@@ -34,6 +38,7 @@ pub enum LayerError {
     },
     /// The base has something else where an entry is to be.
     #[error("{path} is {found} in the base, where the image is to have {wanted}")]
+    #[diagnose(blame = Request)]
     InTheWay {
         /// The path in the image.
         path: String,
@@ -47,6 +52,7 @@ pub enum LayerError {
     Inside(#[from] InsideError),
     /// A file or folder that could not be opened or read, or is gone.
     #[error("cannot read {}", path.display())]
+    #[diagnose(code = "file/io")]
     Read {
         /// Where it is on disk.
         path: PathBuf,
@@ -58,24 +64,28 @@ pub enum LayerError {
     Lacking(String),
     /// A file that was written to, cut or extended while the layer was made.
     #[error("{} changed while it was read", path.display())]
+    #[diagnose(code = "file/changed")]
     Changed {
         /// Where it is on disk.
         path: PathBuf,
     },
     /// A device, socket or pipe where a file is expected.
     #[error("{} is neither a file, a folder nor a symbolic link", path.display())]
+    #[diagnose(blame = Request)]
     NotAFile {
         /// Where it is on disk.
         path: PathBuf,
     },
     /// A name on disk that is not Unicode and so cannot be a name on Windows.
     #[error("the name of {} is not Unicode", path.display())]
+    #[diagnose(blame = Request)]
     NotUnicode {
         /// Where it is on disk.
         path: PathBuf,
     },
     /// A symbolic link that would mean something else in the image, or nothing.
     #[error("symbolic link {} points to {target:?}: {problem}", path.display())]
+    #[diagnose(blame = Request)]
     Link {
         /// Where it is on disk.
         path: PathBuf,
@@ -89,6 +99,7 @@ pub enum LayerError {
     Ignore(#[from] IgnoreError),
     /// An archive with files of the layer is not what it should be.
     #[error(transparent)]
+    #[diagnose(forward)]
     Archive(#[from] ArchiveError),
     /// The place where the layer goes did not take it.
     #[error("cannot write the layer")]
@@ -99,20 +110,4 @@ pub enum LayerError {
     /// The caller asked to stop.
     #[error("writing the layer was cancelled")]
     Cancelled,
-}
-
-impl Diagnose for LayerError {
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Path(_)
-            | Self::Conflict { .. }
-            | Self::NotADirectory { .. }
-            | Self::InTheWay { .. }
-            | Self::NotAFile { .. }
-            | Self::NotUnicode { .. }
-            | Self::Link { .. } => Blame::Request,
-            Self::Archive(error) => error.blame(),
-            _ => Blame::Circumstances,
-        }
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::security::{SecurityDescriptor, UnreadableDescriptor};
 use wincimg_registry::{InsideError, Known};
 use wincimg_windows::access::Access;
@@ -22,18 +22,21 @@ use super::path::{LayerPath, fold};
 const MOST_FOLDERS: usize = 4096;
 
 /// Why rights could not be granted.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "recipe/access", blame = Request)]
 pub enum GrantError {
     /// Nothing brings it, and whether the base has it is not known.
     #[error(
         "cannot grant rights on {path}: the recipe does not bring it, and nobody has looked into the base"
     )]
+    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     Unknown {
         /// The file or folder.
         path: ImagePath,
     },
     /// Neither the base nor the recipe has it.
     #[error("cannot grant rights on {path}: neither the base nor the recipe has it")]
+    #[diagnose(hint = "bring it with [[files]], or make it the working_dir")]
     Nowhere {
         /// The file or folder.
         path: ImagePath,
@@ -42,6 +45,7 @@ pub enum GrantError {
     #[error(
         "cannot grant rights on {path}, a file or link of the base: a layer would have to bring it whole"
     )]
+    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     OfBase {
         /// The file.
         path: ImagePath,
@@ -50,6 +54,7 @@ pub enum GrantError {
     #[error(
         "cannot grant rights on {path} and the {count} folders of the base in it: {MOST_FOLDERS} is the most"
     )]
+    #[diagnose(hint = "add inherit = \"none\", or name a folder further down")]
     TooMany {
         /// The folder.
         path: ImagePath,
@@ -60,12 +65,14 @@ pub enum GrantError {
     #[error(
         "cannot replace the rights on {path}: what is in it has them from there, and would lose them"
     )]
+    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     PassedOn {
         /// The folder.
         path: ImagePath,
     },
     /// Its descriptor cannot be read.
     #[error("cannot read the security descriptor of {path}")]
+    #[diagnose(code = "base/unreadable", blame = Circumstances)]
     Unreadable {
         /// The file or folder.
         path: String,
@@ -74,33 +81,12 @@ pub enum GrantError {
     },
     /// What is known of the base could not be read.
     #[error(transparent)]
+    #[diagnose(code = "base/unreadable", blame = Circumstances)]
     Inside(#[from] InsideError),
     /// The layer's entries do not fit together.
     #[error(transparent)]
+    #[diagnose(forward)]
     Layer(#[from] LayerError),
-}
-
-impl Diagnose for GrantError {
-    fn hint(&self) -> Option<String> {
-        let text = match self {
-            Self::Unknown { .. } | Self::OfBase { .. } | Self::PassedOn { .. } => {
-                "build with --engine docker, on a Docker daemon for Windows containers"
-            }
-            Self::Nowhere { .. } => "bring it with [[files]], or make it the working_dir",
-            Self::TooMany { .. } => "add inherit = \"none\", or name a folder further down",
-            Self::Layer(error) => return error.hint(),
-            Self::Unreadable { .. } | Self::Inside(_) => return None,
-        };
-        Some(text.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Unreadable { .. } | Self::Inside(_) => Blame::Circumstances,
-            Self::Layer(error) => error.blame(),
-            _ => Blame::Request,
-        }
-    }
 }
 
 impl Layer {

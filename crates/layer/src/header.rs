@@ -162,8 +162,6 @@ fn finish(header: &mut Header, size: u64, timestamp: u64) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]

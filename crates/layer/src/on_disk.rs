@@ -108,8 +108,6 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn site(rules: &str, own: &str) -> tempfile::TempDir {

@@ -89,8 +89,6 @@ impl<'a> Named<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::super::{Layer, LinkTo, numbers};
     use super::*;
 

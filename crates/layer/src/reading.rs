@@ -248,8 +248,6 @@ fn unreadable(path: &Path, source: io::Error) -> LayerError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::path::PathBuf;
 
     use super::super::{Layer, WriteOptions, Written};

@@ -166,10 +166,9 @@ fn identity(_: &Path, _: SystemTime) -> Option<(Vec<u8>, u64)> {
     None
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::fs::{self, File};
 
     use super::super::Layer;

@@ -288,5 +288,4 @@ fn join(folder: &str, name: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

@@ -133,8 +133,6 @@ impl<'p> Part<'p> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::collections::BTreeSet;
 
     use super::*;

@@ -133,8 +133,6 @@ fn hash(blocks: &Receiver<(Vec<u8>, usize)>, empty: &SyncSender<Vec<u8>>) -> Dig
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::super::numbers;
     use super::*;
 

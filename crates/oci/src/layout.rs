@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::files;
 use wincimg_common::progress::Task;
 
@@ -37,10 +37,12 @@ pub struct Layout {
 }
 
 /// A layout that could not be read or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "layout/invalid")]
 pub enum LayoutError {
     /// The directory is something else.
     #[error("{} is not an OCI layout: {reason}", path.display())]
+    #[diagnose(hint = Some(layout_hint(path)))]
     NotALayout {
         /// The directory.
         path: PathBuf,
@@ -49,6 +51,7 @@ pub enum LayoutError {
     },
     /// No image has the tag or digest asked for.
     #[error("{} has no image {wanted:?}: it has {known}", path.display())]
+    #[diagnose(code = "layout/not-found")]
     NotFound {
         /// The layout or archive.
         path: PathBuf,
@@ -59,6 +62,7 @@ pub enum LayoutError {
     },
     /// There are several images and none was named.
     #[error("{} holds several images: name one of {known}", path.display())]
+    #[diagnose(code = "layout/several-images", blame = Request, hint = Some(format!("put the name after the place: oci:{}:NAME", path.display())))]
     SeveralImages {
         /// The layout or archive.
         path: PathBuf,
@@ -102,30 +106,15 @@ pub enum LayoutError {
     },
 }
 
-impl Diagnose for LayoutError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::SeveralImages { path, .. } => Some(format!(
-                "put the name after the place: oci:{}:NAME",
-                path.display()
-            )),
-            Self::NotALayout { path, .. } if path.is_file() => Some(format!(
-                "a file that docker save or wincimg wrote is docker-archive:{}",
-                path.display()
-            )),
-            Self::NotALayout { .. } => Some(
-                "oci: is followed by a folder that has index.json and oci-layout, as `--output oci:DIR` writes it"
-                    .to_owned(),
-            ),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::SeveralImages { .. } => Blame::Request,
-            _ => Blame::Circumstances,
-        }
+fn layout_hint(path: &Path) -> String {
+    if path.is_file() {
+        format!(
+            "a file that docker save or wincimg wrote is docker-archive:{}",
+            path.display()
+        )
+    } else {
+        "oci: is followed by a folder that has index.json and oci-layout, as `--output oci:DIR` writes it"
+            .to_owned()
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Blame, Diagnose, in_one_line};
+use wincimg_common::diagnose::{Diagnose, in_one_line};
 use wincimg_common::progress::Progress;
 
 use self::beside::Beside;
@@ -39,10 +39,12 @@ const IMAGES: usize = 4;
 pub struct MirrorTarget(RegistryPrefix);
 
 /// Images that cannot be mirrored as asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "mirror/names", blame = Request)]
 pub enum MirrorError {
     /// The target does not name a registry.
     #[error(transparent)]
+    #[diagnose(hint = matches!(_0, PrefixError::NobodysPlace).then(|| "name the user: --to docker.io/USER".to_owned()))]
     Target(#[from] PrefixError),
     /// The target's prefix and the image's path do not make a name.
     #[error("{image} cannot be mirrored to {target}")]
@@ -66,21 +68,6 @@ pub enum MirrorError {
         /// The name in the mirror.
         target: String,
     },
-}
-
-impl Diagnose for MirrorError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Target(PrefixError::NobodysPlace) => {
-                Some("name the user: --to docker.io/USER".to_owned())
-            }
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Request
-    }
 }
 
 impl FromStr for MirrorTarget {
@@ -429,8 +416,6 @@ fn totals(images: &[MirroredImage]) -> Totals {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
     use crate::reference::parse_reference;
 

@@ -117,7 +117,6 @@ impl RegistryPrefix {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -9,23 +9,18 @@ use std::str::FromStr;
 
 pub use oci_spec::distribution::Reference;
 use oci_spec::image::{Digest, DigestAlgorithm};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::foreign::{password, without_password};
 
 /// A text that is not an image reference.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[error(
     "invalid image reference {text:?}: {reason}; expected [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]"
 )]
+#[diagnose(code = "usage/reference", blame = Request)]
 pub struct ReferenceError {
     text: String,
     reason: &'static str,
-}
-
-impl Diagnose for ReferenceError {
-    fn blame(&self) -> Blame {
-        Blame::Request
-    }
 }
 
 /// Reads a reference with Docker's defaults: no host means `docker.io`, neither tag nor digest
@@ -198,8 +193,6 @@ fn is_digest(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -11,7 +11,7 @@ use std::fmt;
 use bytes::Bytes;
 pub use location::{Location, LocationError};
 use tokio::io::AsyncReadExt;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Task;
 
 use super::archive::{Archive, ArchiveError, ArchiveWriter};
@@ -27,16 +27,20 @@ use super::stream::{Blob, StreamError, Verifying};
 const MOST_ARTIFACTS: usize = 200;
 
 /// A place that did not give or take an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "image/document")]
 pub enum StoreError {
     /// A registry failed.
     #[error(transparent)]
+    #[diagnose(forward)]
     Registry(#[from] RegistryError),
     /// A layout failed.
     #[error(transparent)]
+    #[diagnose(forward)]
     Layout(#[from] LayoutError),
     /// An archive failed.
     #[error(transparent)]
+    #[diagnose(forward)]
     Archive(#[from] ArchiveError),
     /// A document was read and cannot be used.
     #[error("could not use what {place} holds")]
@@ -76,39 +80,6 @@ pub enum StoreError {
         /// Its size.
         size: u64,
     },
-}
-
-impl Diagnose for StoreError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Registry(error) => error.hint(),
-            Self::Layout(error) => error.hint(),
-            Self::Archive(error) => error.hint(),
-            Self::Document { .. }
-            | Self::Blob { .. }
-            | Self::LongBlob { .. }
-            | Self::TooLarge { .. } => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Registry(error) => error.blame(),
-            Self::Layout(error) => error.blame(),
-            Self::Archive(error) => error.blame(),
-            Self::Document { .. }
-            | Self::Blob { .. }
-            | Self::LongBlob { .. }
-            | Self::TooLarge { .. } => Blame::Circumstances,
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Registry(error) => error.excerpt(),
-            _ => None,
-        }
-    }
 }
 
 /// A place that images are read from.

@@ -324,8 +324,6 @@ fn beside(path: &Path, bytes: &[u8]) -> Result<Draft, StreamError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use bytes::Bytes;
     use tempfile::NamedTempFile;
     use wincimg_common::progress::Silent;

@@ -186,8 +186,6 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::super::tests::{plan, problem};
 
     #[test]

@@ -26,7 +26,7 @@
 //! let plan = Recipe::find("pause")?.plan(base, host, &settings)?;
 //! assert_eq!(plan.files[0].target.to_string(), r"C:\wincimg\shim.exe");
 //! println!("{plan}");
-//! # Ok::<(), crate::RecipeError>(())
+//! # Ok::<(), wincimg_recipe::RecipeError>(())
 //! ```
 
 mod access;
@@ -69,7 +69,7 @@ pub use planned::{add_entries, add_files, keep};
 pub use source::{Brought, Embedded, FileSource, Want, Wants};
 use text::{Text, Values};
 pub use unpack::Unpack;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
+use wincimg_common::diagnose::{Diagnose, Excerpt, line_and_column, nearest};
 use wincimg_common::files::{LARGEST_TEXT, like, read_text};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
@@ -126,10 +126,12 @@ pub struct VariableInfo<'a> {
 }
 
 /// Why a recipe could not be read or filled in.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "recipe/invalid", blame = Request)]
 pub enum RecipeError {
     /// No recipe of that name ships, and no file has it.
     #[error("unknown recipe {name:?}")]
+    #[diagnose(code = "recipe/not-found", hint = Some(known_hint(nearest.as_deref())))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -138,6 +140,7 @@ pub enum RecipeError {
     },
     /// The file could not be read.
     #[error("cannot read the recipe {}", path.display())]
+    #[diagnose(code = "recipe/unreadable", blame = Circumstances, hint = Some(file_hint(path)))]
     Unreadable {
         /// The recipe's file.
         path: PathBuf,
@@ -146,6 +149,7 @@ pub enum RecipeError {
     },
     /// The recipe is invalid.
     #[error("{origin}:{line}:{column}: {problem}")]
+    #[diagnose(code = code(problem), hint = hint.clone(), excerpt = Some((**excerpt).clone()))]
     Invalid {
         /// The recipe's file or name.
         origin: String,
@@ -162,6 +166,7 @@ pub enum RecipeError {
     },
     /// A file or folder of the context cannot be read.
     #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
+    #[diagnose(code = "recipe/context", hint = Some(format!("the context is the folder {}: choose another with --context DIR", context.display())))]
     NotInContext {
         /// The recipe's file or name.
         origin: String,
@@ -178,6 +183,7 @@ pub enum RecipeError {
     },
     /// A variable has no default and got no value.
     #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description.as_deref()))]
+    #[diagnose(code = "recipe/missing-value", hint = "add --set {variable}=VALUE")]
     MissingValue {
         /// The recipe's name.
         recipe: String,
@@ -188,6 +194,7 @@ pub enum RecipeError {
     },
     /// A value was given for a variable that the recipe does not have.
     #[error("the recipe {recipe:?} has no variable {variable:?}")]
+    #[diagnose(code = "recipe/unknown-variable", hint = Some(variable_hint(nearest.as_deref(), known)), excerpt = Some(typed(variable, "…", false)))]
     UnknownVariable {
         /// The recipe's name.
         recipe: String,
@@ -200,6 +207,7 @@ pub enum RecipeError {
     },
     /// A value is not of its variable's type.
     #[error("invalid value {value:?} for the variable {variable:?}: expected {expected}")]
+    #[diagnose(code = "recipe/wrong-value", excerpt = Some(typed(variable, value, true)))]
     WrongType {
         /// The variable.
         variable: String,
@@ -234,59 +242,37 @@ fn described(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }
 
-impl Diagnose for RecipeError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unknown {
-                nearest: Some(nearest),
-                ..
-            } => Some(format!("did you mean {nearest:?}? `wincimg images` lists the recipes")),
-            Self::Unknown { .. } => Some(
-                "`wincimg images` lists the recipes; a path to a recipe file or its folder works too"
-                    .to_owned(),
-            ),
-            Self::Invalid { hint, .. } => hint.clone(),
-            Self::MissingValue { variable, .. } => Some(format!("add --set {variable}=VALUE")),
-            Self::UnknownVariable {
-                nearest: Some(nearest),
-                ..
-            } => Some(format!("did you mean {nearest:?}?")),
-            Self::UnknownVariable { known, .. } if known.is_empty() => {
-                Some("it has no variables: leave out --set".to_owned())
-            }
-            Self::UnknownVariable { known, .. } => {
-                Some(format!("its variables are: {}", known.join(", ")))
-            }
-            Self::NotInContext { context, .. } => Some(format!(
-                "the context is the folder {}: choose another with --context DIR",
-                context.display()
-            )),
-            Self::Unreadable { path, .. } => Some(match like(path) {
-                Some(meant) => format!("did you mean {}?", meant.display()),
-                None => "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
-                    .to_owned(),
-            }),
-            Self::WrongType { .. } => None,
-        }
+fn code(problem: &str) -> &'static str {
+    let mut code = "recipe/invalid";
+    if problem.starts_with("unknown field") {
+        code = "recipe/unknown-key";
     }
+    code
+}
 
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Invalid { excerpt, .. } => Some((**excerpt).clone()),
-            // What was typed after it may be nobody else's business.
-            Self::UnknownVariable { variable, .. } => Some(typed(variable, "…", false)),
-            Self::WrongType {
-                variable, value, ..
-            } => Some(typed(variable, value, true)),
-            _ => None,
-        }
+fn known_hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(
+        || {
+            "`wincimg images` lists the recipes; a path to a recipe file or its folder works too"
+                .to_owned()
+        },
+        |nearest| format!("did you mean {nearest:?}? `wincimg images` lists the recipes"),
+    )
+}
+
+fn variable_hint(nearest: Option<&str>, known: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest:?}?"),
+        None if known.is_empty() => "it has no variables: leave out --set".to_owned(),
+        None => format!("its variables are: {}", known.join(", ")),
     }
+}
 
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Unreadable { .. } => Blame::Circumstances,
-            _ => Blame::Request,
-        }
+fn file_hint(path: &Path) -> String {
+    match like(path) {
+        Some(meant) => format!("did you mean {}?", meant.display()),
+        None => "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
+            .to_owned(),
     }
 }
 

@@ -121,5 +121,4 @@ pub(super) fn is_path(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

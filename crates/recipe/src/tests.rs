@@ -153,11 +153,15 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
         let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{line}\n")).unwrap_err();
         assert!(error.to_string().contains(problem), "{line}: {error}");
         assert_eq!(
-            error.excerpt().map(|it| it.to_string()).as_deref(),
+            error
+                .diagnosis()
+                .excerpt
+                .map(|it| it.to_string())
+                .as_deref(),
             Some(mark),
             "{line}"
         );
-        assert_eq!(error.hint().as_deref(), Some(hint), "{line}");
+        assert_eq!(error.diagnosis().hint.as_deref(), Some(hint), "{line}");
     }
     let error = plan("[labels]\na = \"${base.nme}\"").unwrap_err();
     assert!(
@@ -178,7 +182,10 @@ fn a_setting_is_shown_as_it_was_typed() {
     let recipe = recipe.unwrap();
     let shown = |name, value| {
         let error = plan_with(&recipe, &[(name, value)]).unwrap_err();
-        (error.excerpt().unwrap().to_string(), error.hint())
+        (
+            error.diagnosis().excerpt.unwrap().to_string(),
+            error.diagnosis().hint,
+        )
     };
     let (excerpt, hint) = shown("prot", "secret");
     assert_eq!(excerpt, "  --set prot=…\n        ^^^^");
@@ -215,18 +222,22 @@ fn a_program_that_no_file_brings_is_refused() {
         "{error}"
     );
     assert_eq!(
-        error.hint().as_deref(),
+        error.diagnosis().hint.as_deref(),
         Some("did you mean \"server.exe\"?")
     );
     assert!(
         error
-            .excerpt()
+            .diagnosis()
+            .excerpt
             .unwrap()
             .to_string()
             .contains("entrypoint = ")
     );
     let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
-    assert_eq!(error.hint().as_deref(), Some("its programs are: Tool.exe"));
+    assert_eq!(
+        error.diagnosis().hint.as_deref(),
+        Some("its programs are: Tool.exe")
+    );
     for program in [
         "server.exe",
         "SERVER.EXE",
@@ -249,7 +260,10 @@ fn variables_have_types_defaults_and_places() {
         error.to_string(),
         "the recipe \"x\" needs a value for \"port\" (where it listens)"
     );
-    assert_eq!(error.hint().as_deref(), Some("add --set port=VALUE"));
+    assert_eq!(
+        error.diagnosis().hint.as_deref(),
+        Some("add --set port=VALUE")
+    );
     let plan = plan_with(&needs_port, &[("port", "8080")]).unwrap();
     assert_eq!(plan.ports, ["8080/tcp"]);
     let error = plan_with(&needs_port, &[("port", "http")]).unwrap_err();
@@ -260,9 +274,15 @@ fn variables_have_types_defaults_and_places() {
         "{error}"
     );
     let error = plan_with(&needs_port, &[("prt", "1")]).unwrap_err();
-    assert_eq!(error.hint().as_deref(), Some("did you mean \"port\"?"));
+    assert_eq!(
+        error.diagnosis().hint.as_deref(),
+        Some("did you mean \"port\"?")
+    );
     let error = plan_with(&needs_port, &[("region", "eu")]).unwrap_err();
-    assert_eq!(error.hint().as_deref(), Some("its variables are: port"));
+    assert_eq!(
+        error.diagnosis().hint.as_deref(),
+        Some("its variables are: port")
+    );
     let error = recipe(&format!("{text}default = \"http\"\n")).unwrap_err();
     assert!(
         error.to_string().starts_with("recipe.toml:7:11: "),
@@ -273,7 +293,7 @@ fn variables_have_types_defaults_and_places() {
 #[test]
 fn an_unknown_recipe_suggests_the_nearest_name() {
     let error = Recipe::find("puase").unwrap_err();
-    assert!(error.hint().unwrap().contains("\"pause\""));
+    assert!(error.diagnosis().hint.unwrap().contains("\"pause\""));
     assert!(matches!(
         Recipe::find("./nowhere").unwrap_err(),
         RecipeError::Unreadable { .. }

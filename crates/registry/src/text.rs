@@ -28,8 +28,6 @@ pub fn from_utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -1,5 +1,4 @@
 //! What lines do to an image, and what they are refused for.
-#![allow(clippy::unwrap_used)]
 
 mod cmd;
 mod powershell;

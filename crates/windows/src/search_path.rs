@@ -287,7 +287,6 @@ fn path_of(key: &BaseKey) -> Result<(String, DataType, String), PathError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
     use wincimg_registry::Unseen;

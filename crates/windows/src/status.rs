@@ -64,8 +64,6 @@ fn parse(text: &'static str) -> Result<Vec<Status>, TableError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::process::Command;
 
 use clap::Parser as _;

@@ -64,7 +64,7 @@ impl CatalogArg {
                 let finding = format!("answers; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
-            Ok(Err(error)) => (in_one_line(&error), error.hint()),
+            Ok(Err(error)) => (in_one_line(&error), error.diagnosis().hint),
             Err(_) => (
                 format!("no answer within {} s", patience.as_secs_f32()),
                 None,

@@ -24,7 +24,8 @@ pub(super) async fn check(
         Ok(endpoint) => endpoint,
         Err(error) => {
             let fix = error
-                .hint()
+                .diagnosis()
+                .hint
                 .unwrap_or_else(|| "correct or remove the file".to_owned());
             return vec![Check::problem(KIND, "unknown", error.to_string(), fix)];
         }
@@ -45,7 +46,7 @@ pub(super) async fn check(
             vec![Check::problem(KIND, &subject, "no answer in time", fix)]
         }
         Ok(Err(error)) => {
-            let fix = error.hint();
+            let fix = error.diagnosis().hint;
             let fix = fix.unwrap_or_else(|| format!("check that {subject} is Docker's"));
             vec![Check::problem(KIND, &subject, in_one_line(&error), fix)]
         }
@@ -71,7 +72,7 @@ async fn check_answer(
                 KIND,
                 subject,
                 obstacle.to_string(),
-                obstacle.hint().unwrap_or_default(),
+                obstacle.diagnosis().hint.unwrap_or_default(),
             )
         } else {
             let finding = format!("makes {} containers; {WITHOUT}", info.os());
@@ -91,7 +92,7 @@ async fn check_answer(
                 "docker trust",
                 host,
                 obstacle.to_string(),
-                obstacle.hint().unwrap_or_default(),
+                obstacle.diagnosis().hint.unwrap_or_default(),
             ),
         });
     }

@@ -292,7 +292,7 @@ impl Lines {
     }
 
     fn warn(&self, error: &LiveError) {
-        let hint = error.hint();
+        let hint = error.diagnosis().hint;
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         self.session
             .warn(format_args!("{}{hint}", in_one_line(error)));
@@ -356,8 +356,6 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

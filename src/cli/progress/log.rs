@@ -171,7 +171,6 @@ fn per_second(bytes: u64, time: Duration) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
 

@@ -143,7 +143,6 @@ impl Drop for Bar {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use indicatif::InMemoryTerm;
 

@@ -129,7 +129,6 @@ fn distinct(texts: &[String]) -> usize {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 

@@ -5,7 +5,6 @@
 //! page's order. Registries and the Update Catalog are stand-ins; so are the programs that a page
 //! pipes from. A block whose introduction ends in a file's name is written to that file. What
 //! follows a command is what it prints, with `…` for anything; `# exit code N` is how it ends.
-#![allow(clippy::unwrap_used)]
 
 mod forms;
 mod page;
@@ -376,6 +375,48 @@ fn the_page_of_rules_names_every_rule_of_check_compat() {
     for name in names {
         assert!(page.text.contains(&format!("`{name}`")), "{name}");
     }
+}
+
+/// The codes of the source, which scripts rely on, and those of the page are the same.
+#[test]
+fn the_page_of_errors_has_every_code() {
+    fn collect(folder: &Path, codes: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, codes);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                // Those in examples are of nobody.
+                let lines = text
+                    .lines()
+                    .filter(|line| !line.trim_start().starts_with("//"));
+                for line in lines {
+                    let parts = ["code = \"", "code: \""].map(|start| line.split(start).skip(1));
+                    let codes_here = parts.into_iter().flatten();
+                    let codes_here = codes_here.filter_map(|part| part.split('"').next());
+                    codes.extend(
+                        codes_here
+                            .filter(|code| code.contains('/'))
+                            .map(str::to_owned),
+                    );
+                }
+            }
+        }
+    }
+    let page = Page::named("docs/errors.md");
+    let rows = page
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let listed: BTreeSet<String> = rows
+        .filter_map(|row| row.split('`').next())
+        .map(str::to_owned)
+        .collect();
+    // What the command line itself finds.
+    let mut known = BTreeSet::from(["failed", "no", "usage"].map(str::to_owned));
+    collect(&Path::new(ROOT).join("crates"), &mut known);
+    assert_eq!(listed, known);
 }
 
 /// Every library is in the table, and the graph is what cargo knows.

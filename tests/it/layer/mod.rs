@@ -1,7 +1,5 @@
 //! Layers as other programs read them, and as large as they come.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
-
 mod import;
 mod windows_import;
 

@@ -1,5 +1,4 @@
 //! `wincimg check-compat` for images in registries and for the workloads of whole clusters.
-#![allow(clippy::unwrap_used)]
 
 mod answer;
 mod carried_out;

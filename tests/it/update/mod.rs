@@ -1,7 +1,5 @@
 //! `wincimg update`: images put on other bases, or left as they are with the reason.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod moved;
 mod refused;
 mod strangers;

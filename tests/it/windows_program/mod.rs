@@ -2,7 +2,6 @@
 //!
 //! What wine 8 lacks is in `tests/programs/prng.c`. What it cannot show: Windows' own consoles,
 //! stores of certificates and Docker daemon; `tests/windows` is for those.
-#![allow(clippy::unwrap_used)]
 
 mod exe;
 mod executable;

@@ -1,6 +1,5 @@
 //! What is to be shown on Windows, as far as Linux can try it: that the folder for it is made, that its
 //! programs are well-formed, and that its cases are those of the tests here.
-#![allow(clippy::unwrap_used)]
 
 mod lines;
 

@@ -5,13 +5,19 @@ use std::time::Duration;
 use wincimg_common::diagnose::Diagnose;
 
 /// A cluster that did not say what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "cluster/answer")]
 pub enum LiveError {
     /// The kubeconfig is missing or invalid.
     #[error("cannot find out which cluster to ask")]
+    #[diagnose(
+        code = "cluster/config",
+        hint = "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
+    )]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A context that is not in the kubeconfig.
     #[error("no context {name:?} in the kubeconfig")]
+    #[diagnose(code = "cluster/config", hint = Some(other_context(nearest.as_deref())))]
     NoContext {
         /// What was asked for.
         name: String,
@@ -20,6 +26,10 @@ pub enum LiveError {
     },
     /// 401: missing or wrong credentials.
     #[error("{address} refused the credentials (401): {message}")]
+    #[diagnose(
+        code = "cluster/denied",
+        hint = "log in again, and check with `kubectl get nodes` in the same context"
+    )]
     Unauthorized {
         /// The API server.
         address: String,
@@ -28,6 +38,10 @@ pub enum LiveError {
     },
     /// 403: whoever asks may not do this.
     #[error("{address} refused to {what} (403): {message}")]
+    #[diagnose(
+        code = "cluster/denied",
+        hint = "kubectl apply -f {granted_by} grants what is needed"
+    )]
     Forbidden {
         /// The API server.
         address: String,
@@ -40,6 +54,7 @@ pub enum LiveError {
     },
     /// Any other answer that is none.
     #[error("{address} did not {what} ({code}): {message}")]
+    #[diagnose(hint = no_namespace(*code, what))]
     Refused {
         /// The API server.
         address: String,
@@ -52,6 +67,10 @@ pub enum LiveError {
     },
     /// Nothing came.
     #[error("{address} did not {what} within {} s", patience.as_secs())]
+    #[diagnose(
+        code = "cluster/unreachable",
+        hint = "check with `kubectl get nodes` in the same context"
+    )]
     Silent {
         /// The API server.
         address: String,
@@ -72,6 +91,10 @@ pub enum LiveError {
     },
     /// The connection or the answer is broken.
     #[error("{address} cannot be asked to {what}")]
+    #[diagnose(
+        code = "cluster/unreachable",
+        hint = "check with `kubectl get nodes` in the same context"
+    )]
     Broken {
         /// The API server.
         address: String,
@@ -90,42 +113,18 @@ pub enum LiveError {
     },
 }
 
-impl Diagnose for LiveError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoContext {
-                nearest: Some(near),
-                ..
-            } => {
-                return Some(format!(
-                    "did you mean {near:?}? `kubectl config get-contexts` lists them"
-                ));
-            }
-            Self::NoContext { .. } => "`kubectl config get-contexts` lists them",
-            Self::Config(_) => {
-                "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
-            }
-            Self::Unauthorized { .. } => {
-                "log in again, and check with `kubectl get nodes` in the same context"
-            }
-            Self::Broken { .. } | Self::Silent { .. } => {
-                "check with `kubectl get nodes` in the same context"
-            }
-            // Nothing can be made in a namespace that is not there.
-            Self::Refused {
-                code: 404, what, ..
-            } if what.starts_with("create ") => {
-                "name a namespace that is there: `kubectl get namespaces`"
-            }
-            Self::Forbidden { granted_by, .. } => {
-                return Some(format!(
-                    "kubectl apply -f {granted_by} grants what is needed"
-                ));
-            }
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
+fn other_context(nearest: Option<&str>) -> String {
+    let list = "`kubectl config get-contexts` lists them";
+    nearest.map_or_else(
+        || list.to_owned(),
+        |near| format!("did you mean {near:?}? {list}"),
+    )
+}
+
+/// Nothing can be made in a namespace that is not there.
+fn no_namespace(code: u16, what: &str) -> Option<String> {
+    (code == 404 && what.starts_with("create "))
+        .then(|| "name a namespace that is there: `kubectl get namespaces`".to_owned())
 }
 
 impl LiveError {

@@ -286,8 +286,6 @@ fn holder(lease: &Lease) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     const TERMS: Terms = Terms {

@@ -69,8 +69,6 @@ fn behind(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn lacks(version: &str, day: &str) -> Option<u32> {

@@ -62,7 +62,7 @@ pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
             (
                 name,
                 content.unwrap_or_else(|error| {
-                    let hint = error.hint();
+                    let hint = error.diagnosis().hint;
                     unreadable(&error, hint)
                 }),
             )

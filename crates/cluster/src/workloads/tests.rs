@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fmt::Write as _;
 
 use wincimg_windows::compat::{HostBuild, Isolation, Runtime};

@@ -163,8 +163,6 @@ fn sweep(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {

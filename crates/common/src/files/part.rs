@@ -114,8 +114,6 @@ impl Eq for Part {}
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -107,8 +107,6 @@ impl Spool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::io::Write;
 
     use super::*;

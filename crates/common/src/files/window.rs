@@ -57,8 +57,6 @@ impl Seek for Window {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::io::Write as _;
 
     use super::*;

@@ -99,14 +99,14 @@ pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<Obstacle> {
                 line: Some(*line),
                 command: text.to_string(),
                 why: problem.to_string(),
-                help: error.hint(),
+                help: error.diagnosis().hint,
             },
             other => Obstacle {
                 file: dockerfile.display().to_string(),
                 line: None,
                 command: String::new(),
                 why: in_one_line(other),
-                help: other.hint(),
+                help: other.diagnosis().hint,
             },
         })
         .collect()
@@ -272,7 +272,7 @@ impl Conversion<'_> {
         let mut made = made.map_err(|error| {
             let reason = Reason {
                 why: in_one_line(&error),
-                help: error.hint(),
+                help: error.diagnosis().hint,
             };
             self.obstacle(None, reason)
         })?;

@@ -61,8 +61,6 @@ fn escaped(value: &str, keeps_lines: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 mod base;
 mod corpus;
 mod properties;

@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_common::files::like;
 use wincimg_common::foreign::without_password;
 
 /// Why a Dockerfile does not come to an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "dockerfile/invalid", blame = Request)]
 pub enum StageError {
     /// It could not be read.
     #[error("cannot read the Dockerfile {}", path.display())]
+    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(meant(path)))]
     Unreadable {
         /// Where it is.
         path: PathBuf,
@@ -19,9 +21,11 @@ pub enum StageError {
     },
     /// What was asked for does not fit it.
     #[error("{0}")]
+    #[diagnose(code = "dockerfile/request", hint = _1.clone())]
     Asked(String, Option<String>),
     /// A line of it cannot be carried out.
     #[error("{file}:{line}: {problem}")]
+    #[diagnose(hint = hint.clone(), excerpt = Some(Excerpt::of_quoted(*line, text, problem)))]
     Line {
         /// The file.
         file: Box<str>,
@@ -150,36 +154,9 @@ fn hidden(text: &str) -> String {
     shown.collect()
 }
 
-impl Diagnose for StageError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Line { hint, .. } | Self::Asked(_, hint) => hint.clone(),
-            Self::Unreadable { path, .. } => Some(match like(path) {
-                Some(meant) => format!("did you mean {}?", meant.display()),
-                None => {
-                    "name it with --file FILE; IMAGE is the folder that its files are in".to_owned()
-                }
-            }),
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        let Self::Line {
-            line,
-            text,
-            problem,
-            ..
-        } = self
-        else {
-            return None;
-        };
-        Some(Excerpt::of_quoted(*line, text, problem))
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Unreadable { .. } => Blame::Circumstances,
-            _ => Blame::Request,
-        }
+fn meant(path: &Path) -> String {
+    match like(path) {
+        Some(meant) => format!("did you mean {}?", meant.display()),
+        None => "name it with --file FILE; IMAGE is the folder that its files are in".to_owned(),
     }
 }

@@ -71,8 +71,6 @@ fn without_drive(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn at(working_dir: &str, text: &str) -> String {

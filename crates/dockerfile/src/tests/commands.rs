@@ -1,6 +1,5 @@
 //! What rendered Dockerfiles run on Windows, run by wine: its `reg` and `cmd` stand in for those of
 //! Windows.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;

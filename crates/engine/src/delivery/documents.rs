@@ -337,8 +337,6 @@ fn strip(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::path::{Path, PathBuf};
 
     use wincimg_layer::OnDisk;

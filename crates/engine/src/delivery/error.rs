@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_inspect::provenance::AttachError;
 use wincimg_oci::copy::CopyError;
 use wincimg_oci::document::DocumentError;
@@ -14,16 +14,20 @@ use crate::docker::{DockerError, SaveError};
 use crate::error::EngineError;
 
 /// Why images did not arrive.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "output/write")]
 pub enum DeliveryError {
     /// Registry, name and tag do not make a reference.
     #[error(transparent)]
+    #[diagnose(forward)]
     Reference(#[from] ReferenceError),
     /// An image could not be made.
     #[error(transparent)]
+    #[diagnose(forward)]
     Engine(#[from] EngineError),
     /// An image could not be brought to its place.
     #[error("could not deliver {image}")]
+    #[diagnose(forward)]
     Image {
         /// Where it should be.
         image: String,
@@ -32,6 +36,7 @@ pub enum DeliveryError {
     },
     /// The images would go into a folder that goes into the images.
     #[error("the output {} is inside {}, which goes into the image", output.display(), folder.display())]
+    #[diagnose(code = "output/inside", blame = Request, hint = "write it elsewhere, as with --output oci:../image, or name it in .dockerignore")]
     OutputInside {
         /// Where images go.
         output: PathBuf,
@@ -40,18 +45,22 @@ pub enum DeliveryError {
     },
     /// What would be published does not start where it is to.
     #[error(transparent)]
+    #[diagnose(forward)]
     Unserved(#[from] Unserved),
     /// A tag has what the build would take away.
     #[error(transparent)]
+    #[diagnose(forward)]
     Taken(#[from] Taken),
     /// Others publish under the tag all the time.
     #[error("gave up publishing {place}: other builds published it again and again meanwhile")]
+    #[diagnose(code = "tag/contended", hint = "run the same command again")]
     Contended {
         /// The tag.
         place: String,
     },
     /// There is nowhere for documents about images.
     #[error("{place} has no place for documents beside an image")]
+    #[diagnose(code = "usage/documents", blame = Request, hint = "push to a registry with --registry … --push, or write --output oci:DIR")]
     NoPlaceForDocuments {
         /// Where images would go.
         place: &'static str,
@@ -61,6 +70,7 @@ pub enum DeliveryError {
         "delivered all images, but could not attach the {document} document to {image}{}",
         and_attached(attached)
     )]
+    #[diagnose(forward, blame = Circumstances, hint = source.diagnosis().hint.or_else(|| Some("run the same command again: what is there is not sent again".to_owned())))]
     Document {
         /// The image.
         image: String,
@@ -76,6 +86,7 @@ pub enum DeliveryError {
     Index(#[from] DocumentError),
     /// A place failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Store(#[from] StoreError),
 }
 
@@ -86,24 +97,20 @@ fn and_attached(attached: &[&str]) -> String {
     format!(" (attached: {})", attached.join(", "))
 }
 
-impl Diagnose for Taken {
-    fn hint(&self) -> Option<String> {
-        let hint = if self.can_join {
+impl Taken {
+    pub(super) fn way_out(&self) -> &'static str {
+        if self.can_join {
             "add --join to keep it beside what is built, or --replace to drop it"
         } else {
             "choose another --tag, or add --replace to drop it"
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Answer
+        }
     }
 }
 
 /// Hosts that what would be published does not serve.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[error("the {what} {tag} would not start on {host}: {reason}")]
+#[diagnose(code = "tag/unserved", blame = Answer, hint = (*what == "index").then(|| "publish the images under their versions' tags alone with --no-index, and let pods name the one for their hosts".to_owned()))]
 pub struct Unserved {
     /// Index or image.
     pub what: &'static str,
@@ -115,25 +122,13 @@ pub struct Unserved {
     pub reason: String,
 }
 
-impl Diagnose for Unserved {
-    fn hint(&self) -> Option<String> {
-        (self.what == "index").then(|| {
-            "publish the images under their versions' tags alone with --no-index, and let pods name \
-             the one for their hosts"
-                .to_owned()
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Answer
-    }
-}
-
 /// Why one image did not arrive at its place.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "daemon/answer")]
 pub enum RouteError {
     /// The daemon did not push it.
     #[error("built and kept in the Docker daemon as {kept}; not pushed")]
+    #[diagnose(forward, blame = Circumstances)]
     NotPushed {
         /// What the daemon calls it.
         kept: String,
@@ -148,15 +143,18 @@ pub enum RouteError {
     },
     /// The daemon did not save it.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Save(#[from] SaveError),
     /// A part could not be copied.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Copy(#[from] CopyError),
     /// The image's documents do not fit together.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// A place failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Store(#[from] StoreError),
 }
 
@@ -165,74 +163,6 @@ impl DeliveryError {
         Self::Image {
             image: location.to_string(),
             source: Box::new(source.into()),
-        }
-    }
-}
-
-impl Diagnose for DeliveryError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Engine(error) => error.hint(),
-            Self::Image { source, .. } => source.hint(),
-            Self::Store(error) => error.hint(),
-            Self::Unserved(error) => error.hint(),
-            Self::Taken(error) => error.hint(),
-            Self::Contended { .. } => Some("run the same command again".to_owned()),
-            Self::NoPlaceForDocuments { .. } => Some(
-                "push to a registry with --registry … --push, or write --output oci:DIR".to_owned(),
-            ),
-            Self::Document { source, .. } => source.hint().or_else(|| {
-                Some("run the same command again: what is there is not sent again".to_owned())
-            }),
-            Self::OutputInside { .. } => Some(
-                "write it elsewhere, as with --output oci:../image, or name it in .dockerignore"
-                    .to_owned(),
-            ),
-            Self::Reference(_) | Self::Index(_) => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Reference(_) | Self::OutputInside { .. } | Self::NoPlaceForDocuments { .. } => {
-                Blame::Request
-            }
-            Self::Engine(error) => error.blame(),
-            Self::Unserved(error) => error.blame(),
-            Self::Taken(error) => error.blame(),
-            Self::Image { source, .. } => source.blame(),
-            Self::Store(_) | Self::Index(_) | Self::Document { .. } | Self::Contended { .. } => {
-                Blame::Circumstances
-            }
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Engine(error) => error.excerpt(),
-            Self::Image { source, .. } => source.excerpt(),
-            Self::Store(error) => error.excerpt(),
-            _ => None,
-        }
-    }
-}
-
-impl Diagnose for RouteError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotPushed { source, .. } => source.hint(),
-            Self::Copy(error) => error.hint(),
-            Self::Store(error) => error.hint(),
-            Self::Save(error) => error.hint(),
-            Self::NotAnImage { .. } | Self::Document(_) => None,
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Copy(error) => error.excerpt(),
-            Self::Store(error) => error.excerpt(),
-            _ => None,
         }
     }
 }

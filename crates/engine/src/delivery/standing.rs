@@ -1,6 +1,7 @@
 //! What a tag means so far, and what of that stays: what others use is not taken away.
 
 use std::fmt;
+use wincimg_common::diagnose::Diagnose;
 
 use futures_util::future::try_join_all;
 use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
@@ -43,8 +44,9 @@ pub(super) struct Entry {
 }
 
 /// Why a tag is left as it is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[error("{place} has {}, which this build would take away", entries.join(", "))]
+#[diagnose(code = "tag/taken", blame = Answer, hint = Some(self.way_out().to_owned()))]
 pub struct Taken {
     /// The tag.
     pub place: String,

@@ -1,6 +1,5 @@
 //! From a plan by way of a Windows daemon to a registry: the daemon is replayed (see
 //! `wincimg_testkit::windows_daemon`), the plan, the registry and what is checked in it are real.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -353,7 +352,7 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
             .await;
         let error = delivered.unwrap_err();
         assert!(chain(&error).contains(expected), "{error}");
-        assert!(error.hint().unwrap().contains("--pull"));
+        assert!(error.diagnosis().hint.unwrap().contains("--pull"));
         assert!(
             site.windows.asked("/tag").is_empty(),
             "it got a name all the same"
@@ -409,7 +408,10 @@ async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
             (None, Ok(_)) => {}
             (Some(hint), Err(error)) => {
                 assert!(chain(&error).contains("cannot run the base"), "{error}");
-                assert!(error.hint().unwrap().contains(hint), "{system} {default}");
+                assert!(
+                    error.diagnosis().hint.unwrap().contains(hint),
+                    "{system} {default}"
+                );
                 assert_eq!(site.windows.asked("/build").len(), builds);
             }
             (expected, delivered) => panic!("{system} {default}: {expected:?} {delivered:?}"),
@@ -428,7 +430,7 @@ async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write
     let error = delivered.unwrap_err();
     let host = site.stored.host();
     assert!(chain(&error).contains(&format!("does not trust the registry {host}")));
-    let hint = error.hint().unwrap();
+    let hint = error.diagnosis().hint.unwrap();
     assert!(
         hint.contains(&format!(r#"{{"insecure-registries":["{host}"]}}"#)),
         "{hint}"
@@ -447,5 +449,5 @@ async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
         .await
         .unwrap_err();
     assert!(chain(&error).contains("makes linux containers: expected windows"));
-    assert!(error.hint().unwrap().contains("--engine direct"));
+    assert!(error.diagnosis().hint.unwrap().contains("--engine direct"));
 }

@@ -409,8 +409,6 @@ impl HeldLayer {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use wincimg_common::progress::Silent;
     use wincimg_recipe::{PlanBase, Recipe, Settings};
 

@@ -14,12 +14,14 @@ use wincimg_windows::search_path::PathError;
 const MOST_LISTED: usize = 24;
 
 /// Why the direct engine could not make an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "build/failed")]
 pub enum DirectError {
     /// The plan has commands, and there is no Windows here to run them.
     #[error(
         "the direct engine cannot run commands, which need Windows: step {number} of {count} is `{step}`"
     )]
+    #[diagnose(code = "windows/needed", blame = Request, hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     NeedsWindows {
         /// The first such step, counted from 1.
         number: usize,
@@ -33,6 +35,7 @@ pub enum DirectError {
         "the direct engine cannot carry out what {base} has for images that are built on it: ONBUILD {}",
         Foreign(trigger)
     )]
+    #[diagnose(code = "windows/needed", blame = Request, hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     OnBuild {
         /// The base.
         base: String,
@@ -41,6 +44,7 @@ pub enum DirectError {
     },
     /// The base is an image of another system.
     #[error("the base {base} is for {os:?}: expected a Windows image")]
+    #[diagnose(code = "base/no-windows")]
     NotWindows {
         /// The base.
         base: String,
@@ -49,6 +53,10 @@ pub enum DirectError {
     },
     /// The base does not say when it was made, and nobody else did.
     #[error("the base {base} has the invalid creation time {text:?}")]
+    #[diagnose(
+        code = "base/document",
+        hint = "set SOURCE_DATE_EPOCH to the seconds since 1970 to use instead"
+    )]
     NoTime {
         /// The base.
         base: String,
@@ -57,6 +65,7 @@ pub enum DirectError {
     },
     /// The site's `web.config` cannot take the settings.
     #[error("the settings of IIS cannot be merged into {path}")]
+    #[diagnose(code = "recipe/iis", blame = Request)]
     WebConfig {
         /// The file, on disk or in the image.
         path: String,
@@ -67,12 +76,17 @@ pub enum DirectError {
     #[error(
         "the base {base} has to be looked into before its IIS can be configured, and that was not done"
     )]
+    #[diagnose(
+        code = "base/unseen",
+        hint = "build with --engine docker, on a Docker daemon for Windows containers"
+    )]
     IisUnseen {
         /// The base.
         base: String,
     },
     /// The base has no IIS.
     #[error("the base {base} has no IIS: it has no {file}")]
+    #[diagnose(code = "base/no-iis", blame = Request, hint = "build on a base with IIS: base = \"aspnet\" or base = \"iis\"")]
     NoIis {
         /// The base.
         base: String,
@@ -81,6 +95,7 @@ pub enum DirectError {
     },
     /// The configuration of the base's IIS cannot be read.
     #[error("cannot read {file}")]
+    #[diagnose(code = "base/unreadable")]
     IisConfig {
         /// The file, on disk or in the image.
         file: String,
@@ -89,9 +104,11 @@ pub enum DirectError {
     },
     /// What may stand in it cannot be read.
     #[error(transparent)]
+    #[diagnose(code = "base/unreadable")]
     IisSchema(#[from] SchemaError),
     /// The configuration of the base's IIS does not take a change.
     #[error("the configuration of IIS cannot have {edit}")]
+    #[diagnose(code = "recipe/iis", blame = Request, hint = meant(source))]
     IisEdit {
         /// The change.
         edit: String,
@@ -100,18 +117,23 @@ pub enum DirectError {
     },
     /// What is known of the base could not be read.
     #[error(transparent)]
+    #[diagnose(code = "base/unreadable")]
     Inside(#[from] InsideError),
     /// What is added to PATH cannot be.
     #[error(transparent)]
+    #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
     Path(#[from] PathError),
     /// The registry changes cannot be in a delta hive.
     #[error("the registry changes cannot be written")]
+    #[diagnose(code = "recipe/registry", blame = Request, hint = holder_hint(_0))]
     Hive(#[from] WriteError),
     /// Rights could not be granted.
     #[error(transparent)]
+    #[diagnose(forward)]
     Grant(#[from] GrantError),
     /// The layer could not be written.
     #[error(transparent)]
+    #[diagnose(forward, hint = None, excerpt = None)]
     Layer(#[from] LayerError),
     /// The image's documents do not fit together.
     #[error(transparent)]
@@ -121,42 +143,30 @@ pub enum DirectError {
     Stopped,
 }
 
-impl Diagnose for DirectError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NeedsWindows { .. } | Self::OnBuild { .. } | Self::IisUnseen { .. } => Some(
-                "build with --engine docker, on a Docker daemon for Windows containers".to_owned(),
-            ),
-            Self::Grant(error) => error.hint(),
-            Self::NoTime { .. } => {
-                Some("set SOURCE_DATE_EPOCH to the seconds since 1970 to use instead".to_owned())
-            }
-            Self::Path(PathError::Unknown | PathError::NotText(_)) => Some(PATH_HINT.to_owned()),
-            Self::Hive(WriteError::UnknownHolder { holder, .. }) => Some(format!(
-                "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
-            )),
-            Self::NoIis { .. } => {
-                Some("build on a base with IIS: base = \"aspnet\" or base = \"iis\"".to_owned())
-            }
-            Self::IisEdit { source, .. } => meant(source),
-            _ => None,
-        }
-    }
+/// Where PATH cannot be made out, the recipe has to say more.
+fn is_unclear(error: &PathError) -> bool {
+    matches!(error, PathError::Unknown | PathError::NotText(_))
+}
 
-    fn blame(&self) -> Blame {
-        match self {
-            Self::NeedsWindows { .. }
-            | Self::OnBuild { .. }
-            | Self::WebConfig { .. }
-            | Self::NoIis { .. }
-            | Self::IisEdit { .. }
-            | Self::Path(PathError::Unknown | PathError::NotText(_))
-            | Self::Hive(_) => Blame::Request,
-            Self::Grant(error) => error.blame(),
-            Self::Layer(error) => error.blame(),
-            _ => Blame::Circumstances,
-        }
+fn path_blame(error: &PathError) -> Blame {
+    if is_unclear(error) {
+        Blame::Request
+    } else {
+        Blame::Circumstances
     }
+}
+
+fn path_hint(error: &PathError) -> Option<String> {
+    is_unclear(error).then(|| PATH_HINT.to_owned())
+}
+
+fn holder_hint(error: &WriteError) -> Option<String> {
+    let WriteError::UnknownHolder { holder, .. } = error else {
+        return None;
+    };
+    Some(format!(
+        "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
+    ))
 }
 
 /// What was probably meant by a name that IIS does not know.

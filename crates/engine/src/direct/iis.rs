@@ -207,8 +207,6 @@ fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), Direc
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use wincimg_recipe::{PlanBase, Recipe, Settings, add_files};
     use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Unseen};
     use wincimg_testkit::iis::{SCHEMA, SERVER};

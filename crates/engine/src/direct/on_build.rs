@@ -144,8 +144,6 @@ fn words(text: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::collections::BTreeMap;
     use std::path::Path;
 

@@ -55,10 +55,12 @@ pub struct BuildOptions {
 }
 
 /// Why a daemon did not build an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "daemon/answer")]
 pub enum BuildError {
     /// The context could not be sent.
     #[error("cannot send the build context")]
+    #[diagnose(forward)]
     Context(#[from] ContextError),
     /// A step failed.
     #[error(
@@ -68,6 +70,7 @@ pub enum BuildError {
         exit_code.map_or_else(String::new, |code| format!(" with exit code {code}")),
         step.instruction
     )]
+    #[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
     Step {
         /// Which one.
         step: Step,
@@ -79,6 +82,7 @@ pub enum BuildError {
     },
     /// The daemon stopped in the middle.
     #[error("the build broke off{}", during(step.as_ref()))]
+    #[diagnose(forward, blame = Circumstances)]
     BrokenOff {
         /// The step that was under way.
         step: Option<Step>,
@@ -88,6 +92,7 @@ pub enum BuildError {
     },
     /// The daemon failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Docker(#[from] DockerError),
     /// The build succeeded without an image.
     #[error("the Docker daemon finished the build without naming an image")]
@@ -133,25 +138,14 @@ fn during(step: Option<&Step>) -> String {
     })
 }
 
-impl Diagnose for BuildError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Context(error) => error.hint(),
-            Self::Docker(error) | Self::BrokenOff { source: error, .. } => error.hint(),
-            Self::Step {
-                step,
-                exit_code,
-                output,
-            } => Failure {
-                message: &output.message,
-                output: &output.lines,
-                exit_code: *exit_code,
-                image: step.base(),
-            }
-            .hint(),
-            Self::NoImage | Self::OtherImage { .. } => None,
-        }
-    }
+fn failure_hint(step: &Step, exit_code: Option<ExitCode>, output: &StepOutput) -> Option<String> {
+    let failure = Failure {
+        message: &output.message,
+        output: &output.lines,
+        exit_code,
+        image: step.base(),
+    };
+    failure.hint()
 }
 
 impl Daemon {

@@ -224,8 +224,6 @@ fn amend(request: &mut BollardRequest, version: ApiVersion, more: &str) -> Resul
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use base64::Engine;
     use base64::engine::general_purpose::{STANDARD, URL_SAFE};
     use hyper::Request;

@@ -15,11 +15,16 @@ use wincimg_layer::archive::ArchiveError;
 pub(super) const DOCKERFILE: &str = "Dockerfile";
 
 /// Why a context cannot be sent.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "context/read")]
 pub enum ContextError {
     /// The Dockerfile's place is taken.
     #[error(
         "the build context already has {0:?}: expected that name to be free for the Dockerfile"
+    )]
+    #[diagnose(
+        code = "context/name-taken",
+        hint = "rename {_0:?}, or list it in .dockerignore"
     )]
     Taken(String),
     /// A file that could not be read, or is gone.
@@ -38,20 +43,14 @@ pub enum ContextError {
     Archive(#[from] ArchiveError),
     /// A file that was written to while it was sent.
     #[error("{} changed while it was read", path.display())]
+    #[diagnose(
+        code = "context/changed",
+        hint = "build again when nothing writes to it"
+    )]
     Changed {
         /// Where it is.
         path: PathBuf,
     },
-}
-
-impl Diagnose for ContextError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Taken(name) => Some(format!("rename {name:?}, or list it in .dockerignore")),
-            Self::Changed { .. } => Some("build again when nothing writes to it".to_owned()),
-            Self::Read { .. } | Self::Lacking(_) | Self::Archive(_) => None,
-        }
-    }
 }
 
 /// A context that was measured.

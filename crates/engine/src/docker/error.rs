@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::{fmt, io};
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 use super::failures::Failure;
 
 /// Why it is not known which daemon is meant.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "daemon/address", blame = Request)]
 pub enum EndpointError {
     /// An address of a kind that is not known.
     #[error("invalid Docker address {text:?}: {problem}")]
+    #[diagnose(hint = Some(address_hint(text)))]
     Address {
         /// What was given.
         text: String,
@@ -20,6 +22,7 @@ pub enum EndpointError {
     },
     /// A context that is not there.
     #[error("no Docker context {name:?} in {}", folder.display())]
+    #[diagnose(code = "daemon/context", hint = Some(context_hint(name, nearest.as_deref())))]
     NoContext {
         /// Its name.
         name: String,
@@ -30,6 +33,7 @@ pub enum EndpointError {
     },
     /// A file of Docker's that could not be used.
     #[error("cannot use {}: {problem}", path.display())]
+    #[diagnose(code = "file/io", blame = Circumstances)]
     File {
         /// The file.
         path: PathBuf,
@@ -73,52 +77,41 @@ fn tunnel(address: &str) -> String {
     )
 }
 
-impl Diagnose for EndpointError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Address { text, .. } if text.starts_with("ssh://") => {
-                Some(format!("on that machine {LISTEN}; then {}", tunnel(text)))
-            }
-            Self::Address { text, .. } if text.contains('@') => Some(
-                "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
-                 DOCKER_TLS_VERIFY=1 and the folder of yours in DOCKER_CERT_PATH"
-                    .to_owned(),
-            ),
-            Self::Address { .. } => Some(
-                "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or \
-                 tcp://HOST:PORT"
-                    .to_owned(),
-            ),
-            Self::NoContext { name, .. } if name == DESKTOP_WINDOWS && !cfg!(windows) => {
-                Some(from_elsewhere())
-            }
-            Self::NoContext {
-                nearest: Some(near),
-                ..
-            } => Some(format!(
-                "did you mean {near:?}? `docker context ls` lists them"
-            )),
-            Self::NoContext { .. } => Some("`docker context ls` lists them".to_owned()),
-            Self::File { .. } => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Address { .. } | Self::NoContext { .. } => Blame::Request,
-            Self::File { .. } => Blame::Circumstances,
-        }
+fn address_hint(text: &str) -> String {
+    if text.starts_with("ssh://") {
+        format!("on that machine {LISTEN}; then {}", tunnel(text))
+    } else if text.contains('@') {
+        "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
+         DOCKER_TLS_VERIFY=1 and the folder of yours in DOCKER_CERT_PATH"
+            .to_owned()
+    } else {
+        "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or tcp://HOST:PORT"
+            .to_owned()
     }
 }
 
+fn context_hint(name: &str, nearest: Option<&str>) -> String {
+    if name == DESKTOP_WINDOWS && !cfg!(windows) {
+        return from_elsewhere();
+    }
+    let list = "`docker context ls` lists them";
+    nearest.map_or_else(
+        || list.to_owned(),
+        |near| format!("did you mean {near:?}? {list}"),
+    )
+}
+
 /// Why a daemon did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "daemon/answer")]
 pub enum DockerError {
     /// It is not known which daemon is meant.
     #[error(transparent)]
+    #[diagnose(forward)]
     Endpoint(#[from] EndpointError),
     /// Nobody answers.
     #[error("no Docker daemon answers at {daemon} ({origin})")]
+    #[diagnose(code = "daemon/unreachable", hint = Some(unreachable_hint(source)))]
     Unreachable {
         /// Where it should be.
         daemon: String,
@@ -151,6 +144,7 @@ pub enum DockerError {
     },
     /// The daemon says no.
     #[error("the Docker daemon did not {what}: {message}")]
+    #[diagnose(code = "daemon/refused", hint = refused_hint(message, image.as_deref()))]
     Refused {
         /// What was asked.
         what: String,
@@ -171,6 +165,10 @@ pub enum DockerError {
     },
     /// The daemon's API is older than what is used.
     #[error("the Docker daemon speaks version {found} of the API: expected {oldest} or newer")]
+    #[diagnose(
+        code = "daemon/too-old",
+        hint = "install a newer Docker on that machine"
+    )]
     TooOld {
         /// What it speaks.
         found: String,
@@ -210,50 +208,31 @@ impl DockerError {
     }
 }
 
-impl Diagnose for DockerError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Endpoint(error) => return error.hint(),
-            Self::Unreachable { source, .. }
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                if cfg!(windows) {
-                    "add yourself to the group docker-users with `net localgroup docker-users \
-                     %USERNAME% /add`, or run as an administrator"
-                } else {
-                    "add yourself to the group docker with `sudo usermod -aG docker $USER`, and \
-                     log in again"
-                }
-            }
-            Self::Unreachable { source, .. }
-                if source.kind() == io::ErrorKind::Unsupported && !cfg!(windows) =>
-            {
-                return Some(from_elsewhere());
-            }
-            Self::Unreachable { .. } => {
-                "start the daemon, or name another one with --docker-host; --engine direct needs \
-                 none unless the recipe has commands"
-            }
-            Self::TooOld { .. } => "install a newer Docker on that machine",
-            Self::Refused { message, image, .. } => {
-                let failure = Failure {
-                    message,
-                    image: image.as_deref(),
-                    ..Failure::default()
-                };
-                return failure.hint();
-            }
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Endpoint(error) => error.blame(),
-            _ => Blame::Circumstances,
+fn unreachable_hint(source: &io::Error) -> String {
+    let hint = match source.kind() {
+        io::ErrorKind::PermissionDenied if cfg!(windows) => {
+            "add yourself to the group docker-users with `net localgroup docker-users \
+             %USERNAME% /add`, or run as an administrator"
         }
-    }
+        io::ErrorKind::PermissionDenied => {
+            "add yourself to the group docker with `sudo usermod -aG docker $USER`, and log in again"
+        }
+        io::ErrorKind::Unsupported if !cfg!(windows) => return from_elsewhere(),
+        _ => {
+            "start the daemon, or name another one with --docker-host; --engine direct needs none \
+             unless the recipe has commands"
+        }
+    };
+    hint.to_owned()
+}
+
+fn refused_hint(message: &str, image: Option<&str>) -> Option<String> {
+    let failure = Failure {
+        message,
+        image,
+        ..Failure::default()
+    };
+    failure.hint()
 }
 
 /// A version of Docker's API.

@@ -141,8 +141,6 @@ fn parse(text: &'static str) -> Result<Vec<Row>, TableError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     /// Lines that daemons and programs have said, each with words of its hint.

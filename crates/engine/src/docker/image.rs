@@ -24,23 +24,16 @@ pub struct DaemonImage<'a> {
 }
 
 /// An image that a daemon did not save.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "file/io")]
 pub enum SaveError {
     /// The daemon failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Docker(#[from] DockerError),
     /// The disk did not take it.
     #[error("cannot write what Docker saves to a temporary file")]
     Disk(#[source] io::Error),
-}
-
-impl Diagnose for SaveError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Docker(error) => error.hint(),
-            Self::Disk(_) => None,
-        }
-    }
 }
 
 impl fmt::Display for DaemonImage<'_> {

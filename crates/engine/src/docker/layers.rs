@@ -64,8 +64,6 @@ impl<'a> Layers<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::sync::Mutex;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Planned images, made by a daemon.
 
 use jiff::Timestamp;
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Progress;
 use wincimg_dockerfile::Rendered;
 use wincimg_oci::prefix::RegistryPrefix;
@@ -23,25 +23,35 @@ use crate::publication::Publication;
 const EXPANSION: u64 = 3;
 
 /// Why a daemon did not make an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "daemon/answer")]
 pub(super) enum DaemonError {
     /// The build would fail, or the push after it.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Obstacle(#[from] Obstacle),
     /// Registry and name do not make a reference.
     #[error(transparent)]
+    #[diagnose(forward)]
     Reference(#[from] ReferenceError),
     /// The context cannot be built from.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances, hint = None)]
     Context(#[from] ContextError),
     /// The build failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Build(#[from] BuildError),
     /// The daemon failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Docker(#[from] DockerError),
     /// The image is not of the plan's version.
     #[error("the daemon built an image of {built}: expected {expected}")]
+    #[diagnose(
+        code = "daemon/other-base",
+        hint = "the daemon has another image under the base's name: add --pull"
+    )]
     OtherVersion {
         /// What the daemon says of the image.
         built: String,
@@ -50,35 +60,18 @@ pub(super) enum DaemonError {
     },
     /// The image's lower layers are not the plan's base.
     #[error("the daemon built on other layers than those of the base {base}")]
+    #[diagnose(
+        code = "daemon/other-base",
+        hint = "the daemon has another image under the base's name: add --pull"
+    )]
     OtherBase {
         /// What it should be built on.
         base: String,
     },
     /// A registry failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances, excerpt = None)]
     Registry(#[from] RegistryError),
-}
-
-impl Diagnose for DaemonError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Obstacle(error) => error.hint(),
-            Self::Build(error) => error.hint(),
-            Self::Docker(error) => error.hint(),
-            Self::OtherVersion { .. } | Self::OtherBase { .. } => {
-                Some("the daemon has another image under the base's name: add --pull".to_owned())
-            }
-            Self::Registry(error) => error.hint(),
-            Self::Reference(_) | Self::Context(_) => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Reference(_) => Blame::Request,
-            _ => Blame::Circumstances,
-        }
-    }
 }
 
 /// The engine that lets a daemon on Windows make images.

@@ -23,7 +23,8 @@ mod push;
 mod settings;
 mod steps;
 // Their daemons listen on Unix sockets.
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 mod tls;
 mod transport;

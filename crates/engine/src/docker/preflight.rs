@@ -13,10 +13,14 @@ use super::endpoint::is_loopback;
 use super::trust::{Remedy, host_of};
 
 /// Why a daemon need not even begin.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub enum Obstacle {
     /// It makes other containers.
     #[error("the Docker daemon at {daemon} makes {os} containers: expected windows")]
+    #[diagnose(
+        code = "windows/needed",
+        hint = "name a daemon on Windows with --docker-host, or build with --engine direct, which needs none unless the recipe has commands; Docker Desktop changes over with `DockerCli.exe -SwitchDaemon`"
+    )]
     NotWindows {
         /// Where it is.
         daemon: String,
@@ -25,6 +29,7 @@ pub enum Obstacle {
     },
     /// Its machine does not run the base.
     #[error("the Docker daemon at {daemon} cannot run the base: {reason}")]
+    #[diagnose(code = "daemon/cannot-run", hint = Some(other_host(*hyperv_would).to_owned()))]
     CannotRun {
         /// Where it is.
         daemon: String,
@@ -37,6 +42,7 @@ pub enum Obstacle {
     #[error(
         "the Docker daemon at {daemon} does not trust the registry {registry}, which is plain HTTP"
     )]
+    #[diagnose(code = "daemon/registry-not-trusted", hint = Some(remedy.to_string()))]
     NotTrusted {
         /// Where it is.
         daemon: String,
@@ -48,6 +54,10 @@ pub enum Obstacle {
     /// What it would speak with is another registry.
     #[error(
         "the registry {registry} is on this machine, and the Docker daemon at {daemon} would look for it on its own"
+    )]
+    #[diagnose(
+        code = "daemon/another-machine",
+        hint = "name the registry as the daemon's machine reaches it, by this machine's name or address"
     )]
     AnotherMachine {
         /// Where it is.
@@ -62,6 +72,10 @@ pub enum Obstacle {
         free >> 20,
         needed >> 20
     )]
+    #[diagnose(
+        code = "daemon/disk-full",
+        hint = "make room, for example with `docker system prune`"
+    )]
     Disk {
         /// Where images are kept.
         folder: PathBuf,
@@ -72,26 +86,11 @@ pub enum Obstacle {
     },
 }
 
-impl Diagnose for Obstacle {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NotWindows { .. } => {
-                "name a daemon on Windows with --docker-host, or build with --engine direct, which \
-                 needs none unless the recipe has commands; Docker Desktop changes over with \
-                 `DockerCli.exe -SwitchDaemon`"
-                    .to_owned()
-            }
-            Self::CannotRun {
-                hyperv_would: true, ..
-            } => "add --isolation hyperv, or build on a host of the base's version".to_owned(),
-            Self::CannotRun { .. } => "build on a host that is not older than the base".to_owned(),
-            Self::NotTrusted { remedy, .. } => remedy.to_string(),
-            Self::AnotherMachine { .. } => {
-                "name the registry as the daemon's machine reaches it, by this machine's name or address"
-                    .to_owned()
-            }
-            Self::Disk { .. } => "make room, for example with `docker system prune`".to_owned(),
-        })
+fn other_host(hyperv_would: bool) -> &'static str {
+    if hyperv_would {
+        "add --isolation hyperv, or build on a host of the base's version"
+    } else {
+        "build on a host that is not older than the base"
     }
 }
 

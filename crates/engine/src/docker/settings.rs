@@ -156,8 +156,6 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn read(text: &str, address: &str) -> Result<Settings, EndpointError> {

@@ -148,8 +148,6 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use wincimg_common::progress::Silent;
 
     use super::*;

@@ -117,8 +117,6 @@ fn is_within(address: IpAddr, network: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     fn config(json: &str) -> RegistryConfig {

@@ -288,8 +288,6 @@ impl Write for Pieces {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use futures_util::TryStreamExt;
     use wincimg_common::progress::Silent;
     use wincimg_dockerfile::Rendered;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::{Blame, Diagnose, line_and_column};
+use wincimg_common::diagnose::{Diagnose, line_and_column};
 use wincimg_common::digest::Digest;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
@@ -51,13 +51,18 @@ pub struct Written {
 }
 
 /// Why the file cannot be read or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "download/lock", blame = Request)]
 pub enum LockError {
     /// Something about the disk.
     #[error(transparent)]
+    #[diagnose(code = "file/io", blame = Circumstances)]
     File(#[from] FileError),
     /// Something else is in it.
     #[error("{}:{line}: {problem}", path.display())]
+    #[diagnose(
+        hint = "take the file back from version control, or remove it and write it anew with --update-lock"
+    )]
     Invalid {
         /// The file.
         path: PathBuf,
@@ -66,25 +71,6 @@ pub enum LockError {
         /// What is wrong.
         problem: String,
     },
-}
-
-impl Diagnose for LockError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::File(_) => None,
-            Self::Invalid { .. } => Some(
-                "take the file back from version control, or remove it and write it anew with --update-lock"
-                    .to_owned(),
-            ),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::File(_) => Blame::Circumstances,
-            Self::Invalid { .. } => Blame::Request,
-        }
-    }
 }
 
 /// The shape of the file.
@@ -213,8 +199,6 @@ fn parse(text: &str) -> Result<BTreeMap<String, Locked>, (usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
     use wincimg_common::digest::sha256;
 

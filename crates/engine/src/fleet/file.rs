@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use toml::Spanned;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, line_and_column};
+use wincimg_common::diagnose::{Diagnose, Excerpt, line_and_column};
 use wincimg_common::files::{LARGEST_TEXT, like, read_text};
 use wincimg_recipe::mistake;
 
@@ -24,10 +24,12 @@ pub fn schema() -> schemars::Schema {
 }
 
 /// Why a fleet's file could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "fleet/invalid", blame = Request)]
 pub enum FleetError {
     /// Nobody can read it.
     #[error("cannot read the fleet {}", path.display())]
+    #[diagnose(code = "fleet/unreadable", blame = Circumstances, hint = like(path).map(|meant| format!("did you mean {}?", meant.display())))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -36,6 +38,7 @@ pub enum FleetError {
     },
     /// Something in it cannot be meant.
     #[error("{origin}:{line}:{column}: {problem}")]
+    #[diagnose(hint = hint.clone(), excerpt = Some((**excerpt).clone()))]
     Invalid {
         /// The file.
         origin: String,
@@ -52,39 +55,11 @@ pub enum FleetError {
     },
     /// There is nothing in it.
     #[error("{origin} lists no image")]
+    #[diagnose(hint = "add one: [[image]], and below it build = \"pause\"")]
     Empty {
         /// The file.
         origin: String,
     },
-}
-
-impl Diagnose for FleetError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unreadable { path, .. } => {
-                let meant = like(path)?;
-                Some(format!("did you mean {}?", meant.display()))
-            }
-            Self::Invalid { hint, .. } => hint.clone(),
-            Self::Empty { .. } => {
-                Some("add one: [[image]], and below it build = \"pause\"".to_owned())
-            }
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Invalid { excerpt, .. } => Some((**excerpt).clone()),
-            Self::Unreadable { .. } | Self::Empty { .. } => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Unreadable { .. } => Blame::Circumstances,
-            Self::Invalid { .. } | Self::Empty { .. } => Blame::Request,
-        }
-    }
 }
 
 /// A file's text, for errors that say where in it something is.

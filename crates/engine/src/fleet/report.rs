@@ -124,8 +124,8 @@ impl<E: Diagnose> From<E> for Trouble {
     fn from(error: E) -> Self {
         Self {
             problem: in_one_line(&error),
-            hint: error.hint(),
-            blame: error.blame(),
+            hint: error.diagnosis().hint,
+            blame: error.diagnosis().blame,
         }
     }
 }

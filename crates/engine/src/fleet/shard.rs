@@ -63,7 +63,6 @@ impl fmt::Display for Shard {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OnceCell;
+use wincimg_common::diagnose::Diagnose;
 use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, DocumentError};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::{Registry, RegistryError};
@@ -48,31 +49,17 @@ pub(super) struct Verdict {
 }
 
 /// The tag could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub(super) enum StandingError {
     #[error(transparent)]
+    #[diagnose(forward, excerpt = None)]
     Registry(#[from] RegistryError),
     #[error("{place} is neither an image nor an index")]
+    #[diagnose(code = "image/document", blame = Answer)]
     Document {
         place: String,
         source: DocumentError,
     },
-}
-
-impl wincimg_common::diagnose::Diagnose for StandingError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Registry(error) => error.hint(),
-            Self::Document { .. } => None,
-        }
-    }
-
-    fn blame(&self) -> wincimg_common::diagnose::Blame {
-        match self {
-            Self::Registry(error) => error.blame(),
-            Self::Document { .. } => wincimg_common::diagnose::Blame::Answer,
-        }
-    }
 }
 
 impl Standing {

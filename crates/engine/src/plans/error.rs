@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_dockerfile::stages::StageError;
 use wincimg_inspect::TakeError;
 use wincimg_inspect::bases::{HostProcessError, NameError, ResolveError};
@@ -11,34 +11,43 @@ use wincimg_recipe::{NeedsWindowsInside, RecipeError};
 use crate::downloads::SupplyError;
 
 /// Why a build could not be planned.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 pub enum PlanError {
     /// The recipe does not fit what was asked.
     #[error(transparent)]
+    #[diagnose(forward)]
     Recipe(#[from] RecipeError),
     /// The Dockerfile cannot be carried out.
     #[error(transparent)]
+    #[diagnose(forward)]
     Dockerfile(#[from] StageError),
     /// Files of servers could not be had.
     #[error(transparent)]
+    #[diagnose(forward)]
     Supply(Box<SupplyError>),
     /// Files of another image could not be had.
     #[error(transparent)]
+    #[diagnose(forward)]
     Take(#[from] TakeError),
     /// The recipe's base is not the name of one.
     #[error(transparent)]
+    #[diagnose(forward)]
     Name(#[from] NameError),
     /// The base is for `HostProcess` containers, and it could not be had.
     #[error(transparent)]
+    #[diagnose(forward)]
     HostProcess(#[from] HostProcessError),
     /// The recipe needs Windows inside, and its base has none.
     #[error(transparent)]
+    #[diagnose(code = "base/no-windows", blame = Request, hint = "leave it out, or build on a base with Windows, such as nanoserver")]
     NeedsWindowsInside(#[from] NeedsWindowsInside),
     /// No base fits, or none could be looked for.
     #[error(transparent)]
+    #[diagnose(forward)]
     Resolve(#[from] ResolveError),
     /// What others heard too that want the same base.
     #[error(transparent)]
+    #[diagnose(forward)]
     Shared(Arc<Self>),
 }
 
@@ -56,47 +65,5 @@ impl PlanError {
 impl From<SupplyError> for PlanError {
     fn from(error: SupplyError) -> Self {
         Self::Supply(Box::new(error))
-    }
-}
-
-impl Diagnose for PlanError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Recipe(error) => error.hint(),
-            Self::Dockerfile(error) => error.hint(),
-            Self::Supply(error) => error.hint(),
-            Self::Take(error) => error.hint(),
-            Self::Name(error) => error.hint(),
-            Self::HostProcess(error) => error.hint(),
-            Self::NeedsWindowsInside(_) => {
-                Some("leave it out, or build on a base with Windows, such as nanoserver".to_owned())
-            }
-            Self::Resolve(error) => error.hint(),
-            Self::Shared(error) => error.hint(),
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Recipe(error) => error.excerpt(),
-            Self::Dockerfile(error) => error.excerpt(),
-            Self::Resolve(error) => error.excerpt(),
-            Self::Shared(error) => error.excerpt(),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Recipe(error) => error.blame(),
-            Self::Dockerfile(error) => error.blame(),
-            Self::Supply(error) => error.blame(),
-            Self::Take(error) => error.blame(),
-            Self::Name(error) => error.blame(),
-            Self::HostProcess(error) => error.blame(),
-            Self::NeedsWindowsInside(_) => Blame::Request,
-            Self::Resolve(error) => error.blame(),
-            Self::Shared(error) => error.blame(),
-        }
     }
 }

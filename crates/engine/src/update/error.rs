@@ -1,6 +1,6 @@
 //! Why an image could not be put on another base.
 
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_inspect::base::FactsError;
 use wincimg_inspect::bases::{BASE_NAMES, NameError, ResolveError};
 use wincimg_inspect::library::LibraryError;
@@ -12,13 +12,16 @@ use crate::plans::PlanError;
 use crate::publication::PublicationError;
 
 /// Why an image could not be put on another base.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "update/failed", blame = Answer)]
 pub enum UpdateError {
     /// The image could not be read.
     #[error(transparent)]
+    #[diagnose(forward)]
     Image(#[from] InspectError),
     /// It is for other systems.
     #[error("{image} has no image for Windows: it has {platforms}")]
+    #[diagnose(code = "image/not-windows")]
     NotWindows {
         /// The image.
         image: String,
@@ -27,6 +30,7 @@ pub enum UpdateError {
     },
     /// Its version of Windows is not one.
     #[error("{image} has {version:?} as its os.version: expected 10.0.BUILD.REVISION")]
+    #[diagnose(code = "image/version")]
     Version {
         /// The image.
         image: String,
@@ -35,12 +39,17 @@ pub enum UpdateError {
     },
     /// What was named as its base is not the name of one.
     #[error(transparent)]
+    #[diagnose(forward)]
     Name(#[from] NameError),
     /// Nothing says what it was built on.
     #[error(
         "cannot tell which base {image} was built on: it names none, and its lowest layers are not \
          those of {}",
         tried.join(", ")
+    )]
+    #[diagnose(
+        code = "base/unknown",
+        hint = "name the repository of its base with --base; {BASE_NAMES}, and --base-registry says where they are"
     )]
     UnknownBase {
         /// The image.
@@ -50,6 +59,7 @@ pub enum UpdateError {
     },
     /// It says to be built on what is somewhere that nobody named.
     #[error("{image} says to be built on {base}: that host is not asked because an image says so")]
+    #[diagnose(code = "base/elsewhere", hint = "if that is right, add --base {base}")]
     BaseElsewhere {
         /// The image.
         image: String,
@@ -59,6 +69,10 @@ pub enum UpdateError {
     /// The base that it was built on is not there any more.
     #[error(
         "the base that {image} was built on is gone: {base} has no image of {version} with its layers"
+    )]
+    #[diagnose(
+        code = "base/gone",
+        hint = "name a repository that still has it with --base, such as a mirror's, or build the image again: `wincimg build`"
     )]
     BaseGone {
         /// The image.
@@ -70,6 +84,7 @@ pub enum UpdateError {
     },
     /// Two repositories have its lowest layers.
     #[error("the lowest layers of {image} are those of {}", bases.join(" and of "))]
+    #[diagnose(code = "base/ambiguous", hint = Some(format!("say which one is meant: --base {}", bases.first().map_or("", String::as_str))))]
     SeveralBases {
         /// The image.
         image: String,
@@ -78,14 +93,17 @@ pub enum UpdateError {
     },
     /// No base fits a host, or none could be looked for.
     #[error(transparent)]
+    #[diagnose(forward)]
     Base(#[from] PlanError),
     /// One of its layers could not be read.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances, excerpt = None)]
     Layer(Box<LayerError>),
     /// What is inside a base could not be found out.
     #[error(
         "cannot find out what is inside {base}, with which the layers of the image are compared"
     )]
+    #[diagnose(forward, blame = Circumstances, excerpt = None)]
     Look {
         /// The base.
         base: String,
@@ -94,15 +112,19 @@ pub enum UpdateError {
     },
     /// What is known of a base cannot be read.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances, hint = "run the same command again: it is read from the base anew")]
     Facts(#[from] FactsError),
     /// What it comes to cannot be published.
     #[error(transparent)]
+    #[diagnose(forward)]
     Publication(#[from] PublicationError),
     /// The images did not arrive.
     #[error(transparent)]
+    #[diagnose(forward)]
     Delivery(Box<DeliveryError>),
     /// The new image cannot be written.
     #[error(transparent)]
+    #[diagnose(code = "image/document", blame = Circumstances)]
     Document(#[from] DocumentError),
 }
 
@@ -125,65 +147,5 @@ impl UpdateError {
 impl From<DeliveryError> for UpdateError {
     fn from(error: DeliveryError) -> Self {
         Self::Delivery(Box::new(error))
-    }
-}
-
-impl Diagnose for UpdateError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Image(error) => return error.hint(),
-            Self::Name(error) => return error.hint(),
-            Self::Base(error) => return error.hint(),
-            Self::Layer(error) => return error.hint(),
-            Self::Look { source, .. } => return source.hint(),
-            Self::Publication(error) => return error.hint(),
-            Self::Delivery(error) => return error.hint(),
-            Self::Facts(_) => {
-                "run the same command again: it is read from the base anew".to_owned()
-            }
-            Self::UnknownBase { .. } => format!(
-                "name the repository of its base with --base; {BASE_NAMES}, and --base-registry says \
-                 where they are"
-            ),
-            Self::BaseElsewhere { base, .. } => format!("if that is right, add --base {base}"),
-            Self::BaseGone { .. } => {
-                "name a repository that still has it with --base, such as a mirror's, or build the \
-                 image again: `wincimg build`"
-                    .to_owned()
-            }
-            Self::SeveralBases { bases, .. } => {
-                let first = bases.first().map_or("", String::as_str);
-                format!("say which one is meant: --base {first}")
-            }
-            Self::NotWindows { .. } | Self::Version { .. } | Self::Document(_) => return None,
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Image(error) => error.blame(),
-            Self::Name(error) => error.blame(),
-            Self::Base(error) => error.blame(),
-            Self::Publication(error) => error.blame(),
-            Self::Delivery(error) => error.blame(),
-            Self::NotWindows { .. }
-            | Self::Version { .. }
-            | Self::UnknownBase { .. }
-            | Self::BaseElsewhere { .. }
-            | Self::BaseGone { .. }
-            | Self::SeveralBases { .. } => Blame::Answer,
-            Self::Layer(_) | Self::Look { .. } | Self::Facts(_) | Self::Document(_) => {
-                Blame::Circumstances
-            }
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Image(error) => error.excerpt(),
-            Self::Base(error) => error.excerpt(),
-            Self::Delivery(error) => error.excerpt(),
-            _ => None,
-        }
     }
 }

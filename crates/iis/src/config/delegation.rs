@@ -1,7 +1,5 @@
 //! Sections that are locked and unlocked, and entries that must or must not be there, for tests.
 
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 
 const FILE: &str = include_str!("tests/applicationHost.config");

@@ -10,7 +10,8 @@ use wincimg_registry::InsideError;
 pub const FORMAT: u32 = 1;
 
 /// Facts about a base that cannot be read or made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "base/facts")]
 pub enum FactsError {
     /// The file could not be read.
     #[error("cannot read facts about a base")]
@@ -25,8 +26,6 @@ pub enum FactsError {
     #[error("damaged facts about a base: {0}")]
     Damaged(&'static str),
 }
-
-impl Diagnose for FactsError {}
 
 impl From<FactsError> for InsideError {
     fn from(error: FactsError) -> Self {

@@ -1,7 +1,5 @@
 //! Facts of foreign bytes: whatever they are, reading ends in an answer or an error.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::sync::LazyLock;
 
 use bytes::Bytes;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_common::diagnose::{Blame, Diagnose, nearest};
+use wincimg_common::diagnose::{Diagnose, nearest};
 use wincimg_windows::compat::HostBuild;
 
 use super::best_fit::Match;
@@ -26,10 +26,12 @@ pub enum Choice {
 }
 
 /// Why there is no flavour to take.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "base/flavour", blame = Answer)]
 pub enum FlavourError {
     /// Several would do.
     #[error("{repository} has several flavours: {}", listed(known))]
+    #[diagnose(hint = known.first().map(|first| format!("name one behind the base, as in {repository}:{first}")))]
     Several {
         /// The repository.
         repository: String,
@@ -41,6 +43,7 @@ pub enum FlavourError {
         "{repository} has no flavour {named:?} for Windows; it has {}",
         listed(known)
     )]
+    #[diagnose(hint = nearest(named, known.iter().map(String::as_str)).map(|meant| format!("did you mean {repository}:{meant}?")))]
     Missing {
         /// The repository.
         repository: String,
@@ -51,6 +54,7 @@ pub enum FlavourError {
     },
     /// Each is for some of the hosts.
     #[error("no flavour of {repository} is for all hosts: {}", of_hosts.join("; "))]
+    #[diagnose(hint = "build for hosts that share a flavour, and for the others with another base")]
     NotForAll {
         /// The repository.
         repository: String,
@@ -65,33 +69,6 @@ fn listed(known: &[String]) -> String {
     match known.len().saturating_sub(SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
-    }
-}
-
-impl Diagnose for FlavourError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Several { repository, known } => {
-                let first = known.first()?;
-                format!("name one behind the base, as in {repository}:{first}")
-            }
-            Self::Missing {
-                repository,
-                named,
-                known,
-            } => {
-                let meant = nearest(named, known.iter().map(String::as_str))?;
-                format!("did you mean {repository}:{meant}?")
-            }
-            Self::NotForAll { .. } => {
-                "build for hosts that share a flavour, and for the others with another base"
-                    .to_owned()
-            }
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Answer
     }
 }
 
@@ -250,8 +227,9 @@ fn edition(repository: &str, of_hosts: &[BTreeSet<Flavour>], picked: &Flavour) -
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    use wincimg_common::diagnose::Blame;
+
     use super::*;
 
     const ASPNET: [&str; 12] = [
@@ -295,10 +273,10 @@ mod tests {
             "mcr.microsoft.com/dotnet/aspnet has several flavours: 10.0, 9.0, 8.0.11, 8.0"
         );
         assert_eq!(
-            error.hint().as_deref(),
+            error.diagnosis().hint.as_deref(),
             Some("name one behind the base, as in mcr.microsoft.com/dotnet/aspnet:10.0")
         );
-        assert_eq!(error.blame(), Blame::Answer);
+        assert_eq!(error.diagnosis().blame, Blame::Answer);
         let both = aspnet(&Choice::Only, &["17763.5696", "20348.2402"]).unwrap_err();
         assert!(both.to_string().ends_with("flavours: 9.0, 8.0"), "{both}");
     }
@@ -319,7 +297,11 @@ mod tests {
         let error = aspnet(&Choice::named("8.1"), &["17763.5696"]).unwrap_err();
         assert!(error.to_string().contains("no flavour \"8.1\""), "{error}");
         assert!(
-            error.hint().unwrap().contains("dotnet/aspnet:8.0"),
+            error
+                .diagnosis()
+                .hint
+                .unwrap()
+                .contains("dotnet/aspnet:8.0"),
             "{error}"
         );
     }

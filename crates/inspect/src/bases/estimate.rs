@@ -80,7 +80,6 @@ fn before_next(build: u32, is_next: impl FnMut(&&Update) -> bool) -> u32 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use jiff::civil::date;
 

@@ -1,7 +1,7 @@
 //! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images have no Windows
 //! inside and so no version, and run on any host.
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_oci::document::{Document, DocumentError, Flavour, Image, Platform};
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::Registry;
@@ -39,16 +39,20 @@ fn published(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Why there is no such base.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "base/document")]
 pub enum HostProcessError {
     /// The name is none.
     #[error(transparent)]
+    #[diagnose(forward)]
     Name(#[from] NameError),
     /// It could not be read.
     #[error(transparent)]
+    #[diagnose(forward, excerpt = None)]
     Store(#[from] StoreError),
     /// It has a version of Windows, is for another system, or is not an image.
     #[error("{reference} cannot be the base of HostProcess containers: {problem}")]
+    #[diagnose(code = "base/no-host-process", blame = Answer, hint = "base = {HOST_PROCESS:?} needs no other image")]
     Other {
         /// What was asked for.
         reference: String,
@@ -58,26 +62,6 @@ pub enum HostProcessError {
     /// Our own cannot be made.
     #[error(transparent)]
     Document(#[from] DocumentError),
-}
-
-impl Diagnose for HostProcessError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Name(error) => error.hint(),
-            Self::Store(error) => error.hint(),
-            Self::Other { .. } => Some(format!("base = {HOST_PROCESS:?} needs no other image")),
-            Self::Document(_) => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Name(error) => error.blame(),
-            Self::Store(error) => error.blame(),
-            Self::Other { .. } => Blame::Answer,
-            Self::Document(_) => Blame::Circumstances,
-        }
-    }
 }
 
 impl HostProcessBase {

@@ -106,7 +106,6 @@ fn version_of(build: u32, kb: Kb) -> WindowsVersion {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::bases::Choice;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::{Reference, ReferenceError, parse_reference};
 use wincimg_oci::store::{Location, LocationError};
@@ -60,7 +60,8 @@ impl From<Reference> for BaseName {
 pub struct BaseRegistry(RegistryPrefix);
 
 /// Why a text is neither a registry nor the name of a base image.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "base/name", blame = Request, hint = Some(BASE_NAMES.to_owned()))]
 pub enum NameError {
     /// Not `HOST[:PORT][/PREFIX]`.
     #[error(transparent)]
@@ -75,6 +76,7 @@ pub enum NameError {
     #[error(
         "{HOST_PROCESS:?} is not in a registry: wincimg makes this base itself, for every host"
     )]
+    #[diagnose(hint = "write base = {HOST_PROCESS:?} in a recipe")]
     HostProcess,
     /// Not a repository.
     #[error(transparent)]
@@ -84,19 +86,6 @@ pub enum NameError {
 /// What a user may call a base image.
 pub const BASE_NAMES: &str =
     "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
-
-impl Diagnose for NameError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::HostProcess => format!("write base = {HOST_PROCESS:?} in a recipe"),
-            _ => BASE_NAMES.to_owned(),
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Request
-    }
-}
 
 impl FromStr for BaseRegistry {
     type Err = NameError;
@@ -164,7 +153,6 @@ impl BaseRegistry {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

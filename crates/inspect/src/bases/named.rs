@@ -162,8 +162,6 @@ async fn exactly(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn named(registry: &str, text: &str) -> String {

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use oci_spec::image::Digest;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, nearest};
+use wincimg_common::diagnose::{Diagnose, nearest};
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::{Registry, RegistryError, Repository};
@@ -97,13 +97,16 @@ impl fmt::Display for SetAside {
 }
 
 /// Why there is no base image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "base/tags", blame = Answer)]
 pub enum ResolveError {
     /// It is not clear which flavour is meant, or it is not there.
     #[error(transparent)]
+    #[diagnose(forward)]
     Flavour(#[from] FlavourError),
     /// The repository has images, but none for this host.
     #[error(transparent)]
+    #[diagnose(forward)]
     NothingFits(Box<NothingFits>),
     /// No tag of the repository is a base image's.
     #[error(
@@ -120,12 +123,14 @@ pub enum ResolveError {
     #[error(
         "gave up after looking at {MAX_LOOKS} tags of {repository} that do not say their version"
     )]
+    #[diagnose(blame = Circumstances)]
     TooManyTags {
         /// The repository.
         repository: String,
     },
     /// The registry has no such repository.
     #[error("{answer}")]
+    #[diagnose(code = "base/not-found", blame = answer.diagnosis().blame, hint = Some(base_hint(meant.as_ref())))]
     NoRepository {
         /// What the registry said.
         answer: Box<RegistryError>,
@@ -134,43 +139,15 @@ pub enum ResolveError {
     },
     /// The registry did not give what was asked of it.
     #[error(transparent)]
+    #[diagnose(forward)]
     Registry(#[from] RegistryError),
 }
 
-impl Diagnose for ResolveError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Flavour(error) => error.hint(),
-            Self::NothingFits(error) => error.hint(),
-            Self::NoRepository { meant, .. } => {
-                let question = meant.as_ref();
-                let question =
-                    question.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
-                Some(format!(
-                    "{question}{BASE_NAMES}; --base-registry says where they are, and \
-                     `wincimg doctor` looks there"
-                ))
-            }
-            Self::Registry(error) => error.hint(),
-            Self::NoBaseTags { .. } | Self::TooManyTags { .. } => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Flavour(_) | Self::NothingFits(_) | Self::NoBaseTags { .. } => Blame::Answer,
-            Self::TooManyTags { .. } => Blame::Circumstances,
-            Self::NoRepository { answer, .. } => answer.blame(),
-            Self::Registry(error) => error.blame(),
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Registry(error) => error.excerpt(),
-            _ => None,
-        }
-    }
+fn base_hint(meant: Option<&impl fmt::Display>) -> String {
+    let question = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+    format!(
+        "{question}{BASE_NAMES}; --base-registry says where they are, and `wincimg doctor` looks there"
+    )
 }
 
 /// The short name that a repository's name is most like.
@@ -183,7 +160,8 @@ fn short_name_like(repository: &Reference) -> Option<String> {
 }
 
 /// What there is instead of an image that fits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Diagnose)]
+#[diagnose(code = "base/nothing-fits", blame = Answer, hint = Some(self.way_out()))]
 pub struct NothingFits {
     /// The repository.
     pub repository: String,
@@ -199,14 +177,14 @@ pub struct NothingFits {
     pub set_aside: Vec<SetAside>,
 }
 
-impl Diagnose for NothingFits {
-    fn hint(&self) -> Option<String> {
+impl NothingFits {
+    fn way_out(&self) -> String {
         if self.host.version.revision.is_none() {
-            return Some(format!(
+            return format!(
                 "name the host's revision too, as in {}.973: a node has it in \
                  status.nodeInfo.kernelVersion",
                 self.host.version.build
-            ));
+            );
         }
         let hint = match self.wanted {
             Match::Exact => "take the nearest image that starts on the host with --match nearest",
@@ -215,11 +193,7 @@ impl Diagnose for NothingFits {
                  an image: `wincimg hotfix resolve BUILD` names the update"
             }
         };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Answer
+        hint.to_owned()
     }
 }
 

@@ -154,8 +154,6 @@ fn is_old(seen: SystemTime) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::fs::File;
 
     use super::*;

@@ -340,8 +340,6 @@ impl Read for Passing {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::time::Duration;
 
     use tokio::time::timeout;

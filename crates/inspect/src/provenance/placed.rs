@@ -35,10 +35,12 @@ pub struct Attached {
 }
 
 /// Why a document is not beside its image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "image/document")]
 pub enum AttachError {
     /// The place failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances, excerpt = None)]
     Store(#[from] StoreError),
     /// A layer could not be looked through.
     #[error("could not look through layer {digest}")]
@@ -54,15 +56,6 @@ pub enum AttachError {
     /// Its manifest could not be.
     #[error(transparent)]
     Document(#[from] DocumentError),
-}
-
-impl Diagnose for AttachError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            _ => None,
-        }
-    }
 }
 
 /// Puts a document beside an image, unless one is there that says the same.

@@ -218,8 +218,6 @@ pub(super) fn is_same_but_for_times(one: &[u8], other: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use wincimg_oci::document::sha256;
 
     use super::*;

@@ -68,8 +68,6 @@ impl OperatingSystem {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn of(version: &str) -> OperatingSystem {

@@ -1,7 +1,5 @@
 //! Layers read, and what several of them come to.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -3,22 +3,29 @@
 use std::io;
 use std::path::PathBuf;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 /// An image that could not be tried.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "wine/failed")]
 pub enum WineError {
     /// It is not installed.
     #[error("wine is not installed, which runs Windows programs here")]
+    #[diagnose(code = "wine/missing", hint = "apt-get install wine64")]
     NoWine,
     /// Something else than what was named is there.
     #[error("there is no wine at {}", file.display())]
+    #[diagnose(
+        code = "wine/missing",
+        hint = "unset WINELOADER and WINESERVER, or set them to wine's files"
+    )]
     NotThere {
         /// The file.
         file: PathBuf,
     },
     /// The machine's disk failed.
     #[error("cannot write {}", path.display())]
+    #[diagnose(hint = "a Windows of wine takes 700 MB: set TMPDIR to a folder with room")]
     Write {
         /// The file or folder.
         path: PathBuf,
@@ -87,23 +94,5 @@ impl WineError {
     /// Whether the image's program is not there, or another one that it takes.
     pub fn is_missing_program(&self) -> bool {
         matches!(self, Self::Program { code, .. } if NOT_FOUND.contains(code))
-    }
-}
-
-impl Diagnose for WineError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoWine => "apt-get install wine64",
-            Self::NotThere { .. } => "unset WINELOADER and WINESERVER, or set them to wine's files",
-            Self::Write { .. } => {
-                "a Windows of wine takes 700 MB: set TMPDIR to a folder with room"
-            }
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Circumstances
     }
 }

@@ -1,7 +1,7 @@
 //! What a container of an image starts, and in which surroundings.
 
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_windows::path::name_problem;
 use wincimg_windows::quoting::argv;
@@ -24,10 +24,12 @@ pub struct Start {
 }
 
 /// Why nothing can be started.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "image/start")]
 pub enum StartError {
     /// Neither an entry point nor a command.
     #[error("the image names no program: it has neither an entry point nor a command")]
+    #[diagnose(blame = Request)]
     NoProgram,
     /// A text that would end where it should go on.
     #[error("the image's {what} has a character that Windows takes for its end")]
@@ -35,15 +37,6 @@ pub enum StartError {
         /// What has it.
         what: &'static str,
     },
-}
-
-impl Diagnose for StartError {
-    fn blame(&self) -> Blame {
-        match self {
-            Self::NoProgram => Blame::Request,
-            Self::Nul { .. } => Blame::Circumstances,
-        }
-    }
 }
 
 impl Start {
@@ -171,8 +164,6 @@ fn variables(lines: &[String]) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn config(entrypoint: &[&str], cmd: &[&str], args_escaped: bool) -> ContainerConfig {

@@ -2,13 +2,15 @@
 
 use std::io;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 /// Why an archive could not be read or may not be unpacked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "archive/invalid", blame = Request)]
 pub enum ArchiveError {
     /// The system would not let it be read.
     #[error("cannot read {archive}")]
+    #[diagnose(code = "file/io", blame = Circumstances)]
     Read {
         /// What it is called.
         archive: String,
@@ -17,6 +19,7 @@ pub enum ArchiveError {
     },
     /// It is not what it was when its members were listed.
     #[error("{archive} changed while it was read")]
+    #[diagnose(code = "file/changed", blame = Circumstances)]
     Changed {
         /// What it is called.
         archive: String,
@@ -62,15 +65,6 @@ impl ArchiveError {
         Self::Read {
             archive: archive.to_owned(),
             source,
-        }
-    }
-}
-
-impl Diagnose for ArchiveError {
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Whole { .. } | Self::Member { .. } => Blame::Request,
-            Self::Read { .. } | Self::Changed { .. } => Blame::Circumstances,
         }
     }
 }

@@ -213,5 +213,4 @@ impl<'a> Sum<'a> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

@@ -1,7 +1,6 @@
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
+use wincimg_common::diagnose::Blame;
 use wincimg_registry::security::Layout;
 use wincimg_registry::{BaseKey, BaseKeys, KeyPath, Unseen};
 use wincimg_windows::access::Inherit;
@@ -212,8 +211,8 @@ fn what_nobody_has_or_a_layer_cannot_change_is_refused() {
         let error = layer_of(&["app/x"])
             .grant(&[access(path, Inherit::All)], inside)
             .unwrap_err();
-        assert_eq!(error.blame(), Blame::Request);
-        format!("{error}; {}", error.hint().unwrap())
+        assert_eq!(error.diagnosis().blame, Blame::Request);
+        format!("{error}; {}", error.diagnosis().hint.unwrap())
     };
     assert!(refused("/none", &base).contains("neither the base nor the recipe has it; bring it"));
     assert!(refused("/hosts", &base).contains("a file or link of the base"));

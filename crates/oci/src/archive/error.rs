@@ -3,13 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 use crate::document::DocumentError;
 use crate::stream::StreamError;
 
 /// A docker-archive that could not be read or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "archive/invalid")]
 pub enum ArchiveError {
     /// The file is something else, or damaged.
     #[error("{} is not a docker-archive: {reason}", path.display())]
@@ -49,6 +50,7 @@ pub enum ArchiveError {
     },
     /// No image has the tag or digest asked for.
     #[error("{} has no image {wanted:?}: it has {known}", path.display())]
+    #[diagnose(code = "archive/not-found")]
     NotFound {
         /// The archive.
         path: PathBuf,
@@ -59,6 +61,7 @@ pub enum ArchiveError {
     },
     /// There are several images and none was named.
     #[error("{} holds several images: name one of {known}", path.display())]
+    #[diagnose(code = "archive/several-images", blame = Request, hint = Some(format!("put the name after the place: docker-archive:{}:NAME", path.display())))]
     SeveralImages {
         /// The archive.
         path: PathBuf,
@@ -96,23 +99,4 @@ pub enum ArchiveError {
         /// Why.
         source: io::Error,
     },
-}
-
-impl Diagnose for ArchiveError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::SeveralImages { path, .. } => Some(format!(
-                "put the name after the place: docker-archive:{}:NAME",
-                path.display()
-            )),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::SeveralImages { .. } => Blame::Request,
-            _ => Blame::Circumstances,
-        }
-    }
 }

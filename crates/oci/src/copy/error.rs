@@ -1,21 +1,24 @@
 //! Why an image could not be copied.
 
-use wincimg_common::diagnose::{Diagnose, Excerpt};
+use wincimg_common::diagnose::Diagnose;
 
 use crate::document::{Digest, DocumentError};
 use crate::store::StoreError;
 
 /// An image that could not be copied.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "image/document")]
 pub enum CopyError {
     /// A place failed.
     #[error(transparent)]
+    #[diagnose(forward, blame = Circumstances)]
     Store(#[from] StoreError),
     /// A document could not be rewritten.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// No image is for the platforms asked for.
     #[error("{image} has no image for {wanted}: it has {available}")]
+    #[diagnose(code = "image/no-platform")]
     NoPlatform {
         /// What was looked at.
         image: String,
@@ -38,20 +41,4 @@ pub enum CopyError {
         /// The layer.
         digest: Digest,
     },
-}
-
-impl Diagnose for CopyError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            _ => None,
-        }
-    }
-
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Store(error) => error.excerpt(),
-            _ => None,
-        }
-    }
 }

@@ -122,8 +122,6 @@ impl fmt::Display for Platforms {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     fn matches(filter: &str, os_version: &str) -> bool {

@@ -92,8 +92,6 @@ fn take_note(seen: &Mutex<Seen>, at: u64, chunk: &Bytes) -> Option<(mpsc::Sender
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::io::Write;
 
     use tokio::io::AsyncReadExt;

@@ -123,8 +123,6 @@ fn bare(subject: &Descriptor) -> Descriptor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use bytes::Bytes;
 
     use super::*;

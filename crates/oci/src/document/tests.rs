@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -258,8 +258,6 @@ fn sensitive(text: &str) -> Result<HeaderValue, HttpError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]

@@ -196,8 +196,6 @@ pub(super) fn bearer(token: &Secret) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::time::Duration;
 
     use super::*;

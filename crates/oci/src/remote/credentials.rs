@@ -427,8 +427,6 @@ fn proof(found: helper::Found) -> Option<Proof> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use std::fs;
 
     use super::*;

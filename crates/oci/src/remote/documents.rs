@@ -92,8 +92,6 @@ const EXTENSION: &str = "json";
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use oci_spec::image::MediaType;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
+use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_http::{FileError, Http, HttpError, Transient, retry_after};
 
 use super::words::own_words;
@@ -13,14 +13,17 @@ use crate::document::{self, Digest, Flavour, Hasher};
 const ERROR_LIMIT: u64 = 64 * 1024;
 
 /// Why a registry did not give, take or prove what was asked of it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
 #[non_exhaustive]
+#[diagnose(code = "registry/answer")]
 pub enum RegistryError {
     /// HTTP failed before or after the registry said something of its own.
     #[error(transparent)]
+    #[diagnose(forward, hint = http_hint(_0))]
     Http(#[from] HttpError),
     /// 401: no credential, or one that the registry does not take.
     #[error("{host} refused to {what} (401 unauthorized): tried {tried}{detail}")]
+    #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
     Unauthorized {
         /// Host and port.
         host: String,
@@ -35,6 +38,7 @@ pub enum RegistryError {
     },
     /// 403: the credential is known, but not allowed to do this.
     #[error("{host} refused to {what} (403 forbidden): tried {tried}{detail}")]
+    #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
     Forbidden {
         /// Host and port.
         host: String,
@@ -47,6 +51,7 @@ pub enum RegistryError {
     },
     /// Nothing has the name that was asked for, and the registry says what there is instead.
     #[error("{answer}")]
+    #[diagnose(code = "registry/not-found", blame = answer.diagnosis().blame, hint = Some(hint.clone()))]
     NotThere {
         /// How it said so.
         answer: Box<RegistryError>,
@@ -55,6 +60,10 @@ pub enum RegistryError {
     },
     /// A credential exists, but would go over the wire readable.
     #[error("{host} is plain HTTP, and {tried} would be sent to it unprotected")]
+    #[diagnose(
+        code = "registry/plain-credentials",
+        hint = "serve {host} over TLS, or add --plain-credentials to send them anyway"
+    )]
     PlainCredentials {
         /// Host and port.
         host: String,
@@ -63,6 +72,7 @@ pub enum RegistryError {
     },
     /// Docker's `config.json` or a credential helper failed.
     #[error("cannot get the credential for {host} from {origin}: {reason}")]
+    #[diagnose(code = "registry/credential", hint = "correct {origin}, or name another file with --registry-config FILE", excerpt = excerpt.as_deref().cloned())]
     Credential {
         /// Host and port.
         host: String,
@@ -75,6 +85,7 @@ pub enum RegistryError {
     },
     /// The token server named by a registry failed.
     #[error("cannot get a token for {host} from {realm}")]
+    #[diagnose(forward, blame = Circumstances)]
     Token {
         /// Host and port of the registry.
         host: String,
@@ -95,6 +106,7 @@ pub enum RegistryError {
     },
     /// The registry does not take a manifest of this type.
     #[error("{repository} does not take a manifest of the type {media_type}")]
+    #[diagnose(code = "registry/manifest-format", hint = Some(other_format(media_type).to_owned()))]
     Manifest {
         /// The repository.
         repository: String,
@@ -105,6 +117,7 @@ pub enum RegistryError {
     },
     /// Several attempts failed; the cause is the last one.
     #[error("gave up after {attempts} attempts")]
+    #[diagnose(forward, blame = Circumstances)]
     GaveUp {
         /// How many there were.
         attempts: usize,
@@ -113,6 +126,7 @@ pub enum RegistryError {
     },
     /// Bytes that are not what their digest says.
     #[error("{what} is damaged: expected digest {expected}, got {actual}")]
+    #[diagnose(code = "registry/changed")]
     Digest {
         /// The bytes' name.
         what: String,
@@ -123,6 +137,7 @@ pub enum RegistryError {
     },
     /// Bytes that are fewer or more than their descriptor says.
     #[error("{what} has the wrong length: expected {expected} bytes, got {actual}")]
+    #[diagnose(code = "registry/changed")]
     Length {
         /// The bytes' name.
         what: String,
@@ -136,6 +151,7 @@ pub enum RegistryError {
     DigestAlgorithm(String),
     /// A file could not be read or written.
     #[error(transparent)]
+    #[diagnose(code = "file/io")]
     File(#[from] FileError),
 }
 
@@ -261,46 +277,17 @@ impl Transient for RegistryError {
     }
 }
 
-impl Diagnose for RegistryError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Http(error) => http_hint(error),
-            Self::Unauthorized { host, .. } | Self::Forbidden { host, .. } => Some(format!(
-                "log in with `wincimg login {}`, or name another file with --registry-config FILE",
-                login_name(host)
-            )),
-            Self::Credential { origin, .. } => Some(format!(
-                "correct {origin}, or name another file with --registry-config FILE"
-            )),
-            Self::PlainCredentials { host, .. } => Some(format!(
-                "serve {host} over TLS, or add --plain-credentials to send them anyway"
-            )),
-            Self::NotThere { hint, .. } => Some(hint.clone()),
-            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.hint(),
-            Self::Manifest { media_type, .. } => Some(match Flavour::of(media_type) {
-                Flavour::Oci => {
-                    "write it in Docker's format with --manifest-format docker".to_owned()
-                }
-                Flavour::Docker => "write it in OCI's format with --manifest-format oci".to_owned(),
-            }),
-            _ => None,
-        }
-    }
+fn login_hint(host: &str) -> String {
+    format!(
+        "log in with `wincimg login {}`, or name another file with --registry-config FILE",
+        login_name(host)
+    )
+}
 
-    fn excerpt(&self) -> Option<Excerpt> {
-        match self {
-            Self::Credential { excerpt, .. } => excerpt.as_deref().cloned(),
-            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.excerpt(),
-            _ => None,
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Http(error) => error.blame(),
-            Self::NotThere { answer, .. } => answer.blame(),
-            _ => Blame::Circumstances,
-        }
+fn other_format(media_type: &str) -> &'static str {
+    match Flavour::of(media_type) {
+        Flavour::Oci => "write it in Docker's format with --manifest-format docker",
+        Flavour::Docker => "write it in OCI's format with --manifest-format oci",
     }
 }
 
@@ -329,9 +316,9 @@ fn http_hint(error: &HttpError) -> Option<String> {
         // name or tag that anybody typed.
         HttpError::Source { source, .. } => {
             let inner = source.get_ref()?.downcast_ref::<RegistryError>()?;
-            return inner.hint().filter(|_| !inner.is_not_found());
+            return inner.diagnosis().hint.filter(|_| !inner.is_not_found());
         }
-        other => return other.hint(),
+        other => return other.diagnosis().hint,
     };
     Some(hint.to_owned())
 }
@@ -405,8 +392,6 @@ pub(super) async fn check(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::io;
 
     use super::*;
@@ -438,10 +423,10 @@ mod tests {
             insecure.to_string(),
             "cannot upload blob sha256:00 to mirror.lan/app: its content could not be read"
         );
-        let hint = insecure.hint().unwrap();
+        let hint = insecure.diagnosis().hint.unwrap();
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
         let gone = source(status(StatusCode::NOT_FOUND, ""));
-        assert_eq!(gone.hint(), None, "no name or tag is wrong");
+        assert_eq!(gone.diagnosis().hint, None, "no name or tag is wrong");
     }
 
     #[test]
@@ -454,7 +439,7 @@ mod tests {
                 detail: String::new(),
                 retry_after: seconds.map(Duration::from_secs),
             };
-            RegistryError::Http(error).hint().unwrap()
+            RegistryError::Http(error).diagnosis().hint.unwrap()
         };
         let hub = hint("registry-1.docker.io", Some(1_655));
         assert!(hub.contains("wincimg login docker.io"), "{hub}");
@@ -468,8 +453,11 @@ mod tests {
     #[test]
     fn bytes_that_a_registry_finds_wrong_are_the_fault_of_where_they_came_from() {
         let wrong = ": provided digest did not match uploaded content (DIGEST_INVALID)";
-        let hint = status(StatusCode::BAD_REQUEST, wrong).hint().unwrap();
+        let hint = status(StatusCode::BAD_REQUEST, wrong)
+            .diagnosis()
+            .hint
+            .unwrap();
         assert!(hint.contains("take the image from elsewhere"), "{hint}");
-        assert_eq!(status(StatusCode::BAD_REQUEST, "").hint(), None);
+        assert_eq!(status(StatusCode::BAD_REQUEST, "").diagnosis().hint, None);
     }
 }

@@ -206,8 +206,6 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Option<Vec<u8>>
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::*;
 
     #[test]

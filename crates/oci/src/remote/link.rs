@@ -111,8 +111,6 @@ fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
     use reqwest::header::HeaderValue;
 

@@ -249,8 +249,6 @@ fn make_private(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn kept(before: &str, host: &str) -> (Value, tempfile::TempDir) {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 use crate::reference::{DOCKER_HUB, Reference, ReferenceError, known_as, parse_reference};
 
@@ -30,7 +30,8 @@ pub enum Location {
 }
 
 /// A text that names no place for an image.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "usage/location", blame = Request)]
 pub enum LocationError {
     /// `oci:` or `docker-archive:` without a path.
     #[error("{text:?} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]")]
@@ -51,12 +52,6 @@ pub enum LocationError {
     /// Anything else has to be a reference.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-}
-
-impl Diagnose for LocationError {
-    fn blame(&self) -> Blame {
-        Blame::Request
-    }
 }
 
 impl FromStr for Location {

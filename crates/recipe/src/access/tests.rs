@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use super::super::tests::{plan, problem};
 
 fn access(text: &str) -> String {

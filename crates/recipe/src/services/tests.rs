@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use wincimg_registry::Unseen;
 
 use super::super::tests::{plan, problem};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 
 /// The longest value of a property that is worth reading.
 const LONGEST: usize = 4096;
@@ -49,10 +49,12 @@ pub enum Kind {
 }
 
 /// Why nothing can be made of a project.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "project/invalid", blame = Request)]
 pub enum ProjectError {
     /// It is not XML.
     #[error("{file}: the XML is malformed: {problem}")]
+    #[diagnose(hint = "name a .csproj, .fsproj or .vbproj, or its folder")]
     Malformed {
         /// The project.
         file: String,
@@ -61,12 +63,14 @@ pub enum ProjectError {
     },
     /// It is XML of another kind.
     #[error("{file} is not a project file: expected <Project> at its top")]
+    #[diagnose(hint = "name a .csproj, .fsproj or .vbproj, or its folder")]
     NotAProject {
         /// The file.
         file: String,
     },
     /// It does not say for which .NET it is.
     #[error("{file} does not say for which .NET it is{}", text.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
+    #[diagnose(hint = "write <TargetFramework>net8.0</TargetFramework> into it")]
     NoFramework {
         /// The project.
         file: String,
@@ -75,30 +79,11 @@ pub enum ProjectError {
     },
     /// It is a library.
     #[error("{file} makes a library, and a container needs a program")]
+    #[diagnose(hint = "name the project with <OutputType>Exe</OutputType> that uses it")]
     Library {
         /// The project.
         file: String,
     },
-}
-
-impl Diagnose for ProjectError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Malformed { .. } | Self::NotAProject { .. } => {
-                "name a .csproj, .fsproj or .vbproj, or its folder".to_owned()
-            }
-            Self::NoFramework { .. } => {
-                "write <TargetFramework>net8.0</TargetFramework> into it".to_owned()
-            }
-            Self::Library { .. } => {
-                "name the project with <OutputType>Exe</OutputType> that uses it".to_owned()
-            }
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        Blame::Request
-    }
 }
 
 impl Kind {
@@ -425,8 +410,6 @@ fn number(version: &str) -> Vec<u16> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -156,8 +156,6 @@ impl Project {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::path::Path;
 
     use super::*;

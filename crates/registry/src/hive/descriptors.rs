@@ -114,7 +114,6 @@ pub(super) fn inherited(parent: &SecurityDescriptor) -> SecurityDescriptor {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -57,7 +57,6 @@ pub(super) fn in_every_windows(key: &KeyPath) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use super::*;
 use crate::hive::{FileTime, Hive, edits, write_deltas};
 use crate::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};

@@ -107,8 +107,6 @@ impl fmt::Display for Sid {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
     use super::super::{DIRECTORY_SDDL, FILE_SDDL, Layout};
     use super::*;
 

@@ -83,7 +83,6 @@ fn parse(text: &'static str) -> Result<Vec<Break>, TableError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use alloc::string::ToString;
 use alloc::vec;
 

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use wincimg_windows::compat::{HostBuild, Runtime};

@@ -202,8 +202,6 @@ pub(in crate::stages) fn check(file: &Download, expected: &Digest) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

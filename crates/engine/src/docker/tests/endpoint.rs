@@ -96,7 +96,7 @@ fn what_is_no_address_is_refused_with_a_way_out() {
     ] {
         let error = refusal(text);
         assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
-        assert!(error.hint().is_some(), "{text}");
+        assert!(error.diagnosis().hint.is_some(), "{text}");
     }
     for (text, problem, hint) in [
         (
@@ -127,7 +127,7 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),
     ] {
         let error = refusal(text);
-        let said = format!("{error} {}", error.hint().unwrap());
+        let said = format!("{error} {}", error.diagnosis().hint.unwrap());
         assert!(said.contains(problem) && said.contains(hint), "{said}");
         assert!(!said.contains("SECRET"), "{said}");
     }
@@ -144,7 +144,10 @@ async fn a_pipe_of_windows_is_told_elsewhere_what_to_do_there() {
     let unreached = Daemon::connect(endpoint).await.unwrap_err();
     let said = format!("{}: {}", unreached, unreached.source().unwrap());
     assert!(said.contains("only Windows has named pipes"), "{said}");
-    for hint in [missing.hint().unwrap(), unreached.hint().unwrap()] {
+    for hint in [
+        missing.diagnosis().hint.unwrap(),
+        unreached.diagnosis().hint.unwrap(),
+    ] {
         for words in [
             "wincimg.exe",
             "\"npipe://\", \"tcp://127.0.0.1:2375\"",
@@ -243,7 +246,13 @@ fn a_context_that_is_missing_or_broken_is_named() {
         error.to_string().contains("no Docker context \"gone\""),
         "{error}"
     );
-    assert!(error.hint().unwrap().contains("docker context ls"));
+    assert!(
+        error
+            .diagnosis()
+            .hint
+            .unwrap()
+            .contains("docker context ls")
+    );
 
     fs::write(config.0.path().join("config.json"), "{").unwrap();
     let error = Endpoint::find(None, &config.environment()).unwrap_err();

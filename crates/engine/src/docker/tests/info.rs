@@ -69,7 +69,11 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
             let error = error.unwrap_err();
             assert!(error.to_string().contains("is on this machine"), "{error}");
             assert!(
-                error.hint().unwrap().contains("name the registry as"),
+                error
+                    .diagnosis()
+                    .hint
+                    .unwrap()
+                    .contains("name the registry as"),
                 "{error}"
             );
         }

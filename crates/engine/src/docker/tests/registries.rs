@@ -87,12 +87,18 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
             answer.unwrap();
             assert!(pushed.unwrap().starts_with("sha256:"));
         } else {
-            let hint = answer.unwrap_err().hint().unwrap();
+            let hint = answer.unwrap_err().diagnosis().hint.unwrap();
             let remedy = Remedy::new(&info, &host);
             assert!(hint.contains(&remedy.json), "{hint}");
             let error = pushed.unwrap_err();
             assert!(error.to_string().contains("HTTPS client"), "{error}");
-            assert!(error.hint().unwrap().contains("insecure-registries"));
+            assert!(
+                error
+                    .diagnosis()
+                    .hint
+                    .unwrap()
+                    .contains("insecure-registries")
+            );
             setup.config = Some(remedy.json);
         }
     }

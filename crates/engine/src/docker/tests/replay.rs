@@ -185,17 +185,24 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
          | ERROR ( message:The parameter 'Web' must begin with a / or -\n    \
          | (HRESULT=80070057). )"
     );
-    assert_eq!(error.hint(), None);
+    assert_eq!(error.diagnosis().hint, None);
     let error = build().await;
     assert!(
         error.to_string().starts_with("step 2 of 2 failed: RUN"),
         "{error}"
     );
-    assert!(error.hint().unwrap().contains("--isolation hyperv"));
+    assert!(
+        error
+            .diagnosis()
+            .hint
+            .unwrap()
+            .contains("--isolation hyperv")
+    );
     assert!(
         build()
             .await
-            .hint()
+            .diagnosis()
+            .hint
             .unwrap()
             .contains("not older than the base")
     );
@@ -250,7 +257,7 @@ async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
             error.to_string(),
             "step 1 of 1 failed with exit code 0xC0000135 (3221225781, STATUS_DLL_NOT_FOUND): RUN app.exe"
         );
-        let hint = error.hint().unwrap();
+        let hint = error.diagnosis().hint.unwrap();
         assert!(
             hint.contains("a DLL that the program needs is missing"),
             "{hint}"
@@ -347,7 +354,13 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let said = error.to_string();
     assert!(said.starts_with(&info.docker_root_dir), "{said}");
     assert!(said.contains("needs about 17592186044415 MiB"), "{said}");
-    assert!(error.hint().unwrap().contains("docker system prune"));
+    assert!(
+        error
+            .diagnosis()
+            .hint
+            .unwrap()
+            .contains("docker system prune")
+    );
 }
 
 #[test]

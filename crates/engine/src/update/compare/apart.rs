@@ -45,8 +45,6 @@ fn is_in_own_folder(file: &TouchedFile) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn layer(paths: &[(&str, Touch)]) -> Touched {

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use wincimg_windows::update::{Update, UpdateKind, Updates};
 

@@ -1,7 +1,5 @@
 //! Programs with little in them but what is looked for, and the same damaged in every way.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use proptest::prelude::*;
 
 use super::*;
