@@ -93,7 +93,7 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
-    /// Prints the failure as JSON on stdout, for who asked for that.
+    /// Prints the failure as JSON on stdout, in place of the result.
     pub(super) fn print_json(&self) {
         let kind = match self.exit {
             Exit::No => "no",

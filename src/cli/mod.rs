@@ -207,7 +207,7 @@ pub fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Code(code)) => ExitCode::from(code),
         Err(failure) => {
-            if wants_json(&matches) {
+            if wants_json(&matches) && !output::has_begun() {
                 failure.print_json();
             }
             failure.report(session.colour)

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -41,7 +42,7 @@ pub(super) fn write_result(
             write_file(path, write).with_context(|| format!("cannot write {}", path.display()))?;
         }
         None => {
-            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
             match write(&mut out).and_then(|()| out.flush()) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 other => other.context("cannot write the result")?,
@@ -50,6 +51,19 @@ pub(super) fn write_result(
     }
     Ok(())
 }
+
+/// Where results go; from then on one is under way.
+pub(super) fn stdout() -> io::Stdout {
+    BEGUN.store(true, Ordering::Relaxed);
+    io::stdout()
+}
+
+/// Whether a result is on stdout, or a part of one.
+pub(super) fn has_begun() -> bool {
+    BEGUN.load(Ordering::Relaxed)
+}
+
+static BEGUN: AtomicBool = AtomicBool::new(false);
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // A link stays one, and what it leads to is written.

@@ -52,7 +52,7 @@ fn a_list_of_nothing_is_told_from_a_text_that_is_none() {
     ] {
         checked(bytes)
             .code(2)
-            .stdout("")
+            .stdout(contains("\"kind\": \"usage\""))
             .stderr(contains(said).and(contains(hint)));
     }
 }

@@ -14,6 +14,7 @@ use super::Format;
 use super::kube::KubeArgs;
 use super::table::Table;
 use crate::cli::failure::Failure;
+use crate::cli::output::stdout;
 use crate::cli::{registry_args, stop};
 
 /// A question that has one answer at a time.
@@ -138,7 +139,7 @@ fn events(change: &NodeChange, request: &Request) -> Vec<Event> {
 
 /// A line for each.
 fn print(events: &[Event], format: Format) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     for event in events {
         match format {
             Format::Json => writeln!(out, "{}", event.as_json())?,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use super::KubeArgs;
 use crate::cli::build::source_date_epoch;
 use crate::cli::failure::{Context, Failure};
 use crate::cli::online::Online;
-use crate::cli::output::Format;
+use crate::cli::output::{Format, stdout};
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
 use crate::cli::session::Session;
 use crate::cli::{Answer, complete, registry_args, stop};
@@ -344,7 +344,7 @@ impl Lines {
     }
 
     fn print(&self, words: &str, line: &Value) {
-        let mut out = io::stdout().lock();
+        let mut out = stdout().lock();
         // Who reads no more does not end the work.
         let _ = match self.format {
             Format::Text => writeln!(out, "{}", Foreign(words)),
