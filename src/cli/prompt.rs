@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use anyhow::anyhow;
+use wincimg_common::lock;
 
 use super::failure::Failure;
 use crate::cli::failure::Context;
@@ -24,7 +25,7 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     silent.local_modes.insert(LocalModes::ECHONL);
-    *lock() = Some(before);
+    *lock(&BEFORE) = Some(before);
     let answer = tcsetattr(io::stdin(), OptionalActions::Now, &silent)
         .context(reading)
         .and_then(|()| read());
@@ -44,17 +45,11 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
 #[cfg(unix)]
 static BEFORE: std::sync::Mutex<Option<rustix::termios::Termios>> = std::sync::Mutex::new(None);
 
-#[cfg(unix)]
-fn lock() -> std::sync::MutexGuard<'static, Option<rustix::termios::Termios>> {
-    BEFORE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
 
 /// Lets the terminal show again what is typed; an end at any moment must not leave it silent.
 pub(super) fn show_typing() {
     #[cfg(unix)]
-    if let Some(before) = lock().take() {
+    if let Some(before) = lock(&BEFORE).take() {
         use rustix::termios::{OptionalActions, tcsetattr};
         // Nothing is left to try where it does not listen.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);

@@ -4,12 +4,13 @@
 //! What is awaited is dropped first, so that it can tidy up; it has little time for that.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use tokio::sync::watch;
+use wincimg_common::lock;
 
 use super::failure::{COULD_NOT, Failure};
 use super::prompt::show_typing;
@@ -164,7 +165,7 @@ pub(super) fn failure(reason: Reason) -> Failure {
 /// ends too.
 pub(super) fn end(reason: Reason) -> ! {
     // Held until the end, so that it is said once.
-    let _held = LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner);
+    let _held = lock(&LAST_WORD);
     progress::wipe();
     show_typing();
     if !QUIETLY.load(Ordering::Relaxed) {

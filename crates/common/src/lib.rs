@@ -16,3 +16,11 @@ pub mod files;
 pub mod foreign;
 pub mod progress;
 pub mod x509;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex, whatever became of a thread that held it: what is shared here is sound between any
+/// two statements.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

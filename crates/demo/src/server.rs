@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -20,6 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use wincimg_common::lock;
 use wincimg_oci::document::sha256;
 
 /// The largest piece of an upload that is taken; the images of a demonstration are far smaller.
@@ -135,9 +136,6 @@ impl Stored {
     }
 }
 
-fn lock(stored: &Mutex<Stored>) -> MutexGuard<'_, Stored> {
-    stored.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 async fn serve(listener: TcpListener, stored: Arc<Mutex<Stored>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;

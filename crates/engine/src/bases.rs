@@ -1,10 +1,11 @@
 //! Bases that images are built on, each looked for once although many images may want it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
 use tokio::sync::OnceCell;
+use wincimg_common::lock;
 use wincimg_inspect::bases::{
     BaseRegistry, BaseRepository, HostProcessBase, Match, NamedBase, Resolution,
 };
@@ -102,7 +103,7 @@ impl BaseSearch {
         } = wanted;
         let key = format!("{kind} {name} {registry:?} {hosts:?} {matched:?}");
         let cell = {
-            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())
         };
         let answer = cell.get_or_init(async || search.await.map_err(Arc::new));

@@ -4,10 +4,11 @@
 //! 200 KiB bundle. A push to a plain-HTTP registry never needs them and does not pay for them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::{Client, Url, redirect};
+use wincimg_common::lock;
 
 use super::certificates::CertificateFiles;
 use super::error::HttpError;
@@ -74,7 +75,7 @@ impl Clients {
         let direct = is_loopback(url);
         let host = self.special(url, trust)?.then(|| host_of(url));
         let key = (trust, direct, host);
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = lock(&self.made);
         if let Some(client) = made.get(&key) {
             return Ok(client.clone());
         }
@@ -89,7 +90,7 @@ impl Clients {
             return Ok(false);
         }
         let host = host_of(url);
-        let mut special = self.special.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut special = lock(&self.special);
         if let Some(known) = special.get(&host) {
             return Ok(*known);
         }

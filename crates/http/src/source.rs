@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncSeekExt, ReadBuf};
 use wincimg_common::files;
 use wincimg_common::files::Spool;
+use wincimg_common::lock;
 
 /// A reader of a source, from some offset to its end.
 pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
@@ -57,7 +58,7 @@ impl<'s> Continued<'s> {
 impl BlobSource for Continued<'_> {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
-            let kept = locked(&self.kept).take();
+            let kept = lock(&self.kept).take();
             let place = match kept.filter(|place| place.offset == offset) {
                 Some(place) => place,
                 None => Place {
@@ -101,13 +102,10 @@ impl AsyncRead for Continuing {
 
 impl Drop for Continuing {
     fn drop(&mut self) {
-        *locked(&self.kept) = self.place.take();
+        *lock(&self.kept) = self.place.take();
     }
 }
 
-fn locked(kept: &Mutex<Option<Place>>) -> MutexGuard<'_, Option<Place>> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The file at a path.
 impl BlobSource for PathBuf {

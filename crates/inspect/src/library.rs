@@ -13,7 +13,7 @@ mod touched;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -21,6 +21,7 @@ use bytes::Bytes;
 pub use cache::{FactsCache, Origin};
 pub use companion::FactsMaker;
 use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_http::FileError;
 use wincimg_oci::document::{Digest, DocumentError, Image};
@@ -127,7 +128,7 @@ impl Library {
 
     /// What went wrong so far without anything failing.
     pub fn take_warnings(&self) -> BTreeSet<String> {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = lock(&self.warnings);
         std::mem::take(&mut warnings)
     }
 
@@ -291,7 +292,7 @@ impl Library {
     }
 
     fn warn(&self, warning: String) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = lock(&self.warnings);
         warnings.insert(warning);
     }
 }

@@ -10,12 +10,13 @@ use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flate2::Crc;
 use oci_spec::image::Digest;
 use sha2::{Digest as _, Sha256};
+use wincimg_common::lock;
 use wincimg_common::progress::{Silent, Task};
 
 use super::compress::{Compression, Encoded, Encoder};
@@ -324,7 +325,7 @@ pub(super) fn lost_thread() -> LayerError {
 
 fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder, done: &Sender<Vec<u8>>) {
     loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(&queue).recv();
         let Ok(job) = next else { return };
         // Nobody awaits the result any more once the writer has failed.
         let _ = job.result.send(encoder.encode(&job.before, &job.block));

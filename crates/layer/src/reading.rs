@@ -7,11 +7,12 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 use std::{mem, vec};
 
 use wincimg_common::files;
+use wincimg_common::lock;
 
 use super::error::LayerError;
 use super::pipeline::{Stream, lost_thread};
@@ -138,7 +139,7 @@ fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSe
 
 fn read_files(jobs: &Mutex<Receiver<Job>>) {
     loop {
-        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(&jobs).recv();
         let Ok(job) = next else { return };
         // Nobody awaits files any more once one cannot be read.
         let _ = job.result.send(Batch::of(&job.paths, job.room));

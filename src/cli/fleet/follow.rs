@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -17,6 +17,7 @@ use wincimg_cluster::live::{Cluster, LeaseName, LiveError, Terms};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, in_one_line};
 use wincimg_common::foreign::Foreign;
+use wincimg_common::lock;
 use wincimg_common::progress::Tell;
 use wincimg_engine::delivery::Documents;
 use wincimg_engine::fleet::follow::{
@@ -229,7 +230,7 @@ impl<'a> Once<'a> {
     }
 
     fn is_new(&self, message: &str) -> bool {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = lock(&self.said);
         if said.len() >= SAID {
             said.clear();
         }

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use wincimg_common::foreign::Foreign;
+use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Task};
 
 use super::line::{self, Figures};
@@ -70,7 +71,7 @@ impl Progress for Log {
             begun: Instant::now(),
             ended: AtomicBool::new(false),
         });
-        let mut running = lines.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&lines.running);
         running.push(Arc::downgrade(&piece));
         piece
     }
@@ -106,7 +107,7 @@ fn watch(lines: &Arc<Lines>) {
 
 impl Lines {
     fn under_way(&self, rate: u64) -> Option<String> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.running);
         running.retain(|piece| piece.strong_count() > 0);
         let pieces: Vec<Arc<Piece>> = running.iter().filter_map(Weak::upgrade).collect();
         drop(running);

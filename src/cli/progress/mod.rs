@@ -5,13 +5,14 @@ mod line;
 mod log;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use line::Figures;
 use log::Log;
 use wincimg_common::foreign::Foreign;
+use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
 
 use super::session::Session;
@@ -47,7 +48,7 @@ pub(super) fn wipe() {
 /// What this run has on the terminal.
 fn shown() -> MutexGuard<'static, Vec<MultiProgress>> {
     static SHOWN: Mutex<Vec<MultiProgress>> = Mutex::new(Vec::new());
-    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SHOWN)
 }
 
 /// How wide the terminal is now.

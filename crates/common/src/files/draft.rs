@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
+use crate::lock;
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 /// How the names of unfinished files begin, where they need one.
@@ -145,7 +146,7 @@ fn visible(folder: &Path) -> io::Result<NamedTempFile> {
 /// Removes what runs that were ended left in a folder; once a process.
 fn sweep(folder: &Path) {
     static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
-    let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut swept = lock(&SWEPT);
     if !swept.insert(folder.to_owned()) {
         return;
     }

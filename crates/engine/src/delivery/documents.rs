@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wincimg_common::foreign::without_password;
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::LayerProblem;
 use wincimg_inspect::provenance::{
@@ -118,7 +119,7 @@ impl Surveys {
     /// A layer that is somewhere else is read where it has arrived.
     fn begin(&self, layer: &Arc<AddedLayer>) {
         let digest = layer.digest().to_string();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if known.contains_key(&digest) {
             return;
         }
@@ -145,7 +146,7 @@ impl Surveys {
         progress: &dyn Progress,
     ) -> Result<Arc<Contents>, AttachError> {
         let known = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = lock(&self.known);
             known.get(blob.digest.as_ref()).cloned()
         };
         let found = match (known, sink.as_source()) {

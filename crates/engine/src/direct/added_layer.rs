@@ -7,9 +7,10 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_layer::{
     BlobBuffer, BufferedBlob, Compression, Laid, Layer, LayerError, LayerPath, Without,
@@ -191,7 +192,7 @@ impl AddedLayers {
             return Ok(None);
         }
         let slot = self.slot(layer);
-        let mut slot = locked(&slot);
+        let mut slot = lock(&slot);
         let added = match &*slot {
             Some(added) => Arc::clone(added),
             None => Arc::clone(slot.insert(Arc::new(write(layer, what, options, progress)?))),
@@ -200,7 +201,7 @@ impl AddedLayers {
     }
 
     fn slot(&self, layer: &Arc<Layer>) -> Slot {
-        let mut known = locked(&self.0);
+        let mut known = lock(&self.0);
         if let Some((_, slot)) = known.iter().find(|(known, _)| known == layer) {
             return Arc::clone(slot);
         }
@@ -210,9 +211,6 @@ impl AddedLayers {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
 pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {

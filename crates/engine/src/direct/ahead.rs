@@ -10,7 +10,7 @@
 
 use std::io::{self, Write};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use wincimg_common::lock;
 use wincimg_layer::{BlobBuffer, BufferedBlob};
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::{Begun, Repository};
@@ -86,7 +87,7 @@ impl Ahead {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

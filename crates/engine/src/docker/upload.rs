@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
 use wincimg_common::files;
+use wincimg_common::lock;
 use wincimg_common::progress::Task;
 use wincimg_dockerfile::{ContextContent, ContextEntry};
 use wincimg_layer::archive::{ArchiveError, Member};
@@ -30,11 +31,11 @@ pub(super) struct Outcome(Arc<Mutex<Option<ContextError>>>);
 impl Outcome {
     /// The reason why the stream ended early, where it was the context's.
     pub(super) fn take(&self) -> Option<ContextError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 
     fn set(&self, error: ContextError) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *lock(&self.0) = Some(error);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::Blame;
+use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Tell};
 use wincimg_http::Downloads;
 use wincimg_inspect::bases::{BaseRegistry, ResolveError};
@@ -117,7 +118,7 @@ struct Voice<'a> {
 
 impl Voice<'_> {
     fn is_new(&self, message: &str) -> bool {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = lock(&self.said);
         said.insert(message.to_owned())
     }
 }

@@ -2,10 +2,11 @@
 //! entries was made.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
 use wincimg_common::diagnose::Diagnose;
+use wincimg_common::lock;
 use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, DocumentError};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::{Registry, RegistryError};
@@ -163,7 +164,7 @@ type Answer = Arc<OnceCell<Result<(), Trouble>>>;
 impl Reached {
     pub(super) async fn check(&self, registry: &Registry, host: &str) -> Result<(), Trouble> {
         let cell = {
-            let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut hosts = lock(&self.0);
             Arc::clone(hosts.entry(host.to_owned()).or_default())
         };
         let answer = cell.get_or_init(async || match registry.ping(host).await {

@@ -5,11 +5,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use wincimg_common::files;
+use wincimg_common::lock;
 use wincimg_oci::document::Digest;
 
 use super::error::{FORMAT, FactsError};
@@ -125,7 +126,7 @@ impl Storage {
                 Ok(part.ok_or(FactsError::Damaged("it is cut off"))?.to_vec())
             }
             Self::File(file) => {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut file = lock(&file);
                 file.seek(SeekFrom::Start(offset))?;
                 let mut part = Vec::new();
                 (&mut *file).take(size as u64).read_to_end(&mut part)?;
@@ -202,7 +203,7 @@ impl FactsFile {
         let Some(place) = index.place(block) else {
             return Ok(None);
         };
-        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.blocks);
         let known = kept
             .iter()
             .rposition(|(of, number, _)| (*of, *number) == (table, block));
@@ -215,7 +216,7 @@ impl FactsFile {
         drop(kept);
         let stored = self.bytes.read(place.offset, place.stored)?;
         let shared = Arc::new(index.read(block, &stored)?);
-        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.blocks);
         kept.push((table, block, Arc::clone(&shared)));
         let mut size: usize = kept.iter().map(|(_, _, block)| block.size()).sum();
         while size > KEPT && kept.len() > 1 {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::{Buf, Bytes};
 use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::{mpsc, watch};
 use wincimg_common::diagnose::in_one_line;
+use wincimg_common::lock;
 use wincimg_oci::copy::Watcher;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, Hasher, ImageConfig, Manifest, Verbatim, check, hasher_of,
@@ -135,7 +136,7 @@ impl FactsMaker {
     }
 
     fn slot(&self, digest: &Digest, place: LayerPlace) -> Arc<Slot> {
-        let mut layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut layers = lock(&self.layers);
         let known = layers.get(digest.as_ref()).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.place == place) {
             return known;
@@ -239,7 +240,7 @@ impl FactsMaker {
 
 impl Watcher for FactsMaker {
     fn watch(&self, blob: &Descriptor) -> Option<mpsc::Sender<Bytes>> {
-        let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let layers = lock(&self.layers);
         let slot = layers.get(blob.digest.as_ref()).and_then(Weak::upgrade)?;
         drop(layers);
         let hasher = hasher_of(&blob.digest).ok()?;

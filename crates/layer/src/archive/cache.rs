@@ -1,9 +1,10 @@
 //! Archives that were opened, each once however many instructions, images and looks there are.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use wincimg_common::files::{Part, Parts};
+use wincimg_common::lock;
 
 use super::error::ArchiveError;
 use super::member::{Member, read};
@@ -24,7 +25,7 @@ struct Opened {
 impl Archives {
     /// Opens an archive that people know by a name; none where the file is not one.
     pub fn open(&self, place: Place, name: &str) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.0);
         let known = opened.archives.iter().find(|(known, _)| *known == place);
         if let Some((_, archive)) = known {
             return Ok(archive.clone());
@@ -38,7 +39,7 @@ impl Archives {
     /// once: this one is copied to a file without a name.
     pub fn open_inner(&self, member: &Member) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let copy = {
-            let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut opened = lock(&self.0);
             let known = opened.copies.iter().find(|(known, _)| known == member);
             match known {
                 Some((_, copy)) => copy.clone(),

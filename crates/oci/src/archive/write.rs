@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use wincimg_common::files;
 use wincimg_common::files::Spool;
+use wincimg_common::lock;
 use wincimg_common::progress::Task;
 
 use super::error::ArchiveError;
@@ -112,7 +113,7 @@ impl ArchiveWriter {
     }
 
     fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
-        self.0.blobs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.blobs)
     }
 
     /// Lists an image or an index whose parts are all there, under a name such as `app:1.4`.
@@ -136,7 +137,7 @@ impl ArchiveWriter {
     }
 
     fn images(&self) -> MutexGuard<'_, Vec<(Document, Option<String>)>> {
-        self.0.images.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.images)
     }
 
     fn pack(&self) -> Result<(), ArchiveError> {

@@ -1,11 +1,12 @@
 //! Carrying out plans: blobs in parallel, each once, then the manifests from the bottom up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 
 use super::error::CopyError;
@@ -335,7 +336,7 @@ impl Copier {
     }
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {
-        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut placed = lock(&self.placed);
         placed.entry(digest.to_string()).or_default().clone()
     }
 }

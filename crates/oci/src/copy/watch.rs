@@ -1,13 +1,14 @@
 //! Reading along while blobs are copied, so that nobody has to fetch them a second time.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::io::{ReaderStream, StreamReader};
+use wincimg_common::lock;
 
 use crate::document::Descriptor;
 use crate::remote::{BlobReader, BlobSource};
@@ -77,7 +78,7 @@ impl BlobSource for Watched<'_> {
 
 /// What of a chunk was not seen before; a blob that is sent again from an earlier place is not.
 fn take_note(seen: &Mutex<Seen>, at: u64, chunk: &Bytes) -> Option<(mpsc::Sender<Bytes>, Bytes)> {
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = lock(&seen);
     if at > seen.position || seen.receiver.as_ref()?.is_closed() {
         seen.receiver = None;
         return None;

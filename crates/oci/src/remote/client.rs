@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_http::{CertificateFiles, Http, IDLE_TIMEOUT, RetryPolicy};
 
@@ -111,7 +112,7 @@ impl Registry {
 impl Inner {
     /// What is known of a host.
     pub(super) fn host(&self, name: &str) -> Arc<Host> {
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = lock(&self.hosts);
         hosts
             .entry(name.to_owned())
             .or_insert_with(|| Arc::new(Host::new(name)))
@@ -119,9 +120,7 @@ impl Inner {
     }
 
     pub(super) fn opened_uploads(&self) -> MutexGuard<'_, HashMap<UploadKey, Session>> {
-        self.opened_uploads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.opened_uploads)
     }
 }
 

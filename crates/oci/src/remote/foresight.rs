@@ -4,11 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
+use wincimg_common::lock;
 
 use super::client::Registry;
 use super::error::RegistryError;
@@ -147,7 +148,7 @@ impl Repository {
 
 impl Foresight {
     fn tags(&self) -> MutexGuard<'_, TagsByRepository> {
-        self.tags.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tags)
     }
 }
 
@@ -169,7 +170,7 @@ impl<Q: Eq + Hash, A: Send + 'static> Questions<Q, A> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Q, Asked<A>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
+use wincimg_common::lock;
 use wincimg_http::{Exchange, Http, HttpError};
 
 use super::challenge::{Challenge, Scope, Tokens};
@@ -59,30 +60,24 @@ impl Host {
 
     /// The tokens that it gave.
     pub(super) fn tokens(&self) -> MutexGuard<'_, Tokens> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tokens)
     }
 
     /// What is held while a token for this is fetched.
     pub(super) fn fetching(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<()>> {
-        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetching = lock(&self.fetching);
         Arc::clone(fetching.entry(scope.clone()).or_default())
     }
 
     /// The last challenge that the host sent.
     pub(super) fn challenge(&self) -> Option<Challenge> {
-        self.challenge
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.challenge).clone()
     }
 
     /// Remembers the challenge of a 401 answer, where there is one that can be met.
     pub(super) fn learn(&self, answer: &Response) -> Option<Challenge> {
         let challenge = Challenge::read(answer.headers(), answer.url())?;
-        let mut known = self
-            .challenge
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.challenge);
         Some(known.insert(challenge).clone())
     }
 
@@ -127,9 +122,7 @@ impl Host {
     }
 
     fn unanswered(&self) -> MutexGuard<'_, Option<HttpError>> {
-        self.unanswered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.unanswered)
     }
 
     async fn find_base(&self, connections: &Http) -> Result<Base, RegistryError> {

@@ -1,7 +1,8 @@
 //! What a host takes where registries differ. It shows when a request is refused, and is remembered
 //! for the run, so that no other request is refused for the same reason.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use wincimg_common::lock;
 
 /// What one host takes, as far as this process has found out.
 #[derive(Debug, Default)]
@@ -54,11 +55,11 @@ impl Default for Known {
 
 impl Takes {
     pub(super) fn get(&self) -> Known {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 
     pub(super) fn learn<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.0))
     }
 }
 

@@ -2,11 +2,12 @@
 //! and is ready.
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
+use wincimg_common::lock;
 
 use super::known::Count;
 
@@ -77,7 +78,7 @@ impl Metrics {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn beat(&self) {
