@@ -45,7 +45,6 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
 #[cfg(unix)]
 static BEFORE: std::sync::Mutex<Option<rustix::termios::Termios>> = std::sync::Mutex::new(None);
 
-
 /// Lets the terminal show again what is typed; an end at any moment must not leave it silent.
 pub(super) fn show_typing() {
     #[cfg(unix)]

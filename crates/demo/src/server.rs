@@ -136,7 +136,6 @@ impl Stored {
     }
 }
 
-
 async fn serve(listener: TcpListener, stored: Arc<Mutex<Stored>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {

@@ -106,7 +106,6 @@ impl Drop for Continuing {
     }
 }
 
-
 /// The file at a path.
 impl BlobSource for PathBuf {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {

@@ -325,7 +325,7 @@ pub(super) fn lost_thread() -> LayerError {
 
 fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder, done: &Sender<Vec<u8>>) {
     loop {
-        let next = lock(&queue).recv();
+        let next = lock(queue).recv();
         let Ok(job) = next else { return };
         // Nobody awaits the result any more once the writer has failed.
         let _ = job.result.send(encoder.encode(&job.before, &job.block));

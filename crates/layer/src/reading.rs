@@ -139,7 +139,7 @@ fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSe
 
 fn read_files(jobs: &Mutex<Receiver<Job>>) {
     loop {
-        let next = lock(&jobs).recv();
+        let next = lock(jobs).recv();
         let Ok(job) = next else { return };
         // Nobody awaits files any more once one cannot be read.
         let _ = job.result.send(Batch::of(&job.paths, job.room));

@@ -211,7 +211,6 @@ impl AddedLayers {
     }
 }
 
-
 /// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
 pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
     let base = Base {

@@ -118,7 +118,7 @@ struct Voice<'a> {
 
 impl Voice<'_> {
     fn is_new(&self, message: &str) -> bool {
-        let mut said = lock(&self.said);
+        let mut said = lock(self.said);
         said.insert(message.to_owned())
     }
 }

@@ -126,7 +126,7 @@ impl Storage {
                 Ok(part.ok_or(FactsError::Damaged("it is cut off"))?.to_vec())
             }
             Self::File(file) => {
-                let mut file = lock(&file);
+                let mut file = lock(file);
                 file.seek(SeekFrom::Start(offset))?;
                 let mut part = Vec::new();
                 (&mut *file).take(size as u64).read_to_end(&mut part)?;

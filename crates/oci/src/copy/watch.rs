@@ -78,7 +78,7 @@ impl BlobSource for Watched<'_> {
 
 /// What of a chunk was not seen before; a blob that is sent again from an earlier place is not.
 fn take_note(seen: &Mutex<Seen>, at: u64, chunk: &Bytes) -> Option<(mpsc::Sender<Bytes>, Bytes)> {
-    let mut seen = lock(&seen);
+    let mut seen = lock(seen);
     if at > seen.position || seen.receiver.as_ref()?.is_closed() {
         seen.receiver = None;
         return None;
