@@ -383,7 +383,8 @@ fn text_that_repeats_itself_without_end_is_refused() {
     }
     let started = std::time::Instant::now();
     assert!(WorkloadList::default().read(&text, "bomb").is_err());
-    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+    // All of it would take longer than anybody lives.
+    assert!(started.elapsed() < std::time::Duration::from_mins(1));
 }
 
 #[test]
