@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 use wincimg_common::foreign::Foreign;
-use wincimg_engine::order::tell_what_was_looked_at;
+use wincimg_engine::notice::tell_what_was_looked_at;
 use wincimg_inspect::bases::{
     BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
     ResolveError, resolve,

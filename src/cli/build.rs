@@ -1,45 +1,40 @@
 //! `wincimg build`: images from a recipe, for the hosts that are to run them.
 
 mod daemon;
-mod engine;
+pub(super) mod places;
 pub(super) mod tags;
 pub(super) mod text;
 
-use std::path::Path;
-use std::sync::Arc;
-
 use anyhow::anyhow;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use serde_json::json;
-use wincimg_common::progress::Progress;
-use wincimg_dockerfile::stages::Stages;
-use wincimg_engine::choice::{Engine, Wish};
-use wincimg_engine::delivery::{Delivered, Delivery, Destination, Existing, Review, foresee};
+use wincimg_engine::build::{MakeOptions, build, plans};
+use wincimg_engine::choice::Engine;
+use wincimg_engine::delivery::{Delivered, Target};
 use wincimg_engine::downloads::Manner;
 use wincimg_engine::inside::Purpose;
 use wincimg_engine::listing::{Listed, listing};
-use wincimg_engine::order::{Reuse, deliver_directly};
-use wincimg_engine::plans::{PlannedImage, TargetHost};
-use wincimg_engine::publication::{Naming, Publication};
+use wincimg_engine::plans::PlannedImage;
+use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
 use wincimg_inspect::bases::parse_location;
-use wincimg_layer::{Compression, Remembered};
+use wincimg_layer::Compression;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
-use wincimg_oci::remote::Registry;
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_oci::store::Location;
 use wincimg_recipe::Plan;
 
 use self::daemon::DaemonArgs;
-use self::engine::EngineArg;
+use self::places::{check_output, destinations, output_place};
 use self::tags::TagArgs;
 use self::text::{write_content, write_text};
 use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value, noting};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use super::{Answer, complete};
@@ -60,8 +55,8 @@ use super::{Answer, complete};
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.")]
 pub(super) struct Build {
     /// Who builds: direct, unless the recipe needs Windows
-    #[arg(long, value_enum, default_value = "auto")]
-    engine: EngineArg,
+    #[arg(long, default_value = "auto", value_parser = engines())]
+    engine: EngineChoice,
     /// Where to push the image to
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
     registry: Option<RegistryPrefix>,
@@ -113,20 +108,6 @@ pub(super) struct Build {
     daemon: DaemonArgs,
 }
 
-/// What both engines work with.
-struct Job<'a> {
-    publication: &'a Publication<'a>,
-    registry: &'a Registry,
-    progress: Arc<dyn Progress>,
-    created: Option<Timestamp>,
-    existing: Existing,
-    review: &'a Review<'a>,
-    /// What the tars of layers came to in earlier runs.
-    remembered: Remembered,
-    /// The Dockerfile that a daemon carries out; it makes one of a recipe's plan itself.
-    sent: Option<&'a Stages>,
-}
-
 /// What the JSON says beside what was delivered.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -141,6 +122,16 @@ struct PlanReport<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
     content: &'a [Listed],
+}
+
+/// Who builds; nobody in particular where the one is meant that can.
+type EngineChoice = Option<Engine>;
+
+fn engines() -> impl TypedValueParser<Value = EngineChoice> {
+    let all = [Engine::Docker, Engine::Direct];
+    let names = ["auto"].into_iter().chain(all.map(Engine::name));
+    PossibleValuesParser::new(names)
+        .map(move |name| all.into_iter().find(|engine| engine.name() == name))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -168,125 +159,67 @@ pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
     is_tag(text).then(|| text.to_owned()).ok_or(expected)
 }
 
-/// A text that is not even a reference was meant as a path, whose form is all that helps.
-pub(super) fn output_place(text: &str) -> Result<Location, String> {
-    parse_location(text).map_err(|error| match error {
-        LocationError::Reference(_) => {
-            format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
-        }
-        LocationError::Meant { meant, .. } if meant.starts_with("did you mean") => {
-            format!("invalid output {text:?}: {meant}")
-        }
-        LocationError::Meant { .. } => {
-            let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
-            let scheme = if is_file { "docker-archive" } else { "oci" };
-            format!("invalid output {text:?}: type {scheme}:{text}")
-        }
-        LocationError::NoPath { .. } => error.to_string(),
-    })
-}
-
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
         let arguments = self.daemon.arguments();
+        let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
         let Wanted {
-            mut order,
+            mut request,
             left_out,
             nodes,
         } = wanted;
-        if let EngineArg::Docker = self.engine {
-            order.design.send();
-        }
-        let wish = Wish::from(self.engine);
-        let mut supply = order.supply(self.manner(), session.cache.downloads(), noting())?;
-        let drafts = order.drafts()?;
-        order.check_pins(&drafts, &supply)?;
-        wish.rehearse(&drafts)?;
         let created = source_date_epoch()?;
-        let names = self.recipe.names_set(&self.daemon.arguments());
-        let documents = self.documents.wanted(order.design.source(), names, created);
+        request.engine = self.engine;
+        request.is_shared = !self.tags.no_index;
+        request.labels.clone_from(&self.labels);
+        request.downloads = self.manner();
+        request.options = MakeOptions {
+            compression: self.compression.into(),
+            created,
+            reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
+            docker_host: self.daemon.host(),
+            docker: self.daemon.options(),
+        };
         let online = self.recipe.online(session)?;
         session.cache.keep_documents(&online.registry);
         let means = online.means();
-        let naming = Naming {
-            name: self.name.clone().unwrap_or(order.design.name().to_owned()),
-            tag: self.tag.clone(),
-            index: self.tags.index(),
-        };
-        registry_args::run(async {
-            self.foresee(&online.registry, &naming, &order.hosts);
-            let mut images = order.plan(!self.tags.no_index, &means).await?;
-            order.bring(&mut images, &mut supply, &means).await?;
-            let (engine, reason) = wish.choose(images.iter().map(|image| &image.plan));
-            let purpose = match engine {
-                _ if self.dry_run => Purpose::Rehearsal,
-                Engine::Direct => Purpose::Layers,
-                Engine::Docker => Purpose::Dockerfile,
-            };
-            let looking = order.look(&mut images, purpose, &mut supply, &means);
-            looking.await?;
-            for image in &mut images {
-                image.plan.labels.extend(self.labels.iter().cloned());
-            }
-            if self.dry_run {
-                if order.design.sent().is_some() {
+        if self.dry_run {
+            return registry_args::run(async {
+                let images = plans(&request, Purpose::Rehearsal, &means).await?;
+                if request.sent().is_some() {
                     session.note(
                         "the daemon carries the instructions out: the plan has the base alone",
                     );
                 }
-                return self.print_plans(&images, &left_out);
-            }
-            if self.registry.is_some() && !self.push {
-                session.note("nothing is pushed without --push");
-            }
-            tracing::info!("engine {}: {reason}", engine.name());
-            let today = Zoned::now().date();
-            let mut publication = Publication::new(&images, &naming)?;
-            publication.documents = documents;
-            let job = Job {
-                publication: &publication,
-                registry: &online.registry,
-                progress: Arc::clone(&online.progress),
-                created,
-                existing: self.tags.existing(),
-                review: &|outlooks| review(outlooks, &nodes, today, session),
-                remembered: session.cache.remembered(),
-                sent: order.design.sent(),
-            };
-            let mut destinations = self.destinations();
-            self.check_format(engine, &destinations)?;
-            self.check_cache(engine)?;
-            let delivered = match engine {
-                Engine::Direct => {
-                    if destinations.is_empty() {
-                        destinations.push(default_layout(job.publication));
-                    }
-                    self.build_directly(&destinations, job).await?
-                }
-                Engine::Docker => {
-                    let registry = self.registry.as_ref();
-                    self.daemon
-                        .build(&destinations, registry, &reason, job)
-                        .await?
-                }
-            };
-            let kept = if destinations.is_empty() {
-                "left in the Docker daemon"
-            } else {
-                "written"
-            };
-            self.print(&delivered, kept, &left_out)
-        })
-    }
-
-    /// Asks ahead what the tags mean that will probably be written to.
-    fn foresee(&self, registry: &Registry, naming: &Naming, hosts: &[TargetHost]) {
-        if !self.dry_run && self.tags.existing() != Existing::Replace {
-            let tags = naming.likely_tags(hosts);
-            foresee(registry, &self.destinations(), &naming.name, &tags);
+                self.print_plans(&images, &left_out)
+            });
         }
+        let today = Zoned::now().date();
+        let pushed_to = self.registry.clone().filter(|_| self.push);
+        let target = Target {
+            naming: Naming {
+                name: self
+                    .name
+                    .clone()
+                    .unwrap_or(request.design.name().to_owned()),
+                tag: self.tag.clone(),
+                index: self.tags.index(),
+            },
+            destinations: destinations(pushed_to, self.output.as_ref()),
+            named_after: self.registry.clone(),
+            flavour: self.manifest_format.map(Into::into),
+            existing: self.tags.existing(),
+            documents: self
+                .documents
+                .wanted(request.design.source(), names, created),
+            review: &|outlooks| review(outlooks, &nodes, today, session),
+        };
+        registry_args::run(async {
+            let delivered = build(&request, target, &means).await?;
+            self.print(&delivered, &left_out)
+        })
     }
 
     fn manner(&self) -> Manner {
@@ -312,97 +245,7 @@ impl Build {
                 Failure::usage(anyhow!(error)).hint("name the user: --registry docker.io/USER")
             );
         }
-        match &self.output {
-            Some(Location::Registry(_)) => {
-                let problem = anyhow!("--output is for directories and files");
-                Err(Failure::usage(problem).hint(
-                    "write to oci:DIR or docker-archive:FILE, or push with --registry … --push",
-                ))
-            }
-            Some(
-                tagged @ (Location::Layout { tag: Some(_), .. }
-                | Location::Archive { name: Some(_), .. }),
-            ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
-                .hint("give the tag with --tag")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses a format of manifests that cannot be had.
-    fn check_format(&self, engine: Engine, destinations: &[Destination]) -> Result<(), Failure> {
-        let pushes = || {
-            let mut places = destinations.iter();
-            places.any(|place| matches!(place, Destination::Registry(_)))
-        };
-        match (self.manifest_format, engine, self.compression) {
-            (Some(_), Engine::Docker, _) if pushes() => {
-                let problem = anyhow!(
-                    "--manifest-format needs the direct engine: Docker pushes in a format of its own"
-                );
-                Err(Failure::usage(problem)
-                    .hint("convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] --manifest-format docker|oci"))
-            }
-            (Some(ManifestFormat::Docker), _, CompressionArg::Zstd) => {
-                let problem = anyhow!("Docker's manifests have no type for layers in zstd");
-                Err(Failure::usage(problem)
-                    .hint("use --compression gzip, or --manifest-format oci"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses images to take layers from where a daemon makes its own.
-    fn check_cache(&self, engine: Engine) -> Result<(), Failure> {
-        if engine == Engine::Docker && !self.cache_from.is_empty() {
-            let problem =
-                anyhow!("--cache-from needs the direct engine: Docker has a cache of its own");
-            return Err(Failure::usage(problem).hint("leave --cache-from out"));
-        }
-        Ok(())
-    }
-
-    async fn build_directly(
-        &self,
-        destinations: &[Destination],
-        job: Job<'_>,
-    ) -> Result<Delivered, Failure> {
-        let delivery = Delivery {
-            registry: job.registry,
-            progress: job.progress,
-            destinations,
-            flavour: self.manifest_format.map(Into::into),
-            existing: job.existing,
-            review: job.review,
-        };
-        let compression = self.compression.into();
-        let reuse = (!self.daemon.no_cache).then(|| Reuse {
-            from: self.cache_from.clone(),
-            remembered: job.remembered,
-        });
-        let delivering =
-            deliver_directly(job.publication, compression, job.created, reuse, &delivery);
-        Ok(delivering.await?)
-    }
-
-    /// Where the images were asked to go; nowhere where nothing was said. The registry comes first:
-    /// its references are what a pipeline goes on with.
-    fn destinations(&self) -> Vec<Destination> {
-        let mut destinations = Vec::new();
-        if self.push
-            && let Some(registry) = &self.registry
-        {
-            destinations.push(Destination::Registry(registry.clone()));
-        }
-        match &self.output {
-            Some(Location::Layout { dir, .. }) => {
-                destinations.push(Destination::Layout(dir.clone()));
-            }
-            Some(Location::Archive { file, .. }) => {
-                destinations.push(Destination::Archive(file.clone()));
-            }
-            Some(Location::Registry(_)) | None => {}
-        }
-        destinations
+        check_output(self.output.as_ref(), "--registry … --push")
     }
 
     fn print_plans(&self, images: &[PlannedImage], left_out: &[String]) -> Result<Answer, Failure> {
@@ -430,13 +273,15 @@ impl Build {
         Ok(Answer::Yes)
     }
 
-    /// Prints what was delivered; `kept` is the word for images that were not pushed.
-    fn print(
-        &self,
-        delivered: &Delivered,
-        kept: &str,
-        left_out: &[String],
-    ) -> Result<Answer, Failure> {
+    /// Prints what was delivered.
+    fn print(&self, delivered: &Delivered, left_out: &[String]) -> Result<Answer, Failure> {
+        let mut images = delivered.images.iter();
+        let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
+        let kept = if is_of_daemon && !self.push && self.output.is_none() {
+            "left in the Docker daemon"
+        } else {
+            "written"
+        };
         write_result(None, |out| match self.format {
             Format::Text => write_text(delivered, kept, out),
             Format::Json => {
@@ -449,12 +294,6 @@ impl Build {
         })?;
         Ok(Answer::Yes)
     }
-}
-
-/// Where the direct engine leaves images that were asked to go nowhere.
-fn default_layout(publication: &Publication<'_>) -> Destination {
-    let name = publication.name.replace('/', "-");
-    Destination::Layout(format!("./{name}-{}", publication.tag()).into())
 }
 
 /// The time that new layers carry, as reproducible builds ask for it.

@@ -8,15 +8,13 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::foreign::Foreign;
 use wincimg_dockerfile::convert::{Conversion, Obstacle, obstacles};
-use wincimg_engine::downloads::Manner;
 use wincimg_engine::inside::Purpose;
-use wincimg_engine::order::LookingError;
 use wincimg_engine::plans::{PlanError, PlannedImage};
 
 use super::build::image_name;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments, noting};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments};
 use super::session::Session;
 use super::{Answer, registry_args};
 
@@ -60,36 +58,35 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
-        let Wanted { order, .. } = wanted;
-        let Some(stages) = order.design.stages() else {
+        let Wanted { request, .. } = wanted;
+        let Some(stages) = request.design.stages() else {
             let problem = anyhow!("convert takes a Dockerfile, and this is a recipe already");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
         };
         let folder = match &self.output {
             Some(file) => file.parent().unwrap_or(Path::new("")),
-            None => order.design.context(),
+            None => request.design.context(),
         };
-        let mut supply = order.supply(Manner::Pinned, session.cache.downloads(), noting())?;
         let online = self.recipe.online(session)?;
         let means = online.means();
+        let mut supply = request.supply(&means)?;
         let planned = registry_args::run(async {
-            let mut images = order.plan(true, &means).await?;
-            order.bring(&mut images, &mut supply, &means).await?;
-            let looking = order.look(&mut images, Purpose::Layers, &mut supply, &means);
-            looking.await?;
+            let mut images = request.plan(&means).await?;
+            let finishing = request.finish(&mut images, Purpose::Layers, &mut supply, &means);
+            finishing.await?;
             Ok(images)
         });
         let converted = match planned {
             Ok(images) => {
                 let convert = |image: &PlannedImage| {
                     let conversion = Conversion {
-                        name: self.name.as_deref().unwrap_or(order.design.name()),
+                        name: self.name.as_deref().unwrap_or(request.design.name()),
                         plan: &image.plan,
                         inside: image.base.inside.as_ref(),
                         looked: image.stages.depend_on(stages.base()),
                         dockerfile: stages.file(),
                         base: stages.base(),
-                        base_registry: &order.base_registry,
+                        base_registry: &request.base_registry,
                         folder,
                     };
                     conversion.recipe()
@@ -103,7 +100,7 @@ impl Convert {
                 }
                 texts.into_iter().next().unwrap_or(Ok(String::new()))
             }
-            Err(failure) => match planning(&failure) {
+            Err(failure) => match failure.cause() {
                 Some(PlanError::Dockerfile(error)) => Err(obstacles(error, stages.file())),
                 _ => return Err(failure),
             },
@@ -155,14 +152,6 @@ impl Convert {
         };
         session.note(format_args!("{count} {lines} in the way of a recipe"));
         Ok(Answer::No)
-    }
-}
-
-/// Why there is no plan, where that is what failed.
-fn planning(failure: &Failure) -> Option<&PlanError> {
-    match failure.cause::<LookingError>() {
-        Some(LookingError::Plan(error)) => Some(error),
-        _ => failure.cause(),
     }
 }
 

@@ -9,7 +9,7 @@ use wincimg_engine::docker::{Endpoint, EndpointError, Environment};
 pub(super) struct DockerArgs {
     /// The Docker daemon [default: as docker finds it: `DOCKER_HOST`, the context, the platform's]
     #[arg(long, value_name = "URL")]
-    docker_host: Option<String>,
+    pub(super) docker_host: Option<String>,
 }
 
 impl DockerArgs {

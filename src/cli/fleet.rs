@@ -166,16 +166,10 @@ impl CommonArgs {
         }
         let nodes = self.nodes(session)?;
         let online = Online::new(&self.connection, session)?;
-        let downloads = session.cache.downloads();
         let created = source_date_epoch()?;
         let run = Run {
-            registry: &online.registry,
+            means: online.means(),
             base_registry: &self.base.base_registry,
-            library: &online.library,
-            downloads: &downloads,
-            remembered: &session.cache.remembered(),
-            progress: &online.progress,
-            tell: session,
             documents: &documents.wanted(None, Vec::new(), created),
             created,
             today: Zoned::now().date(),

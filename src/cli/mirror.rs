@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use wincimg_common::foreign::Foreign;
-use wincimg_engine::order::tell_what_was_looked_at;
+use wincimg_engine::notice::tell_what_was_looked_at;
 use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, parse_location};
 use wincimg_inspect::library::FactsMaker;
 use wincimg_oci::copy::{Action, CopyReport, PlatformFilter, Platforms};

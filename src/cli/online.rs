@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use wincimg_common::progress::Progress;
 use wincimg_engine::bases::BaseSearch;
-use wincimg_engine::order::Means;
+use wincimg_engine::build::Means;
+use wincimg_http::Downloads;
 use wincimg_inspect::library::Library;
+use wincimg_layer::Remembered;
 use wincimg_oci::remote::Registry;
 
 use super::failure::Failure;
@@ -18,6 +20,8 @@ pub(super) struct Online<'s> {
     pub(super) registry: Registry,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) library: Library,
+    downloads: Downloads,
+    remembered: Remembered,
     bases: BaseSearch,
     session: &'s Session,
 }
@@ -28,6 +32,8 @@ impl<'s> Online<'s> {
         let registry = connection.connect(Arc::clone(&progress))?;
         Ok(Self {
             library: session.cache.library(&registry, &progress),
+            downloads: session.cache.downloads(),
+            remembered: session.cache.remembered(),
             bases: BaseSearch::new(&registry),
             registry,
             progress,
@@ -41,6 +47,8 @@ impl<'s> Online<'s> {
             registry: &self.registry,
             bases: &self.bases,
             library: &self.library,
+            downloads: &self.downloads,
+            remembered: &self.remembered,
             progress: &self.progress,
             tell: self.session,
         }

@@ -6,8 +6,11 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
+use wincimg_engine::build::MakeOptions;
 use wincimg_engine::design::{Named, dockerfile_of};
-use wincimg_engine::order::{Order, UPDATE_LOCK};
+use wincimg_engine::downloads::Manner;
+use wincimg_engine::notice::UPDATE_LOCK;
+use wincimg_engine::plans::BuildRequest;
 
 use super::base::{MatchArg, MatchArgs};
 use super::complete;
@@ -57,7 +60,7 @@ pub(super) struct DockerfileArgs {
 /// What was asked for, read and checked as far as that goes without a registry.
 pub(super) struct Wanted {
     /// What is built, and for which builds of Windows.
-    pub(super) order: Order,
+    pub(super) request: BuildRequest,
     /// The nodes that get no image, because they do not tell their version.
     pub(super) left_out: Vec<String>,
     /// The hosts, as far as they tell their version.
@@ -99,11 +102,17 @@ impl RecipeArgs {
             self.hosts.distinct_builds(session)?
         };
         Ok(Wanted {
-            order: Order {
+            request: BuildRequest {
                 design,
                 hosts: hosts.targets(),
                 base_registry: self.base.base_registry.clone(),
                 matched: self.matched.wanted.into(),
+                is_shared: true,
+                engine: None,
+                labels: Vec::new(),
+                downloads: Manner::Pinned,
+                noting: noting(),
+                options: MakeOptions::default(),
             },
             left_out: hosts.left_out,
             nodes: hosts.nodes,
@@ -167,7 +176,7 @@ impl DockerfileArgs {
 }
 
 /// The command of this run once more, which notes what its downloads are.
-pub(super) fn noting() -> String {
+fn noting() -> String {
     let mut words = vec!["wincimg".to_owned()];
     let arguments = std::env::args_os().skip(1);
     words.extend(arguments.map(|word| word.to_string_lossy().into_owned()));

@@ -6,13 +6,15 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use wincimg_dockerfile::{DOCKERFILE, Rendered, render};
+use wincimg_engine::build::plans;
+use wincimg_engine::choice::Engine;
 use wincimg_engine::downloads::Manner;
 use wincimg_engine::inside::Purpose;
 use wincimg_engine::plans::PlannedImage;
 
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, noting};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted};
 use super::session::Session;
 use super::{Answer, registry_args};
 
@@ -51,24 +53,16 @@ impl Render {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.recipe.refuse_dockerfile()?;
         let options = DockerfileArgs::default();
-        let Wanted { order, .. } = self.recipe.read(&options, Vec::new(), session)?;
-        let manner = match self.output {
-            Some(_) => Manner::Pinned,
-            None => Manner::Offline,
-        };
-        let mut supply = order.supply(manner, session.cache.downloads(), noting())?;
-        let drafts = order.drafts()?;
-        order.check_pins(&drafts, &supply)?;
-        for draft in drafts {
-            wincimg_dockerfile::rehearse(&draft)?;
+        let Wanted { mut request, .. } = self.recipe.read(&options, Vec::new(), session)?;
+        request.engine = Some(Engine::Docker);
+        if self.output.is_none() {
+            request.downloads = Manner::Offline;
         }
         let online = self.recipe.online(session)?;
         let means = online.means();
         let images = registry_args::run(async {
-            let mut images = order.plan(true, &means).await?;
-            let looking = order.look(&mut images, Purpose::Dockerfile, &mut supply, &means);
-            looking.await?;
-            Ok(images)
+            let planning = plans(&request, Purpose::Dockerfile, &means);
+            Ok(planning.await?)
         })?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == Format::Text {

@@ -6,12 +6,12 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde::Serialize;
-use wincimg_engine::delivery::{Delivered, Destination, Documents};
-use wincimg_engine::order::tell_what_was_looked_at;
-use wincimg_engine::publication::Outlook;
+use wincimg_engine::delivery::{Delivered, Documents, Target};
+use wincimg_engine::notice::tell_what_was_looked_at;
+use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
 use wincimg_engine::update;
-use wincimg_engine::update::{CurrentBase, Obstacle, OwnLayer, Target, UpdateRequest, Updates};
+use wincimg_engine::update::{CurrentBase, Obstacle, OwnLayer, UpdateRequest, Updates};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
@@ -20,9 +20,10 @@ use wincimg_oci::store::{Location, LocationError};
 
 use self::text::{write_plan, write_way_out};
 use super::base::MatchArgs;
+use super::build::places::{check_output, destinations, output_place};
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
-use super::build::{image_tag, output_place, source_date_epoch};
+use super::build::{image_tag, source_date_epoch};
 use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::hosts::HostArgs;
@@ -120,7 +121,7 @@ impl Update {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let image = self.image()?;
         let tag = self.target_tag(&image)?;
-        self.check_output()?;
+        check_output(self.output.as_ref(), "--push")?;
         let hosts = self.hosts.distinct_builds(session)?;
         let targets = hosts.targets();
         let online = Online::new(&self.registry, session)?;
@@ -163,16 +164,19 @@ impl Update {
             }
             let today = Zoned::now().date();
             let target = Target {
-                image: &image,
-                tag: &tag,
-                existing: self.tags.existing(),
-                index: self.tags.index(),
-                destinations: &self.destinations(&image)?,
+                naming: Naming {
+                    name: image.repository().to_owned(),
+                    tag: Some(tag.clone()),
+                    index: self.tags.index(),
+                },
+                destinations: destinations(self.prefix(&image)?, self.output.as_ref()),
+                named_after: None,
                 flavour: self.manifest_format.map(Into::into),
+                existing: self.tags.existing(),
                 documents: self.documents(&image, &updates)?,
+                review: &|outlooks| review(outlooks, &hosts.nodes, today, session),
             };
-            let look = |outlooks: &[Outlook<'_>]| review(outlooks, &hosts.nodes, today, session);
-            let delivered = update::deliver(&updates, &target, &means, &look).await?;
+            let delivered = update::deliver(&updates, &image, target, &means).await?;
             self.print(&image, &updates, Some(&delivered), &hosts.left_out)?;
             Ok(Answer::Yes)
         };
@@ -219,41 +223,10 @@ impl Update {
         }
     }
 
-    fn check_output(&self) -> Result<(), Failure> {
-        match &self.output {
-            Some(Location::Registry(_)) => {
-                let problem = anyhow!("--output is for directories and files");
-                Err(Failure::usage(problem)
-                    .hint("write to oci:DIR or docker-archive:FILE, or push with --push"))
-            }
-            Some(
-                tagged @ (Location::Layout { tag: Some(_), .. }
-                | Location::Archive { name: Some(_), .. }),
-            ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
-                .hint("give the tag with --tag")),
-            _ => Ok(()),
-        }
-    }
-
-    fn destinations(&self, image: &Reference) -> Result<Vec<Destination>, Failure> {
-        let mut destinations = Vec::new();
-        if self.push {
-            let host = image.registry();
-            let prefix: RegistryPrefix = host
-                .parse()
-                .map_err(|error: PrefixError| Failure::usage(anyhow!(error)))?;
-            destinations.push(Destination::Registry(prefix));
-        }
-        match &self.output {
-            Some(Location::Layout { dir, .. }) => {
-                destinations.push(Destination::Layout(dir.clone()));
-            }
-            Some(Location::Archive { file, .. }) => {
-                destinations.push(Destination::Archive(file.clone()));
-            }
-            Some(Location::Registry(_)) | None => {}
-        }
-        Ok(destinations)
+    /// The registry that the new image is pushed to.
+    fn prefix(&self, image: &Reference) -> Result<Option<RegistryPrefix>, Failure> {
+        let prefix = self.push.then(|| image.registry().parse()).transpose();
+        prefix.map_err(|error: PrefixError| Failure::usage(anyhow!(error)))
     }
 
     fn print(

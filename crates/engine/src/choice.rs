@@ -8,16 +8,7 @@ use wincimg_recipe::Plan;
 
 use super::direct::{self, DirectError, check};
 use super::error::EngineError;
-
-/// Which engine is to make images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wish {
-    /// The one that can.
-    #[default]
-    Any,
-    /// This one.
-    One(Engine),
-}
+use super::inside::Purpose;
 
 /// Who makes images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +25,38 @@ impl Engine {
         match self {
             Self::Docker => "docker",
             Self::Direct => "direct",
+        }
+    }
+
+    /// The engine that makes all of the images, and why it is that one: the one that was asked for,
+    /// else the one that can.
+    pub(super) fn choose<'a>(
+        asked_for: Option<Self>,
+        mut plans: impl Iterator<Item = &'a Plan>,
+    ) -> (Self, Reason) {
+        match asked_for {
+            Some(engine) => (engine, Reason::AskedFor),
+            None => match plans.find_map(|plan| check(plan).err()) {
+                None => (Self::Direct, Reason::NothingNeedsWindows),
+                Some(obstacle) => (Self::Docker, Reason::NeedsWindows(obstacle)),
+            },
+        }
+    }
+
+    /// Refuses what it cannot make, before anything is asked of a registry.
+    pub(super) fn rehearse(self, draft: &Plan) -> Result<(), RehearsalError> {
+        match self {
+            Self::Direct => direct::rehearse(draft)?,
+            Self::Docker => wincimg_dockerfile::rehearse(draft)?,
+        }
+        Ok(())
+    }
+
+    /// What for it is looked inside bases.
+    pub(super) fn purpose(self) -> Purpose {
+        match self {
+            Self::Docker => Purpose::Dockerfile,
+            Self::Direct => Purpose::Layers,
         }
     }
 }
@@ -70,29 +93,4 @@ pub enum RehearsalError {
     #[error(transparent)]
     #[diagnose(forward)]
     Docker(#[from] RenderError),
-}
-
-impl Wish {
-    /// The engine that makes all of the images, and why it is that one.
-    pub fn choose<'a>(self, mut plans: impl Iterator<Item = &'a Plan>) -> (Engine, Reason) {
-        match self {
-            Self::One(engine) => (engine, Reason::AskedFor),
-            Self::Any => match plans.find_map(|plan| check(plan).err()) {
-                None => (Engine::Direct, Reason::NothingNeedsWindows),
-                Some(obstacle) => (Engine::Docker, Reason::NeedsWindows(obstacle)),
-            },
-        }
-    }
-
-    /// Refuses what its engine cannot make, before anything is asked of a registry.
-    pub fn rehearse(self, drafts: &[Plan]) -> Result<(), RehearsalError> {
-        let (engine, _) = self.choose(drafts.iter());
-        for draft in drafts {
-            match engine {
-                Engine::Direct => direct::rehearse(draft)?,
-                Engine::Docker => wincimg_dockerfile::rehearse(draft).map(drop)?,
-            }
-        }
-        Ok(())
-    }
 }

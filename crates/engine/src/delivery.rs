@@ -17,7 +17,6 @@ mod standing;
 #[cfg(unix)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +26,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::watch;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, Flavour};
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::remote::Registry;
 use wincimg_oci::store::{Location, Sink};
 
@@ -41,22 +41,51 @@ use self::route::{Arrived, Route};
 pub use self::standing::Existing;
 use self::standing::Standing;
 use super::error::EngineError;
-use super::publication::{Line, Outlook, Publication};
+use super::plans::TargetHost;
+use super::publication::{Line, Naming, Outlook, Publication};
 
-/// Brings images to destinations; the first one is the one that is reported.
-pub struct Delivery<'a> {
-    /// The client for all registries.
-    pub registry: &'a Registry,
-    /// Who is told.
-    pub progress: Arc<dyn Progress>,
-    /// Where images go. Without any they stay where they were made, which only a daemon's can.
-    pub destinations: &'a [Destination],
+/// Where images go, and as what.
+pub struct Target<'a> {
+    /// Their names.
+    pub naming: Naming,
+    /// The places; the first one is the one that is reported. Without any they stay where they were
+    /// made, which only a daemon's can.
+    pub destinations: Vec<Destination>,
+    /// The registry that images in a daemon are named after.
+    pub named_after: Option<RegistryPrefix>,
     /// The words in which manifests are written in a registry; none for the base's own.
     pub flavour: Option<Flavour>,
     /// What becomes of what tags mean already.
     pub existing: Existing,
+    /// What goes along with the images.
+    pub documents: Documents,
     /// Who says whether what will be published serves its hosts, before anything is sent.
     pub review: &'a Review<'a>,
+}
+
+impl Target<'_> {
+    /// The registry among the places.
+    pub(crate) fn registry(&self) -> Option<&RegistryPrefix> {
+        self.destinations.iter().find_map(|place| match place {
+            Destination::Registry(registry) => Some(registry),
+            Destination::Layout(_) | Destination::Archive(_) => None,
+        })
+    }
+
+    /// Whether a registry is named, and nothing goes there.
+    pub(crate) fn is_not_pushed(&self) -> bool {
+        self.named_after.is_some() && self.registry().is_none()
+    }
+}
+
+/// Brings images to their target.
+pub(crate) struct Delivery<'a> {
+    /// The client for all registries.
+    pub(crate) registry: &'a Registry,
+    /// Who is told.
+    pub(crate) progress: Arc<dyn Progress>,
+    /// Where they go.
+    pub(crate) target: &'a Target<'a>,
 }
 
 /// Looks at what tags will mean, and refuses what does not start on a host that it is for.
@@ -83,16 +112,17 @@ const MOST_FORESEEN: usize = 8;
 /// How many images' documents are dealt with at once.
 const ATTACHING: usize = 4;
 
-/// Asks registries ahead what tags mean that will be looked at soon.
-pub fn foresee(
-    registry: &Registry,
-    destinations: &[Destination],
-    name: &str,
-    tags: &BTreeSet<String>,
-) {
-    for destination in destinations {
+/// Asks registries ahead what the tags mean that will probably be written to.
+pub(crate) fn foresee(target: &Target<'_>, hosts: &[TargetHost], registry: &Registry) {
+    if target.existing == Existing::Replace {
+        return;
+    }
+    let tags = target.naming.likely_tags(hosts);
+    for destination in &target.destinations {
         for tag in tags.iter().take(MOST_FORESEEN) {
-            if let Ok(Location::Registry(reference)) = destination.location(name, tag) {
+            if let Ok(Location::Registry(reference)) =
+                destination.location(&target.naming.name, tag)
+            {
                 let repository = registry.repository(&reference).to_push_to();
                 repository.foresee_manifest(tag);
             }
@@ -117,38 +147,43 @@ async fn will_be_brought(mut brought: Brought, which: usize, digest: &Digest) ->
 impl Delivery<'_> {
     /// Waits for an engine to make the images of a publication, in their order, and brings them to
     /// every destination.
-    pub async fn deliver<'m>(
+    pub(crate) async fn deliver<'m>(
         &self,
         publication: &Publication<'_>,
         making: impl Future<Output = Result<Vec<Made<'m>>, EngineError>>,
     ) -> Result<Delivered, DeliveryError> {
-        for destination in self.destinations {
+        let Target {
+            destinations,
+            documents,
+            ..
+        } = self.target;
+        for destination in destinations {
             destination.check(publication)?;
         }
-        publication.documents.check(self.destinations)?;
+        documents.check(destinations)?;
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
         let (tell, brought) = watch::channel(None);
         let making = async {
             let made = Box::pin(making).await?;
-            let digests = made.iter().map(|it| it.digest_in(self.flavour));
+            let digests = made.iter().map(|it| it.digest_in(self.target.flavour));
             tell.send_replace(Some(digests.collect()));
             Ok(made)
         };
         let (made, seen) = tokio::try_join!(making, self.look(publication, &brought))?;
-        if self.destinations.is_empty() {
+        if destinations.is_empty() {
             return Ok(report::left_behind(publication, &made));
         }
-        let has_bills = !publication.documents.bills.is_empty();
+        let has_bills = !documents.bills.is_empty();
         let surveys = Surveys::of(if has_bills { &made } else { &[] });
         let mut places = Vec::with_capacity(seen.len());
-        for (destination, seen) in self.destinations.iter().zip(seen) {
+        for (destination, seen) in destinations.iter().zip(seen) {
             let brought = self.bring(publication, &made, &seen, destination);
             places.push(Box::pin(brought).await?);
         }
         // All images are everywhere before anything is said about one.
         let mut delivered = Delivered::default();
-        for (destination, place) in self.destinations.iter().zip(places) {
+        for (destination, place) in destinations.iter().zip(places) {
             let told = self.tell_of(publication, &made, place, destination, &surveys);
             delivered.add(Box::pin(told).await?);
         }
@@ -169,7 +204,7 @@ impl Delivery<'_> {
             arrived,
             sink,
         } = place;
-        let documents = &publication.documents;
+        let documents = &self.target.documents;
         if documents.is_empty() {
             return Ok(delivered);
         }
@@ -204,7 +239,7 @@ impl Delivery<'_> {
         publication: &Publication<'_>,
         brought: &Brought,
     ) -> Result<Vec<Seen>, DeliveryError> {
-        let destinations = self.destinations.iter();
+        let destinations = self.target.destinations.iter();
         let looking =
             destinations.map(|destination| self.look_at(publication, destination, brought));
         let seen = try_join_all(looking).await?;
@@ -214,7 +249,7 @@ impl Delivery<'_> {
         }
         for (place, lines) in kept.iter().enumerate() {
             if !kept[..place].contains(lines) {
-                (self.review)(&publication.outlooks(lines))?;
+                (self.target.review)(&publication.outlooks(lines))?;
             }
         }
         Ok(seen)
@@ -228,7 +263,7 @@ impl Delivery<'_> {
         brought: &Brought,
     ) -> Result<Seen, DeliveryError> {
         // An image's own tag cannot be joined.
-        let existing = match self.existing {
+        let existing = match self.target.existing {
             Existing::Join => Existing::Protect,
             existing => existing,
         };
@@ -250,7 +285,7 @@ impl Delivery<'_> {
         let index = async {
             match &publication.index {
                 Some(tag) => {
-                    let existing = self.existing;
+                    let existing = self.target.existing;
                     let unknown = async |_: &Digest| false;
                     self.look_at_tag(publication, tag, &new, existing, destination, unknown)
                         .await
@@ -302,7 +337,7 @@ impl Delivery<'_> {
         let route = Route::new(
             self.registry,
             Arc::clone(&self.progress),
-            destination.flavour().or(self.flavour),
+            destination.flavour().or(self.target.flavour),
             &sink,
         );
         let images = publication.images.iter().zip(made).zip(&seen.images);

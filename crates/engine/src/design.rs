@@ -15,7 +15,6 @@ use wincimg_oci::document::sha256;
 use wincimg_recipe::{Recipe, RecipeError, Settings};
 
 use super::downloads::{LOCK_FILE, Lock, LockError};
-use super::plans::Blueprint;
 
 /// What is to be built, in somebody's words.
 #[derive(Debug, Clone, Default)]
@@ -40,15 +39,16 @@ pub struct Named {
 /// A recipe with its values or a Dockerfile with its arguments, read and checked as far as that goes
 /// without a host.
 pub struct Design {
-    made_by: MadeBy,
+    pub(super) made_by: MadeBy,
     values: BTreeMap<String, String>,
     context: PathBuf,
-    /// Whether a daemon carries the Dockerfile out.
-    is_sent: bool,
 }
 
-enum MadeBy {
+/// What says how images are to be.
+pub(super) enum MadeBy {
+    /// A recipe, which is filled in with the values.
     Recipe(Box<Recipe>),
+    /// A Dockerfile, with what was asked of it.
     Dockerfile(Box<Stages>),
 }
 
@@ -103,7 +103,6 @@ impl Named {
             made_by: MadeBy::Recipe(Box::new(Recipe::find(&self.image)?)),
             values: self.values.iter().cloned().collect(),
             context: self.context.clone().unwrap_or(PathBuf::from(".")),
-            is_sent: false,
         })
     }
 
@@ -138,7 +137,6 @@ impl Named {
             made_by: MadeBy::Dockerfile(Box::new(stages)),
             values: BTreeMap::new(),
             context,
-            is_sent: false,
         })
     }
 }
@@ -187,16 +185,6 @@ impl Design {
         })
     }
 
-    /// Leaves a Dockerfile to a daemon, as it is.
-    pub fn send(&mut self) {
-        self.is_sent = true;
-    }
-
-    /// The Dockerfile that a daemon carries out.
-    pub fn sent(&self) -> Option<&Stages> {
-        self.stages().filter(|_| self.is_sent)
-    }
-
     /// The folder that files are in.
     pub fn context(&self) -> &Path {
         &self.context
@@ -222,15 +210,6 @@ impl Design {
         text.is_some_and(|text| text.contains("host_build"))
     }
 
-    /// What plans are made by.
-    pub(super) fn blueprint(&self) -> Blueprint<'_> {
-        match &self.made_by {
-            MadeBy::Recipe(recipe) => Blueprint::Recipe(recipe, self.settings()),
-            MadeBy::Dockerfile(stages) if self.is_sent => Blueprint::Sent(stages),
-            MadeBy::Dockerfile(stages) => Blueprint::Dockerfile(stages),
-        }
-    }
-
     /// What pins downloads, beside the recipe or the Dockerfile.
     pub(super) fn lock(&self) -> Result<Option<Lock>, LockError> {
         self.folder().map(Lock::in_folder).transpose()
@@ -248,7 +227,8 @@ impl Design {
         }
     }
 
-    fn settings(&self) -> Settings<'_> {
+    /// What a recipe is filled in with.
+    pub(super) fn settings(&self) -> Settings<'_> {
         Settings {
             values: &self.values,
             context: &self.context,

@@ -10,8 +10,7 @@ use wincimg_dockerfile::stages::StageError;
 use wincimg_layer::{Compression, LayerError};
 use wincimg_recipe::{Plan, PlanBase};
 
-use super::order::Order;
-use super::plans::PlannedImage;
+use super::plans::{BuildRequest, PlannedImage};
 use crate::listing::{content_digest, source_digests};
 
 /// What says what something was made of: as an annotation an image, in the index over it; in the
@@ -34,7 +33,7 @@ pub enum InputsError {
     Dockerfile(#[from] StageError),
 }
 
-impl Order {
+impl BuildRequest {
     /// The digest of what each image is made of, before anything was brought for it.
     pub fn inputs(
         &self,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use futures_util::future::{join_all, try_join_all};
 use wincimg_common::diagnose::Diagnose;
 use wincimg_inspect::base::{Extent, Problem};
-use wincimg_inspect::library::{Known, Library, LibraryError, Provenance};
-use wincimg_oci::document::Digest;
+use wincimg_inspect::library::{Known, LibraryError, Provenance};
 use wincimg_oci::reference::Reference;
-use wincimg_oci::remote::Registry;
 use wincimg_oci::store::Source;
 use wincimg_registry::{InsideError, KeyPath, Known as Answer};
 use wincimg_windows::inside::{Inside, Needs};
 use wincimg_windows::path::ImagePath;
 
+use super::build::Means;
+use super::notice::Notice;
 use super::plans::{PlannedBase, PlannedImage};
 
 /// A plan needs to know its base, and that could not be found out.
@@ -37,30 +37,58 @@ pub enum Purpose {
     Rehearsal,
 }
 
-/// What was found out about one base.
-#[derive(Debug, Clone)]
-pub struct Look {
-    /// The base.
-    pub base: String,
-    /// Where what is known of it comes from.
-    pub from: Provenance,
-    /// What the recipe needs to know of it and would be read from its layers, had not only a plan
-    /// been asked for.
-    pub missing: Option<&'static str>,
-    /// What is wrong with what the recipe needs to know of it.
-    pub problems: Vec<String>,
+/// Gives each image's base what is known of it, and says what there is to say about that.
+pub(crate) async fn look_inside(
+    images: &mut [PlannedImage],
+    purpose: Purpose,
+    means: &Means<'_>,
+) -> Result<(), LookError> {
+    let bases = bases(images, purpose);
+    let known = known_of(&bases, purpose, means).await;
+    for warning in means.library.take_warnings() {
+        means.tell.warn(&warning);
+    }
+    for ((base, needs), known) in bases.into_iter().zip(known?) {
+        let name = base.planned.for_people();
+        let Some(known) = known else {
+            tracing::info!("inside {name}: {}", Provenance::Nowhere);
+            if !needs.is_empty() {
+                means.tell.note(&Notice::WouldRead {
+                    what: what_is_read(&needs),
+                    base: &name,
+                });
+            }
+            continue;
+        };
+        tracing::info!("inside {name}: {}", known.from);
+        for problem in known.problems_of(&needs).map(Problem::to_string) {
+            let base = &name;
+            means.tell.warn(&Notice::Unsound { base, problem });
+        }
+        let (digest, inside) = (base.planned.digest(), known.inside());
+        for image in &mut *images {
+            if digest == image.base.digest() {
+                image.base.inside = Arc::clone(&inside);
+            }
+            image.stages.tell(digest, &inside);
+        }
+    }
+    Ok(())
 }
 
-/// Gives each image's base what is known of it, all bases at once. Layers are read for nothing but
-/// what plans need for the purpose.
-pub async fn look_inside(
-    images: &mut [PlannedImage],
-    library: &Library,
-    registry: &Registry,
+/// What is known of bases, all at once. Layers are read for nothing but what plans need for the
+/// purpose.
+async fn known_of(
+    bases: &[(AskedBase, Needs)],
     purpose: Purpose,
-    tell: &(dyn Fn(String) + Sync),
-) -> Result<Vec<Look>, LookError> {
-    let bases = bases(images, purpose);
+    means: &Means<'_>,
+) -> Result<Vec<Option<Known>>, LookError> {
+    let Means {
+        library,
+        registry,
+        tell,
+        ..
+    } = means;
     let looks = bases.iter().map(|(base, needs)| async move {
         let place = Source::Registry(registry.repository(&base.reference));
         let known = library.look_up(&place, base.planned.digest(), needs).await;
@@ -76,42 +104,13 @@ pub async fn look_inside(
                 return Ok(known);
             }
             let (what, name) = (what_is_read(needs), base.planned.for_people());
-            tell(format!(
-                "reading {what} of {name} from its layers, because the image needs that; after \
-             `wincimg base index {name} --push` no build has to"
-            ));
+            tell.note(&Notice::Reads { what, base: &name });
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.planned.image, &extent).await;
             let (known, _) = read.map_err(|source| LookError { base: name, source })?;
             Ok(Some(known))
         });
-    let known: Vec<Option<Known>> = try_join_all(reads).await?;
-    let mut told = Vec::new();
-    let mut answers: Vec<(Digest, Arc<dyn Inside>)> = Vec::new();
-    for ((base, needs), known) in bases.into_iter().zip(known) {
-        let is_missing = known.is_none() && !needs.is_empty();
-        told.push(Look {
-            from: known
-                .as_ref()
-                .map_or(Provenance::Nowhere, |it| it.from.clone()),
-            missing: is_missing.then(|| what_is_read(&needs)),
-            problems: known
-                .iter()
-                .flat_map(|it| it.problems_of(&needs).map(Problem::to_string))
-                .collect(),
-            base: base.planned.for_people(),
-        });
-        answers.extend(known.map(|known| (base.planned.digest().clone(), known.inside())));
-    }
-    for image in images {
-        for (digest, inside) in &answers {
-            if digest == image.base.digest() {
-                image.base.inside = Arc::clone(inside);
-            }
-            image.stages.tell(digest, inside);
-        }
-    }
-    Ok(told)
+    try_join_all(reads).await
 }
 
 /// A base with Windows inside.

@@ -1,10 +1,11 @@
 //! From a recipe to images where they belong.
 //!
-//! An [`order`] is for what is built, its [`design`], and hosts; it goes through these steps: [`plans`]
-//! finds the bases and makes the plans; a [`publication`] says what will be published
-//! before anything is; what is [`inside`] the bases is found out as far
-//! as that helps, and what the plans name of servers is there by its digest ([`downloads`]). An engine makes the images: [`direct`] without Windows, [`docker`] in a daemon
-//! there. An [`update`] makes an image of one that is there. One [`delivery`] brings what either made to its destinations.
+//! [`build::build`] is the way from top to bottom. A [request](plans::BuildRequest) is for a [`design`]
+//! and hosts: [`plans`] finds the bases and makes the plans; what is [`inside`] the bases is found out
+//! as far as that helps, and what the plans name of servers is there by its digest ([`downloads`]); a
+//! [`publication`] says what will be published before anything is. An engine makes the images:
+//! [`direct`] without Windows, [`docker`] in a daemon there. An [`update`] makes an image of one that
+//! is there. One [`delivery`] brings what either made to its target.
 //!
 //! ```
 //! use wincimg_engine::fleet::Shard;
@@ -23,6 +24,7 @@
 extern crate wincimg_testkit;
 
 pub mod bases;
+pub mod build;
 pub mod choice;
 pub mod delivery;
 pub mod design;
@@ -34,7 +36,7 @@ pub mod fleet;
 pub mod inputs;
 pub mod inside;
 pub mod listing;
-pub mod order;
+pub mod notice;
 pub mod plans;
 pub mod publication;
 pub mod served;

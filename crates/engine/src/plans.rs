@@ -9,7 +9,6 @@ mod host;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 pub use base::PlannedBase;
 pub use error::PlanError;
@@ -17,40 +16,43 @@ use futures_util::future::try_join_all;
 pub use host::{TargetHost, common, leader};
 use stages::Round;
 pub use stages::StageBases;
-use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::Stages;
 use wincimg_inspect::bases::{
     BaseRegistry, HostProcessBase, Match, NamedBase, Resolution, SetAside,
 };
 use wincimg_oci::remote::Registry;
-use wincimg_recipe::{Plan, PlanBase, Recipe, Settings, Wants};
+use wincimg_recipe::{Plan, PlanBase, Recipe, Wants};
 use wincimg_windows::compat::HostBuild;
 
 use super::bases::{BaseSearch, Found, Wanted};
-use super::downloads::Supply;
+use super::build::{MakeOptions, Means};
+use super::choice::Engine;
+use super::design::{Design, MadeBy};
+use super::downloads::{Manner, Supply};
 
-/// What says how images are to be.
-pub(crate) enum Blueprint<'a> {
-    /// A recipe, and what it is filled in with.
-    Recipe(&'a Recipe, Settings<'a>),
-    /// A Dockerfile, with what was asked of it.
-    Dockerfile(&'a Stages),
-    /// The same, to be carried out by a daemon.
-    Sent(&'a Stages),
-}
-
-/// A recipe or Dockerfile, and the hosts that its images are for.
-pub struct BuildRequest<'a> {
+/// What is to be built, for whom and by whom.
+pub struct BuildRequest {
     /// What is built.
-    pub(crate) blueprint: Blueprint<'a>,
-    /// The hosts; none where the base is for any.
-    pub hosts: &'a [TargetHost],
+    pub design: Design,
+    /// The hosts; none where the images are for any.
+    pub hosts: Vec<TargetHost>,
     /// Where base images come from.
-    pub base_registry: &'a BaseRegistry,
+    pub base_registry: BaseRegistry,
     /// Which base images will do.
-    pub wanted: Match,
+    pub matched: Match,
     /// Whether hosts of one build share an image where one can serve them, as an index needs it.
     pub is_shared: bool,
+    /// Who makes the images; none for the one that can. A daemon that is named carries a Dockerfile
+    /// out itself, as it is.
+    pub engine: Option<Engine>,
+    /// Labels besides those of the recipe or the Dockerfile.
+    pub labels: Vec<(String, String)>,
+    /// What may be done to have the files that are downloaded.
+    pub downloads: Manner,
+    /// The command that notes what they are.
+    pub noting: String,
+    /// How the images are made.
+    pub options: MakeOptions,
 }
 
 /// An image that is planned, on a base that was found.
@@ -95,16 +97,23 @@ struct FoundBases {
     found: Vec<Resolution>,
 }
 
-impl BuildRequest<'_> {
+impl BuildRequest {
+    /// The Dockerfile that a daemon carries out.
+    pub fn sent(&self) -> Option<&Stages> {
+        let is_sent = self.engine == Some(Engine::Docker);
+        self.design.stages().filter(|_| is_sent)
+    }
+
     /// Finds all bases at once and fills the recipe in, or carries the Dockerfile out, for each host.
-    pub async fn plan(&self, search: &BaseSearch) -> Result<Vec<PlannedImage>, PlanError> {
-        let (recipe, settings) = match &self.blueprint {
-            Blueprint::Recipe(recipe, settings) => (*recipe, settings),
-            Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
-                return self.plan_stages(stages, search).await;
-            }
+    pub(crate) async fn on_bases(
+        &self,
+        search: &BaseSearch,
+    ) -> Result<Vec<PlannedImage>, PlanError> {
+        let recipe = match &self.design.made_by {
+            MadeBy::Recipe(recipe) => recipe,
+            MadeBy::Dockerfile(stages) => return self.stages_on_bases(stages, search).await,
         };
-        let base = recipe.base(settings)?;
+        let base = recipe.base(&self.design.settings())?;
         let asked_for = self.leaders();
         let wanted = self.wanted_of(&asked_for);
         let found = if recipe.has_base_image() {
@@ -119,7 +128,7 @@ impl BuildRequest<'_> {
                 let base = PlannedBase::from(*found);
                 let images = self.hosts_or_any();
                 return images
-                    .map(|host| Self::planned(recipe, settings, base.clone(), host, Vec::new()))
+                    .map(|host| self.planned(recipe, base.clone(), host, Vec::new()))
                     .collect();
             }
         };
@@ -128,13 +137,13 @@ impl BuildRequest<'_> {
             .iter()
             .map(|host| {
                 let (base, set_aside) = self.base_for(host, &mut bases);
-                Self::planned(recipe, settings, base, Some(host), set_aside)
+                self.planned(recipe, base, Some(host), set_aside)
             })
             .collect()
     }
 
     /// The same for a Dockerfile, whose stages may have several bases.
-    async fn plan_stages(
+    async fn stages_on_bases(
         &self,
         stages: &Stages,
         search: &BaseSearch,
@@ -163,7 +172,7 @@ impl BuildRequest<'_> {
             }
             let mut on_bases = StageBases::new(planned);
             let mut instructions = None;
-            if let Blueprint::Dockerfile(_) = self.blueprint {
+            if self.sent().is_none() {
                 let (begun, said) = on_bases.begin(stages)?;
                 notes.extend(said);
                 instructions = Some(begun);
@@ -172,11 +181,12 @@ impl BuildRequest<'_> {
                 unreachable!("the wanted stage's base is one of its bases");
             };
             // The base's own lines for it are among the instructions already.
-            let plan = Plan {
+            let mut plan = Plan {
                 instructions,
                 notes,
                 ..base.plan_of(stages.name(), host)
             };
+            plan.labels.extend(self.labels.iter().cloned());
             Ok(PlannedImage {
                 host: Some(host.clone()),
                 base,
@@ -218,29 +228,27 @@ impl BuildRequest<'_> {
     /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
     /// out once more, before anyone has looked inside the bases or on what is known of them then. What
     /// is lacking in the end is told: servers may not have been asked.
-    pub(crate) async fn look_again(
+    pub(crate) async fn carry_out(
         &self,
         images: &mut [PlannedImage],
-        registry: &Registry,
-        supply: &mut Supply,
-        progress: &Arc<dyn Progress>,
         is_seen: bool,
+        supply: &mut Supply,
+        means: &Means<'_>,
     ) -> Result<Lacking, PlanError> {
-        let stages = match &self.blueprint {
-            Blueprint::Recipe(recipe, _) => {
-                return self.bring(recipe, images, registry, supply).await;
-            }
-            Blueprint::Dockerfile(stages) => stages,
+        let registry = means.registry;
+        let stages = match &self.design.made_by {
+            MadeBy::Recipe(recipe) => return self.bring(recipe, images, registry, supply).await,
             // Its daemon brings what it needs.
-            Blueprint::Sent(_) => return Ok(Lacking::default()),
+            MadeBy::Dockerfile(_) if self.sent().is_some() => return Ok(Lacking::default()),
+            MadeBy::Dockerfile(stages) => stages,
         };
         let mut round = Round {
             stages,
-            base_registry: self.base_registry,
-            wanted: self.wanted,
+            base_registry: &self.base_registry,
+            wanted: self.matched,
             registry,
             supply,
-            progress,
+            progress: means.progress,
             is_seen,
             taken: HashMap::new(),
         };
@@ -253,9 +261,9 @@ impl BuildRequest<'_> {
 
     fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> Wanted<'a> {
         Wanted {
-            registry: self.base_registry,
+            registry: &self.base_registry,
             hosts,
-            matched: self.wanted,
+            matched: self.matched,
         }
     }
 
@@ -291,13 +299,14 @@ impl BuildRequest<'_> {
     /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
     /// is told before a registry is asked: none where that depends on the base, and hosts with the same
     /// plan share one.
-    pub fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
-        let (recipe, settings) = match &self.blueprint {
-            Blueprint::Recipe(recipe, settings) => (*recipe, settings),
-            Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
-                match self.blueprint {
-                    Blueprint::Sent(_) => stages.check_sent()?,
-                    _ => stages.check()?,
+    pub(crate) fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
+        let settings = &self.design.settings();
+        let recipe = match &self.design.made_by {
+            MadeBy::Recipe(recipe) => recipe,
+            MadeBy::Dockerfile(stages) => {
+                match self.sent() {
+                    Some(_) => stages.check_sent()?,
+                    None => stages.check()?,
                 }
                 for name in stages.bases() {
                     self.base_registry.named(name)?;
@@ -348,15 +357,16 @@ impl BuildRequest<'_> {
 
     /// Fills the recipe in for one base and one host.
     fn planned(
+        &self,
         recipe: &Recipe,
-        settings: &Settings<'_>,
         base: PlannedBase,
         host: Option<&TargetHost>,
         set_aside: Vec<SetAside>,
     ) -> Result<PlannedImage, PlanError> {
         let version = host.map(|host| host.build.version);
-        let plan = recipe.plan(base.for_plan(), version, settings)?;
+        let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;
         plan.check_base()?;
+        plan.labels.extend(self.labels.iter().cloned());
         Ok(PlannedImage {
             host: host.cloned(),
             base,
@@ -376,7 +386,7 @@ impl BuildRequest<'_> {
 
     /// Hosts that want exactly their own revision share with nobody.
     fn shares(&self) -> bool {
-        self.is_shared && self.wanted == Match::Nearest
+        self.is_shared && self.matched == Match::Nearest
     }
 }
 

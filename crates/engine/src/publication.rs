@@ -11,7 +11,6 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_windows::compat::generation;
 
-use super::delivery::Documents;
 use super::plans::{PlannedImage, TargetHost};
 
 /// Under which names images are published.
@@ -45,8 +44,6 @@ pub struct Publication<'a> {
     pub images: Vec<TaggedImage<'a>>,
     /// The tag of the index over them, where there is one.
     pub index: Option<String>,
-    /// What goes along with the images.
-    pub documents: Documents,
 }
 
 /// An image that is to be made, and the tag that it gets.
@@ -160,7 +157,6 @@ impl<'a> Publication<'a> {
             name: naming.name.clone(),
             images,
             index: has_index.then(|| naming.index_tag().to_owned()),
-            documents: Documents::default(),
         })
     }
 

@@ -1,22 +1,11 @@
 //! The docker engine's part of `wincimg build`.
 
-use std::sync::Arc;
-
 use clap::Args;
-use jiff::Timestamp;
-use wincimg_dockerfile::stages::Stages;
-use wincimg_dockerfile::{Rendered, render};
-use wincimg_engine::choice::Reason;
-use wincimg_engine::delivery::{Delivered, Delivery, Destination, Made};
-use wincimg_engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Info, Preflight};
-use wincimg_engine::plans::PlannedImage;
-use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_engine::docker::BuildOptions;
 
-use super::Job;
 use crate::cli::check_compat::IsolationArg;
 use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
-use crate::cli::failure::Failure;
 use crate::cli::recipe_args::build_arguments;
 
 /// How a Docker daemon builds.
@@ -44,60 +33,9 @@ pub(in crate::cli) struct DaemonArgs {
 }
 
 impl DaemonArgs {
-    /// Builds in the daemon and delivers; images that are not pushed are named after a registry all
-    /// the same, where one was given.
-    pub(super) async fn build(
-        &self,
-        destinations: &[Destination],
-        named_after: Option<&RegistryPrefix>,
-        reason: &Reason,
-        job: Job<'_>,
-    ) -> Result<Delivered, Failure> {
-        let images = job.publication.images.iter();
-        let dockerfiles: Vec<Rendered> = images
-            .map(|image| dockerfile(image.planned, job.sent))
-            .collect::<Result<_, _>>()?;
-        let (daemon, info) = match (self.reach().await, reason) {
-            (Ok(reached), _) => reached,
-            (Err(failure), Reason::AskedFor) => return Err(failure),
-            // Whoever named no engine does not know yet what for a daemon is needed.
-            (Err(failure), reason) => {
-                return Err(failure.context(format!("a Docker daemon is needed: {reason}")));
-            }
-        };
-        let mut places = destinations.iter();
-        let engine = DockerEngine {
-            daemon: &daemon,
-            info: &info,
-            registry: job.registry,
-            options: self.options(job.created, daemon.endpoint()),
-            named_after: named_after.cloned(),
-            pushes: places.any(|place| matches!(place, Destination::Registry(_))),
-            progress: job.progress.as_ref(),
-        };
-        let making = async {
-            let made = engine.make(job.publication, &dockerfiles).await?;
-            Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
-        };
-        let delivery = Delivery {
-            registry: job.registry,
-            progress: Arc::clone(&job.progress),
-            destinations,
-            flavour: None,
-            existing: job.existing,
-            review: job.review,
-        };
-        Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
-    }
-
-    /// A daemon that makes Windows containers.
-    async fn reach(&self) -> Result<(Daemon, Info), Failure> {
-        let endpoint = self.docker.endpoint()?;
-        tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
-        let daemon = Daemon::connect(endpoint).await?;
-        let info = daemon.info().await?;
-        Preflight::new(&daemon, &info).windows()?;
-        Ok((daemon, info))
+    /// The daemon, where one is named.
+    pub(super) fn host(&self) -> Option<String> {
+        self.docker.docker_host.clone()
     }
 
     /// The build arguments with their values.
@@ -105,29 +43,16 @@ impl DaemonArgs {
         build_arguments(&self.arguments)
     }
 
-    fn options(&self, created: Option<Timestamp>, endpoint: &Endpoint) -> BuildOptions {
-        let mut arguments = self.arguments().into_iter().collect();
-        endpoint.settings.add_proxies(&mut arguments);
+    pub(super) fn options(&self) -> BuildOptions {
         BuildOptions {
-            arguments,
+            arguments: self.arguments().into_iter().collect(),
             pull: self.pull,
             no_cache: self.no_cache,
             isolation: self.isolation.map(Into::into),
             memory: self.memory,
-            timestamp: created.and_then(|time| u64::try_from(time.as_second()).ok()),
             ..BuildOptions::default()
         }
     }
-}
-
-/// What a daemon builds an image from.
-fn dockerfile(image: &PlannedImage, sent: Option<&Stages>) -> Result<Rendered, Failure> {
-    let Some(stages) = sent else {
-        return Ok(render(&image.plan, image.base.inside.as_ref())?);
-    };
-    let bases = image.stages.iter();
-    let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
-    Ok(stages.sent(&pinned.collect(), &image.plan.labels)?)
 }
 
 /// Reads an amount as Docker does: bytes, or with k, m or g behind them.

@@ -19,6 +19,7 @@ use wincimg_common::diagnose::{Diagnose as _, in_one_line};
 use wincimg_common::foreign::Foreign;
 use wincimg_common::lock;
 use wincimg_common::progress::Tell;
+use wincimg_engine::build::Means;
 use wincimg_engine::delivery::Documents;
 use wincimg_engine::fleet::follow::{
     Brought, Happening, NodeState, Outcome, Patience, Settings, Tell as TellHappening, follow,
@@ -138,16 +139,13 @@ impl FollowArgs {
         }
         let fleet = Fleet::read(&self.file)?;
         let online = Online::new(&self.connection, session)?;
-        let downloads = session.cache.downloads();
         let tell = Once::new(session);
         let run = Run {
-            registry: &online.registry,
+            means: Means {
+                tell: &tell,
+                ..online.means()
+            },
             base_registry: &self.base.base_registry,
-            library: &online.library,
-            downloads: &downloads,
-            remembered: &session.cache.remembered(),
-            progress: &online.progress,
-            tell: &tell,
             documents: &Documents::default(),
             created: source_date_epoch()?,
             today: Zoned::now().date(),

@@ -55,7 +55,8 @@ impl Delivery<'_> {
     pub(super) async fn read_index(&self, location: &Location) -> Result<Seen, DeliveryError> {
         let asked = Instant::now();
         let is_brought = async |_: &Digest| false;
-        let standing = Standing::read(location, self.existing, self.registry, is_brought).await?;
+        let standing =
+            Standing::read(location, self.target.existing, self.registry, is_brought).await?;
         Ok((asked, standing))
     }
 
@@ -69,7 +70,7 @@ impl Delivery<'_> {
         sink: &Sink,
     ) -> Result<Published, DeliveryError> {
         let new: Vec<Line> = made.iter().map(|(line, _)| line.clone()).collect();
-        let joins = self.existing == Existing::Join;
+        let joins = self.target.existing == Existing::Join;
         let mut reviewed = expected.kept.to_vec();
         let mut last = expected.last;
         let mut is_published = false;
@@ -79,20 +80,20 @@ impl Delivery<'_> {
                 None => self.read_index(location).await?,
             };
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
-                let kept = standing.kept(&new, self.existing, location)?;
+                let kept = standing.kept(&new, self.target.existing, location)?;
                 return Ok(Published {
                     digest: standing.digest.clone(),
                     kept: lines(&kept),
                 });
             }
             let kept = match &standing {
-                Some(standing) => standing.kept(&new, self.existing, location)?,
+                Some(standing) => standing.kept(&new, self.target.existing, location)?,
                 None => Vec::new(),
             };
             // Something else may be there than when the build began.
             if lines(&kept) != reviewed {
                 reviewed = lines(&kept);
-                (self.review)(&publication.outlooks(&reviewed))?;
+                (self.target.review)(&publication.outlooks(&reviewed))?;
             }
             let standing_index = standing
                 .as_ref()

@@ -1,7 +1,6 @@
 //! From a plan by way of a Windows daemon to a registry: the daemon is replayed (see
 //! `wincimg_testkit::windows_daemon`), the plan, the registry and what is checked in it are real.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,17 +14,19 @@ use wincimg_dockerfile::Rendered;
 use wincimg_inspect::bases::{BaseImage, Match};
 use wincimg_oci::document::{Image, sha256};
 use wincimg_oci::remote::Registry;
-use wincimg_recipe::{Recipe, Settings};
 use wincimg_testkit::chain;
 use wincimg_testkit::windows_builds::{as_shown, build, build_all, id};
 use wincimg_testkit::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg_windows::compat::{HostBuild, Isolation};
 use wincimg_windows::version::WindowsVersion;
 
-use super::{Delivered, Delivery, DeliveryError, Destination, Existing, Made};
+use super::{Delivered, Delivery, DeliveryError, Destination, Documents, Existing, Made, Target};
 use crate::bases::BaseSearch;
+use crate::build::MakeOptions;
+use crate::design::Named;
 use crate::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
-use crate::plans::{Blueprint, BuildRequest, PlannedImage, TargetHost};
+use crate::downloads::Manner;
+use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexWhen, Naming, Publication};
 
 /// A recipe that only Windows can follow.
@@ -101,15 +102,23 @@ impl Site {
             registry: &self.registry,
             options,
             pushes: registry.is_some(),
-            named_after: registry,
+            named_after: registry.clone(),
             progress: &Silent,
         };
-        let naming = Naming {
-            name: "team/app".to_owned(),
-            tag: Some("1.4".to_owned()),
-            index: IndexWhen::Several,
+        let target = Target {
+            naming: Naming {
+                name: "team/app".to_owned(),
+                tag: Some("1.4".to_owned()),
+                index: IndexWhen::Several,
+            },
+            destinations: destinations.to_vec(),
+            named_after: registry,
+            flavour: None,
+            existing: Existing::Protect,
+            documents: Documents::default(),
+            review: &|_| Ok(()),
         };
-        let publication = Publication::new(&self.images, &naming).unwrap();
+        let publication = Publication::new(&self.images, &target.naming).unwrap();
         let dockerfiles: Vec<Rendered> = self.images.iter().map(dockerfile).collect();
         let making = async {
             let made = engine.make(&publication, &dockerfiles).await?;
@@ -118,10 +127,7 @@ impl Site {
         let delivery = Delivery {
             registry: &self.registry,
             progress: Arc::new(Silent),
-            destinations,
-            flavour: None,
-            existing: Existing::Protect,
-            review: &|_| Ok(()),
+            target: &target,
         };
         Box::pin(delivery.deliver(&publication, making)).await
     }
@@ -143,20 +149,25 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
             nodes: Vec::new(),
         })
         .collect();
-    let request = BuildRequest {
-        blueprint: Blueprint::Recipe(
-            &Recipe::load(&path).unwrap(),
-            Settings {
-                values: &BTreeMap::new(),
-                context: folder.path(),
-            },
-        ),
-        hosts: &hosts,
-        base_registry: &bases.parse().unwrap(),
-        wanted: Match::Exact,
-        is_shared: true,
+    let named = Named {
+        image: path.display().to_string(),
+        context: Some(folder.path().to_owned()),
+        ..Named::default()
     };
-    request.plan(&BaseSearch::new(registry)).await.unwrap()
+    let request = BuildRequest {
+        design: named.read(&Silent).unwrap(),
+        hosts,
+        base_registry: bases.parse().unwrap(),
+        matched: Match::Exact,
+        is_shared: true,
+        engine: None,
+        labels: Vec::new(),
+        downloads: Manner::Pinned,
+        noting: String::new(),
+        options: MakeOptions::default(),
+    };
+    let search = BaseSearch::new(registry);
+    request.on_bases(&search).await.unwrap()
 }
 
 fn dockerfile(planned: &PlannedImage) -> Rendered {

@@ -38,4 +38,4 @@ pub use endpoint::{Endpoint, Environment};
 pub use error::{DockerError, EndpointError};
 pub use image::{DaemonImage, SaveError};
 pub use make::DockerEngine;
-pub use preflight::Preflight;
+pub use preflight::{Obstacle, Preflight};

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
@@ -15,27 +15,22 @@ use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::Blame;
 use wincimg_common::lock;
-use wincimg_common::progress::{Progress, Tell};
-use wincimg_http::Downloads;
+use wincimg_common::progress::Tell;
 use wincimg_inspect::bases::{BaseRegistry, ResolveError};
-use wincimg_inspect::library::Library;
-use wincimg_layer::Remembered;
 use wincimg_oci::reference::Reference;
-use wincimg_oci::remote::Registry;
-use wincimg_recipe::Plan;
 
 use super::report::{ImageReport, Report, State, Trouble};
 use super::standing::{MadeOf, Reached, Standing};
 use super::update::Updating;
 use super::{Entry, Fleet, Work};
 use crate::bases::BaseSearch;
-use crate::choice::{Engine, Reason, Wish};
-use crate::delivery::{Delivery, Destination, Documents, Existing};
+use crate::build::{MakeOptions, Means, deliver_directly};
+use crate::choice::{Engine, Reason};
+use crate::delivery::{Destination, Documents, Existing, Target};
 use crate::design::{Design, Named};
 use crate::downloads::Manner;
-use crate::inside::Purpose;
-use crate::order::{Means, Order, Reuse, UPDATE_LOCK, deliver_directly};
-use crate::plans::{PlannedImage, TargetHost};
+use crate::notice::UPDATE_LOCK;
+use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexWhen, Line, Naming, Publication};
 use crate::served::review;
 
@@ -56,20 +51,10 @@ pub enum Mode {
 /// What a fleet is brought with.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
-    /// The client for all registries.
-    pub registry: &'a Registry,
+    /// What images are built with; bases are looked for anew each time.
+    pub means: Means<'a>,
     /// Where base images come from, unless the file says otherwise.
     pub base_registry: &'a BaseRegistry,
-    /// Who knows what is inside bases.
-    pub library: &'a Library,
-    /// What was downloaded.
-    pub downloads: &'a Downloads,
-    /// What the tars of layers came to in earlier runs.
-    pub remembered: &'a Remembered,
-    /// Who is shown what is under way.
-    pub progress: &'a Arc<dyn Progress>,
-    /// Who is told what deserves to be read.
-    pub tell: &'a dyn Tell,
     /// Which documents go along with what is built.
     pub documents: &'a Documents,
     /// The time that new layers carry, where it is not the base's.
@@ -85,7 +70,7 @@ pub async fn bring(fleet: &Fleet, nodes: &[Node], run: Run<'_>, mode: Mode) -> R
         run,
         mode,
         nodes,
-        bases: BaseSearch::new(run.registry),
+        bases: BaseSearch::new(run.means.registry),
         reached: Reached::default(),
         said: Mutex::default(),
         builds: Semaphore::new(BUILDS),
@@ -151,23 +136,20 @@ impl Bringing<'_> {
 
     async fn settle(&self, entry: &Entry, report: &mut ImageReport) -> Result<(), Trouble> {
         let voice = Voice {
-            tell: self.run.tell,
+            tell: self.run.means.tell,
             said: &self.said,
             about: entry.label(),
         };
         let means = Means {
-            registry: self.run.registry,
             bases: &self.bases,
-            library: self.run.library,
-            progress: self.run.progress,
             tell: &voice,
+            ..self.run.means
         };
         let nodes = self.nodes.iter().filter(|node| entry.selects(node));
         let nodes: Vec<Node> = nodes.cloned().collect();
         match &entry.work {
             Work::Build(named) => {
-                let design = named.read(&voice)?;
-                let building = self.build(entry, named, design, &nodes, &means, report);
+                let building = self.build(entry, named, &nodes, &means, report);
                 Box::pin(building).await
             }
             Work::Update { image, base } => {
@@ -193,7 +175,9 @@ impl Bringing<'_> {
 
     /// Makes sure that an image's registry answers.
     async fn reach(&self, reference: &Reference) -> Result<(), Trouble> {
-        let reached = self.reached.check(self.run.registry, reference.registry());
+        let reached = self
+            .reached
+            .check(self.run.means.registry, reference.registry());
         reached.await
     }
 
@@ -201,11 +185,11 @@ impl Bringing<'_> {
         &self,
         entry: &Entry,
         named: &Named,
-        design: Design,
         nodes: &[Node],
         means: &Means<'_>,
         report: &mut ImageReport,
     ) -> Result<(), Trouble> {
+        let design = named.read(means.tell)?;
         let hosts = if design.is_for_any_host()? {
             Vec::new()
         } else {
@@ -219,32 +203,30 @@ impl Bringing<'_> {
             return Err(nameless(entry));
         };
         self.reach(&reference).await?;
-        let base_registry = entry.base_registry.as_ref();
-        let mut order = Order {
-            design,
-            hosts,
-            base_registry: base_registry.unwrap_or(self.run.base_registry).clone(),
-            matched: entry.matched,
-        };
-        let standing = Standing::read(self.run.registry, &reference);
-        let planning = plan(&mut order, report, means);
+        let mut request = self.request(entry, design, hosts);
+        let standing = Standing::read(means.registry, &reference);
+        let planning = plan(&mut request, report, means);
         let (standing, images) = tokio::join!(standing, planning);
         let (standing, mut images) = (standing?, images?);
-        for image in &mut images {
-            image.plan.labels.extend(entry.labels.iter().cloned());
-        }
-        let naming = Naming {
-            name: name.clone(),
-            tag: Some(entry.tag.clone()),
-            index: IndexWhen::Always,
+        let target = Target {
+            naming: Naming {
+                name: name.clone(),
+                tag: Some(entry.tag.clone()),
+                index: IndexWhen::Always,
+            },
+            destinations: vec![Destination::Registry(entry.registry.clone())],
+            named_after: None,
+            flavour: entry.flavour,
+            existing: Existing::Join,
+            documents: self.documents(named, &request),
+            review: &|outlooks| review(outlooks, nodes, self.run.today, means.tell),
         };
-        let publication = Publication::new(&images, &naming)?;
-        let planned = publication.images.iter().map(|image| image.planned);
-        let planned: Vec<&PlannedImage> = planned.collect();
-        let inputs = order.inputs(&planned, entry.compression)?;
-        let (engine, why) = Wish::Any.choose(planned.iter().map(|image| &image.plan));
+        let publication = Publication::new(&images, &target.naming)?;
+        let planned: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
+        let inputs = request.inputs(&planned, entry.compression)?;
+        let (engine, why) = request.engine_for(planned.iter().map(|image| &image.plan));
         let is_daemons = engine == Engine::Docker;
-        let mut lacking: Vec<(Plan, MadeOf)> = Vec::new();
+        let mut lacking: Vec<MadeOf> = Vec::new();
         for (image, inputs) in publication.images.iter().zip(inputs) {
             let made_of = MadeOf {
                 inputs,
@@ -262,32 +244,70 @@ impl Bringing<'_> {
                 build.os_version = image.planned.base.version_text();
             }
             if !verdict.state.is_there() {
-                lacking.push((image.planned.plan.clone(), made_of));
+                lacking.push(made_of);
             }
         }
         if self.mode == Mode::Check || lacking.is_empty() {
             return Ok(());
         }
         if is_daemons {
-            return Err(needs_daemon(entry, named, &order, &why));
+            return Err(needs_daemon(entry, named, &request, &why));
         }
-        let is_lacking = |image: &PlannedImage| {
+        let made_of = |image: &PlannedImage| {
             let mut lacking = lacking.iter();
-            lacking.any(|(plan, _)| plan.base == image.plan.base)
+            lacking.find(|made_of| made_of.base == *image.base.digest())
         };
-        images.retain(is_lacking);
+        images.retain(|image| made_of(image).is_some());
         // Whoever waits here holds nothing that others wait for.
         let _place = self.builds.acquire().await;
-        let made = Making {
-            work: self,
-            entry,
-            named,
-            order: &order,
-            naming: &naming,
-            nodes,
-            lacking: &lacking,
-        };
-        Box::pin(made.make(images, means, report)).await
+        request.noting = noting(named, &request);
+        let mut supply = request.supply(means)?;
+        let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
+        Box::pin(finishing).await?;
+        let mut publication = Publication::new(&images, &target.naming)?;
+        for image in &mut publication.images {
+            image.annotations = made_of(image.planned)
+                .map(MadeOf::annotations)
+                .unwrap_or_default();
+        }
+        let delivering = deliver_directly(&publication, &request.options, &target, means);
+        report.note_built(Box::pin(delivering).await?);
+        Ok(())
+    }
+
+    /// The request for one image of the fleet.
+    fn request(&self, entry: &Entry, design: Design, hosts: Vec<TargetHost>) -> BuildRequest {
+        let base_registry = entry.base_registry.as_ref();
+        BuildRequest {
+            design,
+            hosts,
+            base_registry: base_registry.unwrap_or(self.run.base_registry).clone(),
+            matched: entry.matched,
+            is_shared: true,
+            engine: None,
+            labels: entry.labels.clone(),
+            downloads: Manner::Pinned,
+            noting: String::new(),
+            options: MakeOptions {
+                compression: entry.compression,
+                created: self.run.created,
+                reuse: Some(Vec::new()),
+                ..MakeOptions::default()
+            },
+        }
+    }
+
+    /// The documents that were asked for, with what this image was told by.
+    fn documents(&self, named: &Named, request: &BuildRequest) -> Documents {
+        let mut documents = self.run.documents.clone();
+        if let Some(told) = &mut documents.provenance {
+            let values = named.values.iter().chain(&named.arguments);
+            told.arguments = values.map(|(name, _)| name.clone()).collect();
+            told.arguments.sort();
+            told.arguments.dedup();
+            told.source = request.design.source();
+        }
+        documents
     }
 }
 
@@ -320,12 +340,12 @@ fn tagged(entry: &Entry, name: &str, tag: &str) -> String {
 
 /// Finds the bases. Hosts that none fits are told, and the others go on without them.
 async fn plan(
-    order: &mut Order,
+    request: &mut BuildRequest,
     report: &mut ImageReport,
     means: &Means<'_>,
 ) -> Result<Vec<PlannedImage>, Trouble> {
     loop {
-        let error = match order.plan(true, means).await {
+        let error = match request.plan(means).await {
             Ok(images) => return Ok(images),
             Err(error) => error,
         };
@@ -334,103 +354,16 @@ async fn plan(
             _ => return Err(error.into()),
         };
         let is_unserved = |host: &TargetHost| host.build.version.build == unserved;
-        if order.hosts.iter().all(is_unserved) {
+        if request.hosts.iter().all(is_unserved) {
             return Err(error.into());
         }
         let trouble = Trouble::from(error);
-        for host in order.hosts.iter().filter(|host| is_unserved(host)) {
+        for host in request.hosts.iter().filter(|host| is_unserved(host)) {
             let build = report.of_host(Some(host));
             build.state = State::Failed;
             build.problem = Some(trouble.clone());
         }
-        order.hosts.retain(|host| !is_unserved(host));
-    }
-}
-
-/// One image on its way.
-struct Making<'a> {
-    work: &'a Bringing<'a>,
-    entry: &'a Entry,
-    named: &'a Named,
-    order: &'a Order,
-    naming: &'a Naming,
-    nodes: &'a [Node],
-    lacking: &'a [(Plan, MadeOf)],
-}
-
-impl Making<'_> {
-    async fn make(
-        &self,
-        mut images: Vec<PlannedImage>,
-        means: &Means<'_>,
-        report: &mut ImageReport,
-    ) -> Result<(), Trouble> {
-        let (run, order) = (&self.work.run, self.order);
-        let again = self.noting();
-        let mut supply = order.supply(Manner::Pinned, run.downloads.clone(), again)?;
-        let plans: Vec<Plan> = images.iter().map(|image| image.plan.clone()).collect();
-        order.check_pins(&plans, &supply)?;
-        order.bring(&mut images, &mut supply, means).await?;
-        let (engine, why) = Wish::Any.choose(images.iter().map(|image| &image.plan));
-        if engine == Engine::Docker {
-            return Err(needs_daemon(self.entry, self.named, order, &why));
-        }
-        order
-            .look(&mut images, Purpose::Layers, &mut supply, means)
-            .await?;
-        let mut publication = Publication::new(&images, self.naming)?;
-        publication.documents = self.documents();
-        for image in &mut publication.images {
-            let base = image.planned.base.digest();
-            let known = self.lacking.iter().find(|(_, made)| made.base == *base);
-            if let Some((_, made_of)) = known {
-                image.annotations = made_of.annotations();
-            }
-        }
-        let delivery = Delivery {
-            registry: run.registry,
-            progress: Arc::clone(run.progress),
-            destinations: &[Destination::Registry(self.entry.registry.clone())],
-            flavour: self.entry.flavour,
-            existing: Existing::Join,
-            review: &|outlooks| review(outlooks, self.nodes, run.today, means.tell),
-        };
-        let compression = self.entry.compression;
-        let reuse = Some(Reuse {
-            remembered: run.remembered.clone(),
-            ..Reuse::default()
-        });
-        let delivering = deliver_directly(&publication, compression, run.created, reuse, &delivery);
-        let delivered = Box::pin(delivering).await?;
-        for image in delivered.images {
-            let builds = report.builds.iter_mut();
-            let of_image = builds.filter(|it| it.image.as_ref() == Some(&image.reference));
-            for build in of_image {
-                build.state = State::Built;
-                build.digest = Some(image.digest.clone());
-            }
-        }
-        Ok(())
-    }
-
-    /// The documents that were asked for, with what this image was told by.
-    fn documents(&self) -> Documents {
-        let mut documents = self.work.run.documents.clone();
-        if let Some(told) = &mut documents.provenance {
-            let values = self.named.values.iter().chain(&self.named.arguments);
-            told.arguments = values.map(|(name, _)| name.clone()).collect();
-            told.arguments.sort();
-            told.arguments.dedup();
-            told.source = self.order.design.source();
-        }
-        documents
-    }
-
-    /// The command that notes what downloads are.
-    fn noting(&self) -> String {
-        let mut words = build_words(self.named, self.order);
-        words.push(UPDATE_LOCK.to_owned());
-        typed(&words)
+        request.hosts.retain(|host| !is_unserved(host));
     }
 }
 
@@ -443,10 +376,10 @@ impl Entry {
 }
 
 /// The build of one image by itself, as far as names and hosts go.
-fn build_words(named: &Named, order: &Order) -> Vec<String> {
+fn build_words(named: &Named, request: &BuildRequest) -> Vec<String> {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
     words.push(named.image.clone());
-    for host in &order.hosts {
+    for host in &request.hosts {
         words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
     }
     for (name, value) in &named.values {
@@ -463,9 +396,16 @@ fn typed(words: &[String]) -> String {
     command_line(&words)
 }
 
+/// The command that notes what the downloads of one image are.
+fn noting(named: &Named, request: &BuildRequest) -> String {
+    let mut words = build_words(named, request);
+    words.push(UPDATE_LOCK.to_owned());
+    typed(&words)
+}
+
 /// What only a daemon can make.
-fn needs_daemon(entry: &Entry, named: &Named, order: &Order, why: &Reason) -> Trouble {
-    let mut words = build_words(named, order);
+fn needs_daemon(entry: &Entry, named: &Named, request: &BuildRequest, why: &Reason) -> Trouble {
+    let mut words = build_words(named, request);
     let name = entry.name.clone().unwrap_or_default();
     let registry = entry.registry.to_string();
     for (flag, value) in [

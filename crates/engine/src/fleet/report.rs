@@ -4,6 +4,7 @@ use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Diagnose, in_one_line};
 
 use super::Entry;
+use crate::delivery::Delivered;
 use crate::plans::TargetHost;
 
 /// What became of a fleet, or would become of it.
@@ -185,6 +186,17 @@ impl ImageReport {
             }
         }
         self.problem = Some(trouble);
+    }
+
+    /// Notes what was made.
+    pub(super) fn note_built(&mut self, delivered: Delivered) {
+        for image in delivered.images {
+            let builds = self.builds.iter_mut();
+            for build in builds.filter(|build| build.image.as_ref() == Some(&image.reference)) {
+                build.state = State::Built;
+                build.digest = Some(image.digest.clone());
+            }
+        }
     }
 
     /// What is known of a host's image.

@@ -8,12 +8,12 @@ use wincimg_oci::reference::Reference;
 use super::Entry;
 use super::bring::{Mode, Run};
 use super::report::{ImageReport, State, Trouble};
-use crate::delivery::{Destination, Existing};
-use crate::order::Means;
+use crate::build::Means;
+use crate::delivery::{Destination, Existing, Target};
 use crate::plans::TargetHost;
-use crate::publication::{IndexWhen, Outlook};
+use crate::publication::{IndexWhen, Naming};
 use crate::served::review;
-use crate::update::{Obstacle, Target, UpdateRequest, Verdict, deliver, plan};
+use crate::update::{Obstacle, UpdateRequest, Verdict, deliver, plan};
 
 /// One image, and what it is updated with.
 pub(super) struct Updating<'a> {
@@ -77,23 +77,20 @@ impl Updating<'_> {
         }
         let _place = self.builds.acquire().await;
         let target = Target {
-            image: self.image,
-            tag: &entry.tag,
-            existing: Existing::Join,
-            index: IndexWhen::Always,
-            destinations: &[Destination::Registry(entry.registry.clone())],
+            naming: Naming {
+                name: self.image.repository().to_owned(),
+                tag: Some(entry.tag.clone()),
+                index: IndexWhen::Always,
+            },
+            destinations: vec![Destination::Registry(entry.registry.clone())],
+            named_after: None,
             flavour: entry.flavour,
+            existing: Existing::Join,
             documents: run.documents.clone(),
+            review: &|outlooks| review(outlooks, self.nodes, run.today, means.tell),
         };
-        let look = |outlooks: &[Outlook<'_>]| review(outlooks, self.nodes, run.today, means.tell);
-        let delivered = Box::pin(deliver(&updates, &target, means, &look)).await?;
-        for image in delivered.images {
-            let builds = report.builds.iter_mut();
-            for build in builds.filter(|build| build.image.as_ref() == Some(&image.reference)) {
-                build.state = State::Built;
-                build.digest = Some(image.digest.clone());
-            }
-        }
+        let delivering = deliver(&updates, self.image, target, means);
+        report.note_built(Box::pin(delivering).await?);
         Ok(())
     }
 

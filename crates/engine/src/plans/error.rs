@@ -9,6 +9,7 @@ use wincimg_inspect::bases::{HostProcessError, NameError, ResolveError};
 use wincimg_recipe::{NeedsWindowsInside, RecipeError};
 
 use crate::downloads::SupplyError;
+use crate::inside::LookError;
 
 /// Why a build could not be planned.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -45,6 +46,10 @@ pub enum PlanError {
     #[error(transparent)]
     #[diagnose(forward)]
     Resolve(#[from] ResolveError),
+    /// Nobody could look inside a base.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Look(#[from] LookError),
     /// What others heard too that want the same base.
     #[error(transparent)]
     #[diagnose(forward)]

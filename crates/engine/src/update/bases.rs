@@ -18,7 +18,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::error::UpdateError;
 use crate::bases::Wanted;
-use crate::order::Means;
+use crate::build::Means;
 use crate::plans::PlanError;
 
 const MICROSOFT: &str = "mcr.microsoft.com";

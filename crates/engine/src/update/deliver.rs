@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use wincimg_oci::document::Flavour;
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
@@ -10,57 +9,31 @@ use wincimg_windows::version::WindowsVersion;
 use super::carry::{self, Called};
 use super::error::UpdateError;
 use super::{PlannedUpdate, Updates, Verdict};
-use crate::delivery::{Delivered, Delivery, Destination, Documents, Existing, Made, Review};
+use crate::build::Means;
+use crate::delivery::{Delivered, Delivery, Existing, Made, Target};
 use crate::direct::{Assembled, Carried};
-use crate::order::Means;
 use crate::plans::PlannedImage;
-use crate::publication::{IndexWhen, Naming, Publication, TaggedImage};
+use crate::publication::{IndexWhen, Publication, TaggedImage};
 
-/// Where updated images go.
-pub struct Target<'a> {
-    /// The image that was updated.
-    pub image: &'a Reference,
-    /// The tag of the new one.
-    pub tag: &'a str,
-    /// What becomes of what tags mean already. What is updated makes room for what it comes to, and
-    /// what its index has for others stays.
-    pub existing: Existing,
-    /// When there is an index; one stays one.
-    pub index: IndexWhen,
-    /// The places; the first one is the one that is reported.
-    pub destinations: &'a [Destination],
-    /// The words in which manifests are written; none for the image's own.
-    pub flavour: Option<Flavour>,
-    /// What goes along with the new images.
-    pub documents: Documents,
-}
-
-/// Makes the images and brings them to every destination.
+/// Makes the images and brings them to every destination. An index stays one; what is updated makes
+/// room for what it comes to, and what its index has for others stays.
 pub async fn deliver(
     updates: &Updates,
-    target: &Target<'_>,
+    image: &Reference,
+    mut target: Target<'_>,
     means: &Means<'_>,
-    review: &Review<'_>,
 ) -> Result<Delivered, UpdateError> {
-    let naming = Naming {
-        name: target.image.repository().to_owned(),
-        tag: Some(target.tag.to_owned()),
-        index: match target.index {
-            IndexWhen::Several if updates.is_index => IndexWhen::Always,
-            index => index,
-        },
-    };
+    target.existing = existing(updates, image, &target, means);
+    if updates.is_index && target.naming.index == IndexWhen::Several {
+        target.naming.index = IndexWhen::Always;
+    }
     let images = updates.planned.iter().map(|it| it.planned.clone());
     let images: Vec<PlannedImage> = images.collect();
-    let mut publication = Publication::new(&images, &naming)?;
-    publication.documents.clone_from(&target.documents);
+    let publication = Publication::new(&images, &target.naming)?;
     let delivery = Delivery {
         registry: means.registry,
         progress: Arc::clone(means.progress),
-        destinations: target.destinations,
-        flavour: target.flavour,
-        existing: existing(updates, target, means),
-        review,
+        target: &target,
     };
     let made = make(&publication, updates)?.into_iter().map(Box::new);
     let made = made.map(Made::Assembled).collect();
@@ -69,9 +42,15 @@ pub async fn deliver(
 }
 
 /// What becomes of the tag: under its own one an image is replaced by what was made of it.
-fn existing(updates: &Updates, target: &Target<'_>, means: &Means<'_>) -> Existing {
-    let is_same_tag = Some(target.tag) == target.image.tag();
-    if target.existing != Existing::Protect || !is_same_tag || target.index == IndexWhen::Never {
+fn existing(
+    updates: &Updates,
+    image: &Reference,
+    target: &Target<'_>,
+    means: &Means<'_>,
+) -> Existing {
+    let naming = &target.naming;
+    let is_same_tag = naming.tag.as_deref() == image.tag();
+    if target.existing != Existing::Protect || !is_same_tag || naming.index == IndexWhen::Never {
         return target.existing;
     }
     if updates.is_index {
@@ -88,9 +67,8 @@ fn existing(updates: &Updates, target: &Target<'_>, means: &Means<'_>) -> Existi
     for old in &updates.versions {
         if !new.iter().any(|new| generation(*new) == generation(*old)) {
             means.tell.note(&format_args!(
-                "{} will no longer have {old}, which hosts of that version need: they will not start \
-                 what takes its place",
-                target.image
+                "{image} will no longer have {old}, which hosts of that version need: they will not \
+                 start what takes its place"
             ));
         }
     }

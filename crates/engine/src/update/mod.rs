@@ -31,11 +31,11 @@ use wincimg_windows::version::WindowsVersion;
 
 pub use self::bases::FoundBy;
 use self::bases::{Bases, OldBase};
-pub use self::deliver::{Target, deliver};
+pub use self::deliver::deliver;
 pub use self::error::UpdateError;
 pub use self::obstacle::Obstacle;
 use self::planner::Planner;
-use super::order::Means;
+use super::build::Means;
 use super::plans::{PlannedImage, TargetHost};
 
 /// An image that is to be put on the bases that fit some hosts.

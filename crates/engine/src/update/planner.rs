@@ -23,7 +23,7 @@ use super::obstacle::{Conflict, Obstacle};
 use super::{
     Compared, CurrentBase, FoundBy, OwnLayer, PlannedUpdate, UpdateRequest, Verdict, carry,
 };
-use crate::order::Means;
+use crate::build::Means;
 use crate::plans::{PlannedBase, PlannedImage, StageBases, TargetHost, common, leader};
 
 /// What plans need to be made.

@@ -1,0 +1,511 @@
+//! From a request to images where they belong: [`build`] says in which steps.
+//!
+//! Each step makes a value or completes one: drafts, which ask nobody; a plan on each base that was
+//! found; the same with all that is known of the base; tags; images; what was delivered. Who wants no
+//! images, or looks at the plans in between, takes the steps one by one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::{Progress, Tell};
+use wincimg_dockerfile::{Rendered, render};
+use wincimg_http::Downloads;
+use wincimg_inspect::bases::warning;
+use wincimg_inspect::library::Library;
+use wincimg_layer::{Compression, Remembered};
+use wincimg_oci::document::Flavour;
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Location;
+use wincimg_recipe::Plan;
+
+use super::bases::BaseSearch;
+use super::choice::{Engine, Reason, RehearsalError};
+use super::delivery::{Delivered, Delivery, DeliveryError, Destination, Made, Target, foresee};
+use super::direct::{Ahead, AssembleOptions, DirectEngine, Held};
+use super::docker::{
+    BuildOptions, Daemon, DockerEngine, DockerError, Endpoint, Environment, Info, Obstacle,
+    Preflight,
+};
+use super::downloads::Supply;
+use super::inside::{Purpose, look_inside};
+use super::listing::secrets;
+use super::notice::{Notice, tell_what_was_looked_at};
+use super::plans::{BuildRequest, Lacking, PlanError, PlannedImage};
+use super::publication::{Publication, PublicationError};
+
+/// What requests are carried out with.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// The client for all registries.
+    pub registry: &'a Registry,
+    /// Who looks for bases.
+    pub bases: &'a BaseSearch,
+    /// Who knows what is inside bases.
+    pub library: &'a Library,
+    /// What was downloaded.
+    pub downloads: &'a Downloads,
+    /// What the tars of layers came to in earlier runs.
+    pub remembered: &'a Remembered,
+    /// Who is shown what is under way.
+    pub progress: &'a Arc<dyn Progress>,
+    /// Who is told what deserves to be read.
+    pub tell: &'a dyn Tell,
+}
+
+/// How images are made.
+#[derive(Debug, Clone, Default)]
+pub struct MakeOptions {
+    /// The compression of new layers.
+    pub compression: Compression,
+    /// The time that everything new carries; the base's own where absent.
+    pub created: Option<Timestamp>,
+    /// Images that may have the layers too, beside the tags that are replaced; without these all
+    /// layers are written.
+    pub reuse: Option<Vec<Location>>,
+    /// The Docker daemon, where it is not the one that Docker itself would find.
+    pub docker_host: Option<String>,
+    /// How it builds.
+    pub docker: BuildOptions,
+}
+
+/// Why images were not built.
+#[derive(Debug, thiserror::Error, Diagnose)]
+pub enum BuildError {
+    /// It could not be planned.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Plan(#[from] PlanError),
+    /// The engine cannot make it.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Rehearsal(#[from] RehearsalError),
+    /// The engine cannot make it as it was asked for.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Unable(#[from] Unable),
+    /// It cannot be published like this.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Publication(#[from] PublicationError),
+    /// The daemon cannot be reached.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Docker(#[from] DockerError),
+    /// The daemon makes other containers.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Obstacle(#[from] Obstacle),
+    /// Whoever named no engine does not know yet what for a daemon is needed.
+    #[error("a Docker daemon is needed: {reason}")]
+    #[diagnose(forward)]
+    NoDaemon {
+        /// What for.
+        reason: Reason,
+        /// Why there is none.
+        source: Box<Self>,
+    },
+    /// It did not arrive.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Delivery(#[from] DeliveryError),
+}
+
+/// What an engine cannot do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Diagnose)]
+#[diagnose(code = "usage", blame = Request)]
+pub enum Unable {
+    /// A daemon pushes as it does.
+    #[error("--manifest-format needs the direct engine: Docker pushes in a format of its own")]
+    #[diagnose(
+        hint = "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] --manifest-format docker|oci"
+    )]
+    Flavour,
+    /// Docker's documents have no word for it.
+    #[error("Docker's manifests have no type for layers in zstd")]
+    #[diagnose(hint = "use --compression gzip, or --manifest-format oci")]
+    Zstd,
+    /// A daemon makes its own layers.
+    #[error("--cache-from needs the direct engine: Docker has a cache of its own")]
+    #[diagnose(hint = "leave --cache-from out")]
+    Cache,
+}
+
+/// The plans of the images that are asked for, with all that has to be known for a purpose.
+pub async fn plans(
+    request: &BuildRequest,
+    purpose: Purpose,
+    means: &Means<'_>,
+) -> Result<Vec<PlannedImage>, BuildError> {
+    let mut supply = request.supply(means)?;
+    request.check(&supply)?;
+    let mut images = request.plan(means).await?;
+    let finishing = request.finish(&mut images, purpose, &mut supply, means);
+    Box::pin(finishing).await?;
+    Ok(images)
+}
+
+/// Builds the images that are asked for, and brings them to their target.
+pub async fn build(
+    request: &BuildRequest,
+    mut target: Target<'_>,
+    means: &Means<'_>,
+) -> Result<Delivered, BuildError> {
+    // A mistake in the recipe or its folder is told before a registry is asked.
+    let mut supply = request.supply(means)?;
+    request.check(&supply)?;
+    foresee(&target, &request.hosts, means.registry);
+    // The bases that fit, and a plan on each.
+    let mut images = request.plan(means).await?;
+    let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
+    // What the plans download, and what they have to know of their bases.
+    let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
+    Box::pin(finishing).await?;
+    if target.is_not_pushed() {
+        means.tell.note(&Notice::NotPushed);
+    }
+    tracing::info!("engine {}: {reason}", engine.name());
+    // What will be published, before anything is made.
+    let publication = Publication::new(&images, &target.naming)?;
+    request.options.check(engine, &target)?;
+    match engine {
+        Engine::Direct => {
+            if target.destinations.is_empty() {
+                let name = publication.name.replace('/', "-");
+                let folder = format!("./{name}-{}", publication.tag());
+                target.destinations.push(Destination::Layout(folder.into()));
+            }
+            let delivering = deliver_directly(&publication, &request.options, &target, means);
+            Ok(Box::pin(delivering).await?)
+        }
+        Engine::Docker => {
+            target.flavour = None;
+            Box::pin(deliver_by_docker(
+                request,
+                &publication,
+                reason,
+                &target,
+                means,
+            ))
+            .await
+        }
+    }
+}
+
+impl BuildRequest {
+    /// The files that are downloaded, as far as anything pins them or they may be noted.
+    pub fn supply(&self, means: &Means<'_>) -> Result<Supply, PlanError> {
+        let lock = self.design.lock();
+        let lock = lock.map_err(|error| PlanError::Supply(Box::new(error.into())))?;
+        let store = means.downloads.clone();
+        Ok(Supply::new(
+            self.downloads,
+            store,
+            lock,
+            self.noting.clone(),
+        ))
+    }
+
+    /// Refuses what is wrong whatever the bases are: a recipe that cannot be filled in, downloads that
+    /// nothing pins, what the engine cannot make.
+    pub fn check(&self, supply: &Supply) -> Result<(), BuildError> {
+        let drafts = self.drafts()?;
+        if let Some(recipe) = self.design.recipe() {
+            for draft in &drafts {
+                let wants = draft.wants(recipe.origin());
+                supply.check(&wants).map_err(PlanError::from)?;
+            }
+        }
+        let (engine, _) = self.engine_for(drafts.iter());
+        for draft in &drafts {
+            engine.rehearse(draft)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the bases and makes a plan on each; what was passed over is said on the way.
+    pub async fn plan(&self, means: &Means<'_>) -> Result<Vec<PlannedImage>, PlanError> {
+        let images = self.on_bases(means.bases).await.inspect_err(|error| {
+            if let Some(error) = error.search() {
+                tell_what_was_looked_at(error, means.tell);
+            }
+        })?;
+        tell_of(&images, means.tell);
+        Ok(images)
+    }
+
+    /// The engine that makes all of the images, and why it is that one.
+    pub fn engine_for<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> (Engine, Reason) {
+        Engine::choose(self.engine, plans)
+    }
+
+    /// Brings what the plans download, finds out what they have to know of their bases, and carries a
+    /// Dockerfile out on that.
+    pub async fn finish(
+        &self,
+        images: &mut [PlannedImage],
+        purpose: Purpose,
+        supply: &mut Supply,
+        means: &Means<'_>,
+    ) -> Result<(), PlanError> {
+        self.carry_out(images, false, supply, means).await?;
+        // What is known then may show that more has to be.
+        loop {
+            look_inside(images, purpose, means).await?;
+            let told = notes(images);
+            let lacking = self.carry_out(images, true, supply, means).await?;
+            tell_what_is_lacking(&lacking, supply, means.tell);
+            for note in notes(images).difference(&told) {
+                means.tell.note(note);
+            }
+            if let Some((lock, written)) = supply.write_lock()? {
+                let (lock, written) = (&lock, &written);
+                means.tell.note(&Notice::Noted { lock, written });
+            }
+            if !images.iter().any(|image| image.stages.wants_a_look) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a daemon builds an image from.
+    fn dockerfile(&self, image: &PlannedImage) -> Result<Rendered, BuildError> {
+        let Some(stages) = self.sent() else {
+            let rendered = render(&image.plan, image.base.inside.as_ref());
+            return Ok(rendered.map_err(RehearsalError::from)?);
+        };
+        let bases = image.stages.iter();
+        let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
+        let sent = stages.sent(&pinned.collect(), &image.plan.labels);
+        Ok(sent.map_err(PlanError::from)?)
+    }
+}
+
+impl MakeOptions {
+    /// Refuses what an engine cannot do.
+    fn check(&self, engine: Engine, target: &Target<'_>) -> Result<(), Unable> {
+        let is_docker = engine == Engine::Docker;
+        match target.flavour {
+            Some(_) if is_docker && target.registry().is_some() => Err(Unable::Flavour),
+            Some(Flavour::Docker) if self.compression == Compression::Zstd => Err(Unable::Zstd),
+            _ if is_docker && self.reuse.iter().flatten().count() > 0 => Err(Unable::Cache),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Has the direct engine make the images of a publication while it is found out what their
+/// destinations have.
+pub(crate) async fn deliver_directly(
+    publication: &Publication<'_>,
+    options: &MakeOptions,
+    target: &Target<'_>,
+    means: &Means<'_>,
+) -> Result<Delivered, DeliveryError> {
+    let held = match &options.reuse {
+        Some(images) => held(publication, images, target, means)?,
+        None => Held::default(),
+    };
+    let ahead = ahead(publication, target, means)?.map(Arc::new);
+    // Dropped with this work, so that the end of the program does not wait for its threads.
+    let cancelled = CancelOnDrop::default();
+    let assemble = AssembleOptions {
+        compression: options.compression,
+        created: options.created,
+        cancelled: Arc::clone(&cancelled.0),
+        held: Arc::new(held),
+        ahead: ahead.clone(),
+    };
+    let engine = DirectEngine::new(assemble, Arc::clone(means.progress));
+    let making = async {
+        let made = engine.make(publication).await?;
+        let made = made.into_iter().map(Box::new);
+        Ok(made.map(Made::Assembled).collect())
+    };
+    let delivery = Delivery {
+        registry: means.registry,
+        progress: Arc::clone(means.progress),
+        target,
+    };
+    let delivered = Box::pin(delivery.deliver(publication, making)).await;
+    drop(cancelled);
+    if let Some(ahead) = ahead {
+        ahead.end().await;
+    }
+    delivered
+}
+
+/// Where the layers of a publication go while they are written: to the first registry that it is for.
+fn ahead(
+    publication: &Publication<'_>,
+    target: &Target<'_>,
+    means: &Means<'_>,
+) -> Result<Option<Ahead>, DeliveryError> {
+    for destination in &target.destinations {
+        let place = destination.location(&publication.name, publication.tag())?;
+        if let Location::Registry(reference) = place {
+            let repository = means.registry.repository(&reference);
+            return Ok(Some(Ahead::to(repository.to_push_to())));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the layers of a publication may be already.
+fn held(
+    publication: &Publication<'_>,
+    images: &[Location],
+    target: &Target<'_>,
+    means: &Means<'_>,
+) -> Result<Held, DeliveryError> {
+    let mut tags = Vec::new();
+    for destination in &target.destinations {
+        for image in &publication.images {
+            tags.push(destination.location(&publication.name, &image.tag)?);
+        }
+    }
+    // An archive is written anew, whatever was there.
+    tags.retain(|place| !matches!(place, Location::Archive { .. }));
+    Ok(Held::by(
+        tags,
+        images.to_vec(),
+        means.remembered.clone(),
+        means.registry.clone(),
+        Arc::clone(means.progress),
+    ))
+}
+
+/// Tells threads that work for a build to stop when the build is given up.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Has a daemon make the images of a publication. Those that are not pushed are named after a registry
+/// all the same, where one was given.
+async fn deliver_by_docker(
+    request: &BuildRequest,
+    publication: &Publication<'_>,
+    reason: Reason,
+    target: &Target<'_>,
+    means: &Means<'_>,
+) -> Result<Delivered, BuildError> {
+    let images = publication.images.iter();
+    let dockerfiles = images.map(|image| request.dockerfile(image.planned));
+    let dockerfiles: Vec<Rendered> = dockerfiles.collect::<Result<_, _>>()?;
+    let options = &request.options;
+    let reached = daemon(options.docker_host.as_deref()).await;
+    let (daemon, info) = reached.map_err(|error| match reason {
+        Reason::AskedFor => error,
+        reason => BuildError::NoDaemon {
+            reason,
+            source: Box::new(error),
+        },
+    })?;
+    let mut docker = options.docker.clone();
+    let settings = &daemon.endpoint().settings;
+    settings.add_proxies(&mut docker.arguments);
+    let created = options.created.map(|time| u64::try_from(time.as_second()));
+    docker.timestamp = created.and_then(Result::ok);
+    let engine = DockerEngine {
+        daemon: &daemon,
+        info: &info,
+        registry: means.registry,
+        options: docker,
+        named_after: target.named_after.clone(),
+        pushes: target.registry().is_some(),
+        progress: means.progress.as_ref(),
+    };
+    let making = async {
+        let made = engine.make(publication, &dockerfiles).await?;
+        Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
+    };
+    let delivery = Delivery {
+        registry: means.registry,
+        progress: Arc::clone(means.progress),
+        target,
+    };
+    Ok(Box::pin(delivery.deliver(publication, making)).await?)
+}
+
+/// A daemon that makes Windows containers.
+async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BuildError> {
+    let endpoint = Endpoint::find(host, &Environment::of_process()).map_err(DockerError::from)?;
+    tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
+    let daemon = Daemon::connect(endpoint).await?;
+    let info = daemon.info().await?;
+    Preflight::new(&daemon, &info).windows()?;
+    Ok((daemon, info))
+}
+
+/// Says what deserves a look about planned images: tags that were passed over, what authors may want
+/// to know, what speaks against a base, and files that may be secrets.
+fn tell_of(images: &[PlannedImage], tell: &dyn Tell) {
+    for tag in images.iter().flat_map(|image| &image.set_aside) {
+        tell.warn(tag);
+    }
+    for note in &notes(images) {
+        tell.note(note);
+    }
+    let warnings = images.iter().flat_map(|image| &image.plan.warnings);
+    for warning in warnings.collect::<BTreeSet<_>>() {
+        tell.warn(warning);
+    }
+    for image in images {
+        let version = image.base.os_version;
+        let host = image.host.as_ref();
+        if let Some((version, host)) = version.zip(host)
+            && let Some(warning) = warning(version, host.build)
+        {
+            tell.warn(&warning);
+        }
+    }
+    // Images for several hosts mostly have the same files.
+    let mut contents: Vec<&Plan> = Vec::new();
+    for image in images {
+        let plan = &image.plan;
+        let is_same =
+            |known: &&Plan| known.files == plan.files && known.instructions == plan.instructions;
+        if !contents.iter().any(is_same) {
+            contents.push(plan);
+        }
+    }
+    // What cannot be read is told by whoever reads it.
+    let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
+    let found: BTreeSet<String> = contents.flatten().collect();
+    if !found.is_empty() {
+        tell.warn(&Notice::Secrets(found));
+    }
+}
+
+/// What authors may want to know of their images, each word once: images for several hosts are read
+/// from the same recipe.
+fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
+    let notes = images.iter().flat_map(|image| &image.plan.notes);
+    notes.cloned().collect()
+}
+
+/// Tells what a build would download first.
+fn tell_what_is_lacking(lacking: &Lacking, supply: &Supply, tell: &dyn Tell) {
+    let not_pinned = supply.not_pinned(&lacking.files);
+    for (url, want) in &lacking.files {
+        let place = &want.place;
+        if not_pinned.contains(&url.as_str()) {
+            tell.warn(&Notice::NotPinned { place, url });
+        } else {
+            tell.note(&Notice::WouldDownload { place, url });
+        }
+    }
+    for place in &lacking.unclear {
+        tell.note(&Notice::Unclear { place });
+    }
+    for problem in &lacking.unlooked {
+        tell.note(&Notice::Unlooked { problem });
+    }
+}
