@@ -6,9 +6,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
-use wincimg_engine::build::MakeOptions;
 use wincimg_engine::design::{Named, dockerfile_of};
-use wincimg_engine::downloads::Manner;
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
 
@@ -101,19 +99,12 @@ impl RecipeArgs {
         } else {
             self.hosts.distinct_builds(session)?
         };
+        let base_registry = self.base.base_registry.clone();
+        let matched = self.matched.wanted.into();
+        let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
+        request.noting = noting();
         Ok(Wanted {
-            request: BuildRequest {
-                design,
-                hosts: hosts.targets(),
-                base_registry: self.base.base_registry.clone(),
-                matched: self.matched.wanted.into(),
-                is_shared: true,
-                engine: None,
-                labels: Vec::new(),
-                downloads: Manner::Pinned,
-                noting: noting(),
-                options: MakeOptions::default(),
-            },
+            request,
             left_out: hosts.left_out,
             nodes: hosts.nodes,
         })

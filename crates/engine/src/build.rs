@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::Timestamp;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Tell};
-use wincimg_dockerfile::{Rendered, render};
+use wincimg_dockerfile::{RenderError, Rendered, render};
 use wincimg_http::Downloads;
 use wincimg_inspect::bases::warning;
 use wincimg_inspect::library::Library;
@@ -22,7 +22,7 @@ use wincimg_oci::store::Location;
 use wincimg_recipe::Plan;
 
 use super::bases::BaseSearch;
-use super::choice::{Engine, Reason, RehearsalError};
+use super::choice::{Engine, Reason};
 use super::delivery::{Delivered, Delivery, DeliveryError, Destination, Made, Target, foresee};
 use super::direct::{Ahead, AssembleOptions, DirectEngine, Held};
 use super::docker::{
@@ -30,6 +30,7 @@ use super::docker::{
     Preflight,
 };
 use super::downloads::Supply;
+use super::error::EngineError;
 use super::inside::{Purpose, look_inside};
 use super::listing::secrets;
 use super::notice::{Notice, tell_what_was_looked_at};
@@ -78,10 +79,14 @@ pub enum BuildError {
     #[error(transparent)]
     #[diagnose(forward)]
     Plan(#[from] PlanError),
-    /// The engine cannot make it.
+    /// Its layers cannot be written, whatever the base is.
     #[error(transparent)]
     #[diagnose(forward)]
-    Rehearsal(#[from] RehearsalError),
+    Engine(#[from] EngineError),
+    /// It cannot be said in a Dockerfile.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Render(#[from] RenderError),
     /// The engine cannot make it as it was asked for.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -273,8 +278,7 @@ impl BuildRequest {
     /// What a daemon builds an image from.
     fn dockerfile(&self, image: &PlannedImage) -> Result<Rendered, BuildError> {
         let Some(stages) = self.sent() else {
-            let rendered = render(&image.plan, image.base.inside.as_ref());
-            return Ok(rendered.map_err(RehearsalError::from)?);
+            return Ok(render(&image.plan, image.base.inside.as_ref())?);
         };
         let bases = image.stages.iter();
         let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));

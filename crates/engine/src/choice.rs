@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use wincimg_common::diagnose::Diagnose;
-use wincimg_dockerfile::RenderError;
 use wincimg_recipe::Plan;
 
+use super::build::BuildError;
 use super::direct::{self, DirectError, check};
-use super::error::EngineError;
 use super::inside::Purpose;
 
 /// Who makes images.
@@ -44,7 +42,7 @@ impl Engine {
     }
 
     /// Refuses what it cannot make, before anything is asked of a registry.
-    pub(super) fn rehearse(self, draft: &Plan) -> Result<(), RehearsalError> {
+    pub(super) fn rehearse(self, draft: &Plan) -> Result<(), BuildError> {
         match self {
             Self::Direct => direct::rehearse(draft)?,
             Self::Docker => wincimg_dockerfile::rehearse(draft)?,
@@ -80,17 +78,4 @@ impl fmt::Display for Reason {
             Self::NeedsWindows(obstacle) => obstacle.fmt(f),
         }
     }
-}
-
-/// Why an engine cannot make what is planned, whatever the base is.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum RehearsalError {
-    /// The layers cannot be written.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Direct(#[from] EngineError),
-    /// It cannot be said in a Dockerfile.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Docker(#[from] RenderError),
 }

@@ -13,13 +13,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub use base::PlannedBase;
 pub use error::PlanError;
 use futures_util::future::try_join_all;
-pub use host::{TargetHost, common, leader};
+pub(crate) use host::Sharing;
+pub use host::TargetHost;
+#[cfg(test)]
+pub(crate) use host::{common, leader};
 use stages::Round;
 pub use stages::StageBases;
 use wincimg_dockerfile::stages::Stages;
-use wincimg_inspect::bases::{
-    BaseRegistry, HostProcessBase, Match, NamedBase, Resolution, SetAside,
-};
+use wincimg_inspect::bases::{BaseRegistry, HostProcessBase, Match, NamedBase, SetAside};
 use wincimg_oci::remote::Registry;
 use wincimg_recipe::{Plan, PlanBase, Recipe, Wants};
 use wincimg_windows::compat::HostBuild;
@@ -89,15 +90,28 @@ pub struct Lacking {
     pub unlooked: BTreeSet<String>,
 }
 
-/// The bases that were found, and which host gets which.
-struct FoundBases {
-    /// The oldest hosts of those that share an image, in order.
-    asked_for: Vec<HostBuild>,
-    /// For each of these.
-    found: Vec<Resolution>,
-}
-
 impl BuildRequest {
+    /// A request for images as they mostly are; what is otherwise is set in it.
+    pub fn new(
+        design: Design,
+        hosts: Vec<TargetHost>,
+        base_registry: BaseRegistry,
+        matched: Match,
+    ) -> Self {
+        Self {
+            design,
+            hosts,
+            base_registry,
+            matched,
+            is_shared: true,
+            engine: None,
+            labels: Vec::new(),
+            downloads: Manner::Pinned,
+            noting: String::new(),
+            options: MakeOptions::default(),
+        }
+    }
+
     /// The Dockerfile that a daemon carries out.
     pub fn sent(&self) -> Option<&Stages> {
         let is_sent = self.engine == Some(Engine::Docker);
@@ -114,15 +128,15 @@ impl BuildRequest {
             MadeBy::Dockerfile(stages) => return self.stages_on_bases(stages, search).await,
         };
         let base = recipe.base(&self.design.settings())?;
-        let asked_for = self.leaders();
-        let wanted = self.wanted_of(&asked_for);
+        let sharing = self.sharing();
+        let wanted = self.wanted_of(&sharing.asked_for);
         let found = if recipe.has_base_image() {
             let named = self.base_registry.named(&base)?;
             Found::OfHosts(search.named(&base, &named, &wanted).await?)
         } else {
             search.of_recipe(&base, &wanted).await?
         };
-        let found = match found {
+        let mut found = match found {
             Found::OfHosts(found) => found,
             Found::HostProcess(found) => {
                 let base = PlannedBase::from(*found);
@@ -132,11 +146,12 @@ impl BuildRequest {
                     .collect();
             }
         };
-        let mut bases = FoundBases { asked_for, found };
         self.hosts
             .iter()
             .map(|host| {
-                let (base, set_aside) = self.base_for(host, &mut bases);
+                let (base, place) = sharing.base_for(host.build, &found);
+                // It is told once.
+                let set_aside = std::mem::take(&mut found[place].set_aside);
                 self.planned(recipe, base, Some(host), set_aside)
             })
             .collect()
@@ -148,14 +163,13 @@ impl BuildRequest {
         stages: &Stages,
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, PlanError> {
-        let asked_for = self.leaders();
-        let wanted = self.wanted_of(&asked_for);
+        let sharing = self.sharing();
+        let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
         let finding = names.iter().map(async |name| {
             let base = self.base_registry.named(name)?;
             let found = search.named(name, &base, &wanted).await?;
-            let asked_for = asked_for.clone();
-            Ok::<_, PlanError>((base, FoundBases { asked_for, found }))
+            Ok::<_, PlanError>((base, found))
         });
         let mut found = try_join_all(finding).await?;
         let plan_for = |host: &TargetHost| {
@@ -163,7 +177,8 @@ impl BuildRequest {
             let mut own = None;
             let mut notes = Vec::new();
             for (name, (named, found)) in names.iter().zip(&mut found) {
-                let (base, set_aside) = self.base_for(host, found);
+                let (base, place) = sharing.base_for(host.build, found);
+                let set_aside = std::mem::take(&mut found[place].set_aside);
                 notes.extend(other_windows(name, named, &base, host));
                 planned.insert((*name).to_owned(), base.clone());
                 if *name == stages.base() {
@@ -267,33 +282,9 @@ impl BuildRequest {
         }
     }
 
-    /// The hosts whose bases are looked for: of those that share an image the oldest.
-    fn leaders(&self) -> Vec<HostBuild> {
-        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
-        let leaders = builds.iter().map(|host| self.leader(*host, &builds));
-        let mut asked_for: Vec<HostBuild> = leaders.collect();
-        asked_for.sort();
-        asked_for.dedup();
-        asked_for
-    }
-
-    /// The base of one host, and what was passed over for it, which is told once.
-    fn base_for(&self, host: &TargetHost, bases: &mut FoundBases) -> (PlannedBase, Vec<SetAside>) {
-        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
-        let leader = self.leader(host.build, &builds);
-        let place = bases
-            .asked_for
-            .partition_point(|asked_for| *asked_for < leader);
-        let set_aside = std::mem::take(&mut bases.found[place].set_aside);
-        let place = if self.shares() {
-            let versions = bases.found.iter().map(|found| found.base.os_version);
-            common(place, &versions.collect::<Vec<_>>())
-        } else {
-            place
-        };
-        let mut base = bases.found[place].base.clone();
-        base.matched = Match::of(base.os_version, host.build);
-        (base.into(), set_aside)
+    fn sharing(&self) -> Sharing {
+        let builds = self.hosts.iter().map(|host| host.build);
+        Sharing::new(builds.collect(), self.is_shared, self.matched)
     }
 
     /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
@@ -374,19 +365,6 @@ impl BuildRequest {
             stages: StageBases::default(),
             set_aside,
         })
-    }
-
-    fn leader(&self, host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
-        if self.shares() {
-            leader(host, hosts)
-        } else {
-            host
-        }
-    }
-
-    /// Hosts that want exactly their own revision share with nobody.
-    fn shares(&self) -> bool {
-        self.is_shared && self.matched == Match::Nearest
     }
 }
 

@@ -22,10 +22,8 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::{Delivered, Delivery, DeliveryError, Destination, Documents, Existing, Made, Target};
 use crate::bases::BaseSearch;
-use crate::build::MakeOptions;
 use crate::design::Named;
 use crate::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
-use crate::downloads::Manner;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexWhen, Naming, Publication};
 
@@ -154,18 +152,8 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
         context: Some(folder.path().to_owned()),
         ..Named::default()
     };
-    let request = BuildRequest {
-        design: named.read(&Silent).unwrap(),
-        hosts,
-        base_registry: bases.parse().unwrap(),
-        matched: Match::Exact,
-        is_shared: true,
-        engine: None,
-        labels: Vec::new(),
-        downloads: Manner::Pinned,
-        noting: String::new(),
-        options: MakeOptions::default(),
-    };
+    let design = named.read(&Silent).unwrap();
+    let request = BuildRequest::new(design, hosts, bases.parse().unwrap(), Match::Exact);
     let search = BaseSearch::new(registry);
     request.on_bases(&search).await.unwrap()
 }

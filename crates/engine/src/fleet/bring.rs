@@ -24,14 +24,13 @@ use super::standing::{MadeOf, Reached, Standing};
 use super::update::Updating;
 use super::{Entry, Fleet, Work};
 use crate::bases::BaseSearch;
-use crate::build::{MakeOptions, Means, deliver_directly};
+use crate::build::{Means, deliver_directly};
 use crate::choice::{Engine, Reason};
 use crate::delivery::{Destination, Documents, Existing, Target};
 use crate::design::{Design, Named};
-use crate::downloads::Manner;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
-use crate::publication::{IndexWhen, Line, Naming, Publication};
+use crate::publication::{IndexWhen, Line, Naming, Publication, TaggedImage};
 use crate::served::review;
 
 /// So many images are looked at at once.
@@ -223,30 +222,21 @@ impl Bringing<'_> {
         };
         let publication = Publication::new(&images, &target.naming)?;
         let planned: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
-        let inputs = request.inputs(&planned, entry.compression)?;
         let (engine, why) = request.engine_for(planned.iter().map(|image| &image.plan));
         let is_daemons = engine == Engine::Docker;
-        let mut lacking: Vec<MadeOf> = Vec::new();
-        for (image, inputs) in publication.images.iter().zip(inputs) {
-            let made_of = MadeOf {
-                inputs,
-                base: image.planned.base.digest().clone(),
-            };
-            let verdict = standing.judge(&Line::planned(image), &made_of, is_daemons);
-            let hosts = image.for_hosts.iter().map(|planned| planned.host.as_ref());
-            for host in hosts {
-                let build = report.of_host(host);
-                let tagged = tagged(entry, name, &image.tag);
-                build.state = verdict.state;
-                build.reason.clone_from(&verdict.reason);
-                build.digest = verdict.digest.as_ref().map(ToString::to_string);
-                build.image = Some(tagged);
-                build.os_version = image.planned.base.version_text();
-            }
-            if !verdict.state.is_there() {
-                lacking.push(made_of);
-            }
-        }
+        let inputs = request.inputs(&planned, entry.compression)?;
+        let mut judge = |image: &TaggedImage<'_>, made_of: &MadeOf| {
+            let verdict = standing.judge(&Line::planned(image), made_of, is_daemons);
+            report.note_verdict(image, &tagged(entry, name, &image.tag), &verdict);
+            !verdict.state.is_there()
+        };
+        let lacking = publication.images.iter().zip(inputs);
+        let lacking = lacking.filter_map(|(image, inputs)| {
+            let base = image.planned.base.digest().clone();
+            let made_of = MadeOf { inputs, base };
+            judge(image, &made_of).then_some(made_of)
+        });
+        let lacking: Vec<MadeOf> = lacking.collect();
         if self.mode == Mode::Check || lacking.is_empty() {
             return Ok(());
         }
@@ -278,23 +268,13 @@ impl Bringing<'_> {
     /// The request for one image of the fleet.
     fn request(&self, entry: &Entry, design: Design, hosts: Vec<TargetHost>) -> BuildRequest {
         let base_registry = entry.base_registry.as_ref();
-        BuildRequest {
-            design,
-            hosts,
-            base_registry: base_registry.unwrap_or(self.run.base_registry).clone(),
-            matched: entry.matched,
-            is_shared: true,
-            engine: None,
-            labels: entry.labels.clone(),
-            downloads: Manner::Pinned,
-            noting: String::new(),
-            options: MakeOptions {
-                compression: entry.compression,
-                created: self.run.created,
-                reuse: Some(Vec::new()),
-                ..MakeOptions::default()
-            },
-        }
+        let base_registry = base_registry.unwrap_or(self.run.base_registry).clone();
+        let mut request = BuildRequest::new(design, hosts, base_registry, entry.matched);
+        request.labels.clone_from(&entry.labels);
+        request.options.compression = entry.compression;
+        request.options.created = self.run.created;
+        request.options.reuse = Some(Vec::new());
+        request
     }
 
     /// The documents that were asked for, with what this image was told by.

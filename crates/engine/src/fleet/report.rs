@@ -4,8 +4,10 @@ use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Diagnose, in_one_line};
 
 use super::Entry;
+use super::standing::Verdict;
 use crate::delivery::Delivered;
 use crate::plans::TargetHost;
+use crate::publication::TaggedImage;
 
 /// What became of a fleet, or would become of it.
 #[derive(Debug, Clone, Serialize)]
@@ -186,6 +188,18 @@ impl ImageReport {
             }
         }
         self.problem = Some(trouble);
+    }
+
+    /// Notes how an image is there for each of its hosts.
+    pub(super) fn note_verdict(&mut self, image: &TaggedImage<'_>, tag: &str, verdict: &Verdict) {
+        for planned in &image.for_hosts {
+            let build = self.of_host(planned.host.as_ref());
+            build.state = verdict.state;
+            build.reason.clone_from(&verdict.reason);
+            build.digest = verdict.digest.as_ref().map(ToString::to_string);
+            build.image = Some(tag.to_owned());
+            build.os_version = planned.base.version_text();
+        }
     }
 
     /// Notes what was made.

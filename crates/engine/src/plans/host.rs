@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use wincimg_cluster::nodes::Node;
+use wincimg_inspect::bases::{Match, Resolution};
 use wincimg_windows::compat::{HostBuild, generation};
 use wincimg_windows::version::WindowsVersion;
+
+use super::PlannedBase;
 
 /// How many nodes are named where a host is.
 const NAMED: usize = 3;
@@ -46,9 +49,58 @@ impl fmt::Display for TargetHost {
     }
 }
 
+/// Which hosts share an image: it is on the base that the oldest of them would take by itself.
+pub(crate) struct Sharing {
+    builds: Vec<HostBuild>,
+    /// The hosts whose bases are looked for: of those that share an image the oldest, in order.
+    pub(crate) asked_for: Vec<HostBuild>,
+    shares: bool,
+}
+
+impl Sharing {
+    /// Hosts that want exactly their own revision share with nobody.
+    pub(crate) fn new(builds: Vec<HostBuild>, is_shared: bool, matched: Match) -> Self {
+        let mut sharing = Self {
+            builds,
+            asked_for: Vec::new(),
+            shares: is_shared && matched == Match::Nearest,
+        };
+        let leaders = sharing.builds.iter().map(|host| sharing.leader(*host));
+        let mut asked_for: Vec<HostBuild> = leaders.collect();
+        asked_for.sort();
+        asked_for.dedup();
+        sharing.asked_for = asked_for;
+        sharing
+    }
+
+    /// The base of one host, and the place of what was found for whom it shares it with.
+    pub(crate) fn base_for(&self, host: HostBuild, found: &[Resolution]) -> (PlannedBase, usize) {
+        let leader = self.leader(host);
+        let asked_for = |asked_for: &HostBuild| *asked_for < leader;
+        let place = self.asked_for.partition_point(asked_for);
+        let used = if self.shares {
+            let versions = found.iter().map(|found| found.base.os_version);
+            common(place, &versions.collect::<Vec<_>>())
+        } else {
+            place
+        };
+        let mut base = found[used].base.clone();
+        base.matched = Match::of(base.os_version, host);
+        (base.into(), place)
+    }
+
+    fn leader(&self, host: HostBuild) -> HostBuild {
+        if self.shares {
+            leader(host, &self.builds)
+        } else {
+            host
+        }
+    }
+}
+
 /// The host whose base another one takes: the oldest that accepts the same images. What starts on
 /// one of them starts on all, and what is not newer than the oldest is newer than none.
-pub fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
+pub(crate) fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
     let kind = |host: &HostBuild| {
         let version = host.version;
         Some((version.build, host.edition, generation(version)?))
@@ -67,7 +119,7 @@ pub fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
 /// The base that is used in place of one that was found, by their places: the oldest of its build
 /// that starts where it does. Hosts of a newer build may have found a newer one of an older build,
 /// which that build's own hosts would get too.
-pub fn common(place: usize, found: &[WindowsVersion]) -> usize {
+pub(crate) fn common(place: usize, found: &[WindowsVersion]) -> usize {
     let kind = |version: WindowsVersion| (version.build, generation(version));
     let own = kind(found[place]);
     let alike = (0..found.len()).filter(|other| kind(found[*other]) == own);

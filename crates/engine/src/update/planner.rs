@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use wincimg_inspect::LayerError;
 use wincimg_inspect::base::{BaseFacts, Extent};
-use wincimg_inspect::bases::{Match, NamedBase, Resolution, SetAside};
+use wincimg_inspect::bases::{NamedBase, SetAside};
 use wincimg_inspect::touched::Touched;
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::Reference;
@@ -24,7 +24,7 @@ use super::{
     Compared, CurrentBase, FoundBy, OwnLayer, PlannedUpdate, UpdateRequest, Verdict, carry,
 };
 use crate::build::Means;
-use crate::plans::{PlannedBase, PlannedImage, StageBases, TargetHost, common, leader};
+use crate::plans::{PlannedBase, PlannedImage, Sharing, StageBases, TargetHost};
 
 /// What plans need to be made.
 pub(super) struct Planner<'a> {
@@ -49,31 +49,17 @@ impl Planner<'_> {
         chosen: &[(&TargetHost, usize)],
         all: &BTreeMap<usize, OldBase>,
     ) -> Result<NewBase, UpdateError> {
-        let shares = self.request.is_shared && self.bases.wanted == Match::Nearest;
         // Hosts whose images are on bases of the same name.
         let alike = chosen
             .iter()
             .filter(|(_, place)| is_alike(&all[place].named, &old.named));
         let builds: Vec<HostBuild> = alike.map(|(host, _)| host.build).collect();
-        let of = |host: HostBuild| if shares { leader(host, &builds) } else { host };
-        let mut asked_for: Vec<HostBuild> = builds.iter().map(|host| of(*host)).collect();
-        asked_for.sort();
-        asked_for.dedup();
-        let found = self.bases.fitting(&old.named, &asked_for).await?;
-        let own = of(host.build);
-        let place = asked_for.partition_point(|asked| *asked < own);
-        let set_aside = found[place].set_aside.clone();
-        let place = if shares {
-            let versions = found.iter().map(|found: &Resolution| found.base.os_version);
-            common(place, &versions.collect::<Vec<_>>())
-        } else {
-            place
-        };
-        let mut base = found[place].base.clone();
-        base.matched = Match::of(base.os_version, host.build);
+        let sharing = Sharing::new(builds, self.request.is_shared, self.bases.wanted);
+        let found = self.bases.fitting(&old.named, &sharing.asked_for).await?;
+        let (base, place) = sharing.base_for(host.build, &found);
         Ok(NewBase {
-            base: base.into(),
-            set_aside,
+            base,
+            set_aside: found[place].set_aside.clone(),
         })
     }
 
