@@ -4,16 +4,13 @@
 //! found; the same with all that is known of the base; tags; images; what was delivered. Who wants no
 //! images, or looks at the plans in between, takes the steps one by one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Tell};
-use wincimg_dockerfile::{RenderError, Rendered, render};
+use wincimg_dockerfile::RenderError;
 use wincimg_http::Downloads;
-use wincimg_inspect::bases::warning;
 use wincimg_inspect::library::Library;
 use wincimg_layer::{Compression, Remembered};
 use wincimg_oci::document::Flavour;
@@ -23,18 +20,14 @@ use wincimg_recipe::Plan;
 
 use super::bases::BaseSearch;
 use super::choice::{Engine, Reason};
-use super::delivery::{Delivered, Delivery, DeliveryError, Destination, Made, Target, foresee};
-use super::direct::{Ahead, AssembleOptions, DirectEngine, Held};
-use super::docker::{
-    BuildOptions, Daemon, DockerEngine, DockerError, Endpoint, Environment, Info, Obstacle,
-    Preflight,
-};
+use super::delivery::{Delivered, DeliveryError, Destination, Target, foresee};
+use super::direct::deliver_directly;
+use super::docker::{BuildOptions, DockerError, Obstacle, deliver_by_docker};
 use super::downloads::Supply;
 use super::error::EngineError;
 use super::inside::{Purpose, look_inside};
-use super::listing::secrets;
-use super::notice::{Notice, tell_what_was_looked_at};
-use super::plans::{BuildRequest, Lacking, PlanError, PlannedImage};
+use super::notice::{Notice, notes, tell_of, tell_what_is_lacking, tell_what_was_looked_at};
+use super::plans::{BuildRequest, PlanError, PlannedImage};
 use super::publication::{Publication, PublicationError};
 
 /// What requests are carried out with.
@@ -274,17 +267,6 @@ impl BuildRequest {
             }
         }
     }
-
-    /// What a daemon builds an image from.
-    fn dockerfile(&self, image: &PlannedImage) -> Result<Rendered, BuildError> {
-        let Some(stages) = self.sent() else {
-            return Ok(render(&image.plan, image.base.inside.as_ref())?);
-        };
-        let bases = image.stages.iter();
-        let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
-        let sent = stages.sent(&pinned.collect(), &image.plan.labels);
-        Ok(sent.map_err(PlanError::from)?)
-    }
 }
 
 impl MakeOptions {
@@ -297,219 +279,5 @@ impl MakeOptions {
             _ if is_docker && self.reuse.iter().flatten().count() > 0 => Err(Unable::Cache),
             _ => Ok(()),
         }
-    }
-}
-
-/// Has the direct engine make the images of a publication while it is found out what their
-/// destinations have.
-pub(crate) async fn deliver_directly(
-    publication: &Publication<'_>,
-    options: &MakeOptions,
-    target: &Target<'_>,
-    means: &Means<'_>,
-) -> Result<Delivered, DeliveryError> {
-    let held = match &options.reuse {
-        Some(images) => held(publication, images, target, means)?,
-        None => Held::default(),
-    };
-    let ahead = ahead(publication, target, means)?.map(Arc::new);
-    // Dropped with this work, so that the end of the program does not wait for its threads.
-    let cancelled = CancelOnDrop::default();
-    let assemble = AssembleOptions {
-        compression: options.compression,
-        created: options.created,
-        cancelled: Arc::clone(&cancelled.0),
-        held: Arc::new(held),
-        ahead: ahead.clone(),
-    };
-    let engine = DirectEngine::new(assemble, Arc::clone(means.progress));
-    let making = async {
-        let made = engine.make(publication).await?;
-        let made = made.into_iter().map(Box::new);
-        Ok(made.map(Made::Assembled).collect())
-    };
-    let delivery = Delivery {
-        registry: means.registry,
-        progress: Arc::clone(means.progress),
-        target,
-    };
-    let delivered = Box::pin(delivery.deliver(publication, making)).await;
-    drop(cancelled);
-    if let Some(ahead) = ahead {
-        ahead.end().await;
-    }
-    delivered
-}
-
-/// Where the layers of a publication go while they are written: to the first registry that it is for.
-fn ahead(
-    publication: &Publication<'_>,
-    target: &Target<'_>,
-    means: &Means<'_>,
-) -> Result<Option<Ahead>, DeliveryError> {
-    for destination in &target.destinations {
-        let place = destination.location(&publication.name, publication.tag())?;
-        if let Location::Registry(reference) = place {
-            let repository = means.registry.repository(&reference);
-            return Ok(Some(Ahead::to(repository.to_push_to())));
-        }
-    }
-    Ok(None)
-}
-
-/// Where the layers of a publication may be already.
-fn held(
-    publication: &Publication<'_>,
-    images: &[Location],
-    target: &Target<'_>,
-    means: &Means<'_>,
-) -> Result<Held, DeliveryError> {
-    let mut tags = Vec::new();
-    for destination in &target.destinations {
-        for image in &publication.images {
-            tags.push(destination.location(&publication.name, &image.tag)?);
-        }
-    }
-    // An archive is written anew, whatever was there.
-    tags.retain(|place| !matches!(place, Location::Archive { .. }));
-    Ok(Held::by(
-        tags,
-        images.to_vec(),
-        means.remembered.clone(),
-        means.registry.clone(),
-        Arc::clone(means.progress),
-    ))
-}
-
-/// Tells threads that work for a build to stop when the build is given up.
-#[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Has a daemon make the images of a publication. Those that are not pushed are named after a registry
-/// all the same, where one was given.
-async fn deliver_by_docker(
-    request: &BuildRequest,
-    publication: &Publication<'_>,
-    reason: Reason,
-    target: &Target<'_>,
-    means: &Means<'_>,
-) -> Result<Delivered, BuildError> {
-    let images = publication.images.iter();
-    let dockerfiles = images.map(|image| request.dockerfile(image.planned));
-    let dockerfiles: Vec<Rendered> = dockerfiles.collect::<Result<_, _>>()?;
-    let options = &request.options;
-    let reached = daemon(options.docker_host.as_deref()).await;
-    let (daemon, info) = reached.map_err(|error| match reason {
-        Reason::AskedFor => error,
-        reason => BuildError::NoDaemon {
-            reason,
-            source: Box::new(error),
-        },
-    })?;
-    let mut docker = options.docker.clone();
-    let settings = &daemon.endpoint().settings;
-    settings.add_proxies(&mut docker.arguments);
-    let created = options.created.map(|time| u64::try_from(time.as_second()));
-    docker.timestamp = created.and_then(Result::ok);
-    let engine = DockerEngine {
-        daemon: &daemon,
-        info: &info,
-        registry: means.registry,
-        options: docker,
-        named_after: target.named_after.clone(),
-        pushes: target.registry().is_some(),
-        progress: means.progress.as_ref(),
-    };
-    let making = async {
-        let made = engine.make(publication, &dockerfiles).await?;
-        Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
-    };
-    let delivery = Delivery {
-        registry: means.registry,
-        progress: Arc::clone(means.progress),
-        target,
-    };
-    Ok(Box::pin(delivery.deliver(publication, making)).await?)
-}
-
-/// A daemon that makes Windows containers.
-async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BuildError> {
-    let endpoint = Endpoint::find(host, &Environment::of_process()).map_err(DockerError::from)?;
-    tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
-    let daemon = Daemon::connect(endpoint).await?;
-    let info = daemon.info().await?;
-    Preflight::new(&daemon, &info).windows()?;
-    Ok((daemon, info))
-}
-
-/// Says what deserves a look about planned images: tags that were passed over, what authors may want
-/// to know, what speaks against a base, and files that may be secrets.
-fn tell_of(images: &[PlannedImage], tell: &dyn Tell) {
-    for tag in images.iter().flat_map(|image| &image.set_aside) {
-        tell.warn(tag);
-    }
-    for note in &notes(images) {
-        tell.note(note);
-    }
-    let warnings = images.iter().flat_map(|image| &image.plan.warnings);
-    for warning in warnings.collect::<BTreeSet<_>>() {
-        tell.warn(warning);
-    }
-    for image in images {
-        let version = image.base.os_version;
-        let host = image.host.as_ref();
-        if let Some((version, host)) = version.zip(host)
-            && let Some(warning) = warning(version, host.build)
-        {
-            tell.warn(&warning);
-        }
-    }
-    // Images for several hosts mostly have the same files.
-    let mut contents: Vec<&Plan> = Vec::new();
-    for image in images {
-        let plan = &image.plan;
-        let is_same =
-            |known: &&Plan| known.files == plan.files && known.instructions == plan.instructions;
-        if !contents.iter().any(is_same) {
-            contents.push(plan);
-        }
-    }
-    // What cannot be read is told by whoever reads it.
-    let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
-    let found: BTreeSet<String> = contents.flatten().collect();
-    if !found.is_empty() {
-        tell.warn(&Notice::Secrets(found));
-    }
-}
-
-/// What authors may want to know of their images, each word once: images for several hosts are read
-/// from the same recipe.
-fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
-    let notes = images.iter().flat_map(|image| &image.plan.notes);
-    notes.cloned().collect()
-}
-
-/// Tells what a build would download first.
-fn tell_what_is_lacking(lacking: &Lacking, supply: &Supply, tell: &dyn Tell) {
-    let not_pinned = supply.not_pinned(&lacking.files);
-    for (url, want) in &lacking.files {
-        let place = &want.place;
-        if not_pinned.contains(&url.as_str()) {
-            tell.warn(&Notice::NotPinned { place, url });
-        } else {
-            tell.note(&Notice::WouldDownload { place, url });
-        }
-    }
-    for place in &lacking.unclear {
-        tell.note(&Notice::Unclear { place });
-    }
-    for problem in &lacking.unlooked {
-        tell.note(&Notice::Unlooked { problem });
     }
 }

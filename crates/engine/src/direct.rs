@@ -1,12 +1,15 @@
 //! Images without Windows and without Docker: the plan becomes layers and a changed
 //! configuration on top of the base. Of the base only the manifest and the configuration are read.
 
-mod added_layer;
+mod added_layers;
 mod ahead;
+mod deliver;
+mod describe;
 mod error;
 mod held;
 mod iis;
 mod on_build;
+mod write;
 
 use std::sync::Arc;
 
@@ -21,12 +24,11 @@ use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
 use wincimg_windows::inside::Inside;
 
-use self::added_layer::AddedLayers;
-pub(super) use self::added_layer::LayerBytes;
-pub(crate) use self::added_layer::{AddedLayer, AssembleOptions};
-pub use self::ahead::Ahead;
+use self::added_layers::AddedLayers;
+pub(crate) use self::deliver::deliver_directly;
 pub use self::error::DirectError;
-pub use self::held::Held;
+pub(super) use self::write::LayerBytes;
+pub(crate) use self::write::{AddedLayer, AssembleOptions};
 use super::error::EngineError;
 use super::plans::PlannedImage;
 use super::publication::Publication;
@@ -121,7 +123,7 @@ fn name_of(plan: &Plan) -> String {
 /// Refuses a plan that cannot be made, whatever its base is: it writes nothing.
 pub fn rehearse(plan: &Plan) -> Result<(), EngineError> {
     check(plan)
-        .and_then(|()| added_layer::rehearse(plan))
+        .and_then(|()| describe::rehearse(plan))
         .map_err(|source| EngineError::new(name_of(plan), source))
 }
 

@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use wincimg_common::progress::Tell;
-use wincimg_inspect::bases::ResolveError;
+use wincimg_inspect::bases::{ResolveError, warning};
 use wincimg_layer::dockerignore::FILE_NAME;
+use wincimg_recipe::Plan;
 
-use super::downloads::Written;
+use super::downloads::{Supply, Written};
+use super::listing::secrets;
+use super::plans::{Lacking, PlannedImage};
 
 /// The flag that has downloads noted.
 pub const UPDATE_LOCK: &str = "--update-lock";
@@ -99,5 +102,71 @@ pub fn tell_what_was_looked_at(error: &ResolveError, tell: &dyn Tell) {
         for reason in nothing.reasons() {
             tell.note(&reason);
         }
+    }
+}
+
+/// Says what deserves a look about planned images: tags that were passed over, what authors may want
+/// to know, what speaks against a base, and files that may be secrets.
+pub(crate) fn tell_of(images: &[PlannedImage], tell: &dyn Tell) {
+    for tag in images.iter().flat_map(|image| &image.set_aside) {
+        tell.warn(tag);
+    }
+    for note in &notes(images) {
+        tell.note(note);
+    }
+    let warnings = images.iter().flat_map(|image| &image.plan.warnings);
+    for warning in warnings.collect::<BTreeSet<_>>() {
+        tell.warn(warning);
+    }
+    for image in images {
+        let version = image.base.os_version;
+        let host = image.host.as_ref();
+        if let Some((version, host)) = version.zip(host)
+            && let Some(warning) = warning(version, host.build)
+        {
+            tell.warn(&warning);
+        }
+    }
+    // Images for several hosts mostly have the same files.
+    let mut contents: Vec<&Plan> = Vec::new();
+    for image in images {
+        let plan = &image.plan;
+        let is_same =
+            |known: &&Plan| known.files == plan.files && known.instructions == plan.instructions;
+        if !contents.iter().any(is_same) {
+            contents.push(plan);
+        }
+    }
+    // What cannot be read is told by whoever reads it.
+    let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
+    let found: BTreeSet<String> = contents.flatten().collect();
+    if !found.is_empty() {
+        tell.warn(&Notice::Secrets(found));
+    }
+}
+
+/// What authors may want to know of their images, each word once: images for several hosts are read
+/// from the same recipe.
+pub(crate) fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
+    let notes = images.iter().flat_map(|image| &image.plan.notes);
+    notes.cloned().collect()
+}
+
+/// Tells what a build would download first.
+pub(crate) fn tell_what_is_lacking(lacking: &Lacking, supply: &Supply, tell: &dyn Tell) {
+    let not_pinned = supply.not_pinned(&lacking.files);
+    for (url, want) in &lacking.files {
+        let place = &want.place;
+        if not_pinned.contains(&url.as_str()) {
+            tell.warn(&Notice::NotPinned { place, url });
+        } else {
+            tell.note(&Notice::WouldDownload { place, url });
+        }
+    }
+    for place in &lacking.unclear {
+        tell.note(&Notice::Unclear { place });
+    }
+    for problem in &lacking.unlooked {
+        tell.note(&Notice::Unlooked { problem });
     }
 }

@@ -27,7 +27,7 @@ use wincimg_oci::remote::{Begun, Repository};
 const TO_CANCEL: Duration = Duration::from_secs(2);
 
 /// Where layers go while they are written.
-pub struct Ahead {
+pub(crate) struct Ahead {
     to: Repository,
     /// Whether nothing has a tag there, once that was asked.
     is_new: OnceCell<bool>,
@@ -64,7 +64,7 @@ enum Sending {
 
 impl Ahead {
     /// Layers go to this repository.
-    pub fn to(repository: Repository) -> Self {
+    pub(super) fn to(repository: Repository) -> Self {
         Self {
             to: repository,
             is_new: OnceCell::new(),
@@ -73,7 +73,7 @@ impl Ahead {
     }
 
     /// Cancels what nobody went on with.
-    pub async fn end(&self) {
+    pub(super) async fn end(&self) {
         let State { sending, begun } = mem::take(&mut *self.state());
         // A registry forgets by itself what cannot be cancelled in time.
         let _ = timeout(TO_CANCEL, join_all(sending)).await;

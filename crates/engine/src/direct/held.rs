@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 
 /// Where layers may be already. Nobody is asked before there is a layer that is worth it.
 #[derive(Default)]
-pub struct Held {
+pub(crate) struct Held {
     asked: Option<Arc<Asked>>,
     found: OnceLock<Vec<HeldLayer>>,
     remembered: Remembered,
@@ -79,7 +79,7 @@ pub(super) fn note(diff_id: &Digest, compression: Compression) -> String {
 impl Held {
     /// What tags have that are about to be replaced, and images that were named. Of those that were
     /// named it is said where one cannot be read.
-    pub fn by(
+    pub(super) fn by(
         tags: Vec<Location>,
         named: Vec<Location>,
         remembered: Remembered,

@@ -1,0 +1,179 @@
+//! What plans add to their bases: a layer each, written once however many images add the same, and
+//! not at all where it is somewhere already.
+//!
+//! Images for several hosts differ in their bases. Where the time of everything new is the same too,
+//! as `SOURCE_DATE_EPOCH` makes it, so are their layers: one is compressed, sent and kept, not four.
+
+use std::sync::{Arc, Mutex};
+
+use wincimg_common::lock;
+use wincimg_common::progress::Progress;
+use wincimg_layer::{Laid, Layer};
+use wincimg_recipe::{Plan, PlannedLayer};
+
+use super::Base;
+use super::describe::{describe, describe_step, is_bottom};
+use super::error::DirectError;
+use super::write::{AddedLayer, AssembleOptions, write};
+
+/// What of a recipe's files comes to so much is a layer of its own: it takes longer to write and to send than
+/// a layer more costs.
+const WORTH_A_LAYER: u64 = 16 << 20;
+
+/// The layers that were written so far.
+#[derive(Default)]
+pub(super) struct AddedLayers(Mutex<Vec<(Arc<Layer>, Slot)>>);
+
+/// Whoever writes a layer holds its lock, so that others who need it find it done.
+type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
+
+impl AddedLayers {
+    /// The layers that a plan adds to its base, each with what is in it, written now unless they were before: one
+    /// for each large entry of its files, and one for the rest. There is none where the plan changes no file and no
+    /// registry value.
+    pub(super) fn of(
+        &self,
+        plan: &Plan,
+        base: Base<'_>,
+        timestamp: u64,
+        options: &AssembleOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<(String, Arc<AddedLayer>)>, DirectError> {
+        let layer = describe(plan, base, timestamp)?;
+        let parts = if is_bottom(plan, base) {
+            vec![(None, layer)]
+        } else {
+            layer.split(plan.files.iter().map(|file| &file.target), WORTH_A_LAYER)?
+        };
+        let mut added = Vec::with_capacity(parts.len());
+        for (place, layer) in parts {
+            let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
+            if let Some(layer) = self.written(&Arc::new(layer), &what, options, progress)? {
+                added.push((what, layer));
+            }
+        }
+        Ok(added)
+    }
+
+    /// The layer of one instruction of a Dockerfile, in the same way, over those of the ones before,
+    /// to which it is added.
+    pub(super) fn of_step(
+        &self,
+        step: &PlannedLayer,
+        plan: &Plan,
+        below: &mut Laid<'_>,
+        timestamp: u64,
+        options: &AssembleOptions,
+        progress: &dyn Progress,
+    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
+        let layer = Arc::new(describe_step(step, below, timestamp)?);
+        below.lay(&layer)?;
+        self.written(&layer, &plan.name, options, progress)
+    }
+
+    fn written(
+        &self,
+        layer: &Arc<Layer>,
+        what: &str,
+        options: &AssembleOptions,
+        progress: &dyn Progress,
+    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
+        if layer.is_empty() {
+            return Ok(None);
+        }
+        let slot = self.slot(layer);
+        let mut slot = lock(&slot);
+        let added = match &*slot {
+            Some(added) => Arc::clone(added),
+            None => Arc::clone(slot.insert(Arc::new(write(layer, what, options, progress)?))),
+        };
+        Ok(Some(added))
+    }
+
+    fn slot(&self, layer: &Arc<Layer>) -> Slot {
+        let mut known = lock(&self.0);
+        if let Some((_, slot)) = known.iter().find(|(known, _)| known == layer) {
+            return Arc::clone(slot);
+        }
+        let slot = Slot::default();
+        known.push((Arc::clone(layer), Arc::clone(&slot)));
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_common::progress::Silent;
+    use wincimg_oci::document::{Flavour, Image, Platform};
+    use wincimg_recipe::{PlanBase, Recipe, Settings};
+    use wincimg_registry::Unseen;
+
+    use super::*;
+
+    fn pause_for(host: &str) -> Plan {
+        let base = PlanBase {
+            name: format!("mcr.microsoft.com/windows/nanoserver:{host}"),
+            digest: format!("sha256:{host:0>64}"),
+            os_version: Some(host.parse().unwrap()),
+            shell: None,
+            user: None,
+            path: None,
+            ..PlanBase::default()
+        };
+        let recipe = Recipe::find("pause").unwrap();
+        let values = std::collections::BTreeMap::new();
+        let settings = Settings {
+            values: &values,
+            context: std::path::Path::new("."),
+        };
+        let version = base.os_version;
+        recipe.plan(base, version, &settings).unwrap()
+    }
+
+    fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<(String, Arc<AddedLayer>)> {
+        let options = AssembleOptions::default();
+        let base = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
+        let base = Base {
+            image: &base,
+            inside: &Unseen,
+        };
+        let added = layers.of(plan, base, timestamp, &options, &Silent);
+        added.unwrap()
+    }
+
+    fn added(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Arc<AddedLayer> {
+        of(layers, plan, timestamp).remove(0).1
+    }
+
+    #[test]
+    fn images_for_several_hosts_share_a_layer_of_the_same_time() {
+        let layers = AddedLayers::default();
+        let first = added(&layers, &pause_for("17763.973"), 1);
+        let other = added(&layers, &pause_for("20348.2402"), 1);
+        assert!(Arc::ptr_eq(&first, &other));
+        let later = added(&layers, &pause_for("20348.2402"), 2);
+        assert_ne!(first.diff_id(), later.diff_id());
+    }
+
+    #[test]
+    fn a_layer_that_several_ask_for_at_once_is_written_once() {
+        let known = AddedLayers::default();
+        let plan = pause_for("17763.973");
+        let layers: Vec<_> = std::thread::scope(|scope| {
+            let workers = [(); 4].map(|()| scope.spawn(|| added(&known, &plan, 1)));
+            workers.map(|worker| worker.join().unwrap()).into()
+        });
+        assert!(layers.iter().all(|layer| Arc::ptr_eq(layer, &layers[0])));
+    }
+
+    #[test]
+    fn a_plan_that_changes_nothing_in_a_layer_adds_none() {
+        let plan = Plan {
+            files: Vec::new(),
+            registry: Vec::new(),
+            shutdown_timeout: None,
+            ..pause_for("17763.973")
+        };
+        assert!(of(&AddedLayers::default(), &plan, 1).is_empty());
+    }
+}

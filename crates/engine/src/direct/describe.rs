@@ -1,0 +1,157 @@
+//! What is in a layer, before anything of it is written: files, hives, descriptors that fit the base.
+
+use wincimg_layer::{Layer, LayerError, LayerPath, Without};
+use wincimg_oci::document::{Flavour, Image, Platform};
+use wincimg_recipe::{
+    Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, keep,
+};
+use wincimg_registry::hive::{FileTime, empty_hive, layer_hives};
+use wincimg_registry::{Known, RegistryEdit, Unseen};
+use wincimg_windows::access::Access;
+use wincimg_windows::inside::{BaseFileKind, Inside};
+use wincimg_windows::path::ImagePath;
+
+use super::error::DirectError;
+use super::{Base, iis};
+
+/// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
+pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
+    let base = Base {
+        image: &Image::empty(Flavour::Oci, Platform::windows(""))?,
+        inside: &Unseen,
+    };
+    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+        describe_step(step, &Unseen, 0)?.drive()?;
+    }
+    let mut plan = plan.clone();
+    if plan.needs().files {
+        plan.access.clear();
+    }
+    // A file that is not downloaded yet cannot be merged with.
+    if plan.downloads_mut().any(|file| file.content.is_none()) {
+        plan.iis = None;
+    }
+    let mut layer = describe_files(&plan, base, 0)?;
+    // What takes a look into the base is found when it was taken.
+    if plan.needs().hives.is_empty() {
+        let edits = plan.registry_edits(base.inside)?;
+        add_hives(&mut layer, &edits, base.inside, 0)?;
+    }
+    layer.drive()?;
+    Ok(())
+}
+
+/// What is in the layer that a plan adds to its base.
+pub(super) fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
+    let mut layer = describe_files(plan, base, timestamp)?;
+    let edits = plan.registry_edits(base.inside)?;
+    add_hives(&mut layer, &edits, base.inside, timestamp)?;
+    Ok(layer)
+}
+
+fn add_hives(
+    layer: &mut Layer,
+    edits: &[RegistryEdit],
+    inside: &dyn Inside,
+    timestamp: u64,
+) -> Result<(), DirectError> {
+    for hive in layer_hives(edits, inside, file_time(timestamp))? {
+        let name = hive.name.parse().map_err(LayerError::Path)?;
+        layer.hive(name, hive.bytes);
+    }
+    Ok(())
+}
+
+fn file_time(timestamp: u64) -> FileTime {
+    FileTime::from_unix_seconds(i64::try_from(timestamp).unwrap_or(i64::MAX))
+}
+
+fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
+    let mut layer = Layer::new(timestamp);
+    add_files(&mut layer, &plan.files)?;
+    if let Some(folder) = working_dir_to_make(plan, base)? {
+        layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
+    }
+    if let Some(settings) = &plan.iis {
+        iis::configure(&mut layer, settings, base.inside)?;
+    }
+    if is_bottom(plan, base) {
+        bottom(&mut layer, file_time(timestamp))?;
+    }
+    fit(&mut layer, &plan.access, base.inside)?;
+    Ok(layer)
+}
+
+/// What is in the layer of one instruction of a Dockerfile.
+pub(super) fn describe_step(
+    step: &PlannedLayer,
+    inside: &dyn Inside,
+    timestamp: u64,
+) -> Result<Layer, DirectError> {
+    let mut layer = Layer::new(timestamp);
+    add_entries(&mut layer, &step.entries)?;
+    keep(&mut layer, &step.kept, inside)?;
+    let inside = &Without {
+        inside,
+        gone: &step.anew,
+    };
+    iis::configure_server(&mut layer, &step.iis, inside)?;
+    fit(&mut layer, &step.access, inside)?;
+    add_hives(&mut layer, &step.registry, inside, timestamp)?;
+    Ok(layer)
+}
+
+/// Fits the files to what they are laid over, and grants rights on them.
+fn fit(layer: &mut Layer, access: &[Access], inside: &dyn Inside) -> Result<(), DirectError> {
+    layer.settle(inside)?;
+    if !access.is_empty() {
+        layer.grant(access, inside)?;
+        layer.settle(inside)?;
+    }
+    Ok(())
+}
+
+/// Whether the plan's layer is the lowest of its image.
+pub(super) fn is_bottom(plan: &Plan, base: Base<'_>) -> bool {
+    plan.base.os_version.is_none() && base.image.manifest().layers.is_empty()
+}
+
+/// What Windows wants to see in the bottom layer of an image: all its hives, though nothing is in
+/// them. A container that is a program on the host reads the host's.
+fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
+    for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
+        let path = format!("Windows/System32/config/{hive}");
+        layer.file(path.parse().map_err(LayerError::Path)?, empty_hive(time)?);
+    }
+    Ok(())
+}
+
+/// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
+/// Windows starts no program in a folder that is not there. An entry for a folder that is there
+/// would replace its descriptor, so on a base into which nobody has looked its own working directory
+/// and what lies in Windows' folders are left alone.
+fn working_dir_to_make<'a>(
+    plan: &'a Plan,
+    base: Base<'_>,
+) -> Result<Option<&'a ImagePath>, DirectError> {
+    let Some(folder) = plan.working_dir.as_ref() else {
+        return Ok(None);
+    };
+    let steps = plan.instructions.iter().flat_map(Instructions::layers);
+    let mut entries = steps.flat_map(|layer| &layer.entries);
+    let is_made = entries.any(|entry| {
+        entry.content != PlannedContent::Deleted && entry.path.below(folder).is_some()
+    });
+    if folder.components().is_empty() || is_made {
+        return Ok(None);
+    }
+    match base.inside.file(folder).map_err(LayerError::Inside)? {
+        Known::Unknown => {}
+        Known::Present(found) if found.kind == BaseFileKind::Link => return Ok(None),
+        // What the base has gets no entry.
+        Known::Absent | Known::Present(_) => return Ok(Some(folder)),
+    }
+    let of_base = base.image.config().config.working_dir.as_deref();
+    let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
+    Ok((!folder.is_of_windows() && !is_base).then_some(folder))
+}

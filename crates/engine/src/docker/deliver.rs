@@ -1,0 +1,84 @@
+//! The docker engine's part of a build: a daemon makes the images while it is found out what their
+//! destinations have.
+
+use std::sync::Arc;
+
+use wincimg_dockerfile::{Rendered, render};
+
+use super::daemon::Daemon;
+use super::endpoint::{Endpoint, Environment};
+use super::error::DockerError;
+use super::{DockerEngine, Info, Preflight};
+use crate::build::{BuildError, Means};
+use crate::choice::Reason;
+use crate::delivery::{Delivered, Delivery, Made, Target};
+use crate::plans::{BuildRequest, PlanError, PlannedImage};
+use crate::publication::Publication;
+
+/// Has a daemon make the images of a publication. Those that are not pushed are named after a registry
+/// all the same, where one was given.
+pub(crate) async fn deliver_by_docker(
+    request: &BuildRequest,
+    publication: &Publication<'_>,
+    reason: Reason,
+    target: &Target<'_>,
+    means: &Means<'_>,
+) -> Result<Delivered, BuildError> {
+    let images = publication.images.iter();
+    let dockerfiles = images.map(|image| dockerfile(request, image.planned));
+    let dockerfiles: Vec<Rendered> = dockerfiles.collect::<Result<_, _>>()?;
+    let options = &request.options;
+    let reached = daemon(options.docker_host.as_deref()).await;
+    let (daemon, info) = reached.map_err(|error| match reason {
+        Reason::AskedFor => error,
+        reason => BuildError::NoDaemon {
+            reason,
+            source: Box::new(error),
+        },
+    })?;
+    let mut docker = options.docker.clone();
+    let settings = &daemon.endpoint().settings;
+    settings.add_proxies(&mut docker.arguments);
+    let created = options.created.map(|time| u64::try_from(time.as_second()));
+    docker.timestamp = created.and_then(Result::ok);
+    let engine = DockerEngine {
+        daemon: &daemon,
+        info: &info,
+        registry: means.registry,
+        options: docker,
+        named_after: target.named_after.clone(),
+        pushes: target.registry().is_some(),
+        progress: means.progress.as_ref(),
+    };
+    let making = async {
+        let made = engine.make(publication, &dockerfiles).await?;
+        Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
+    };
+    let delivery = Delivery {
+        registry: means.registry,
+        progress: Arc::clone(means.progress),
+        target,
+    };
+    Ok(Box::pin(delivery.deliver(publication, making)).await?)
+}
+
+/// A daemon that makes Windows containers.
+async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BuildError> {
+    let endpoint = Endpoint::find(host, &Environment::of_process()).map_err(DockerError::from)?;
+    tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
+    let daemon = Daemon::connect(endpoint).await?;
+    let info = daemon.info().await?;
+    Preflight::new(&daemon, &info).windows()?;
+    Ok((daemon, info))
+}
+
+/// What a daemon builds an image from.
+fn dockerfile(request: &BuildRequest, image: &PlannedImage) -> Result<Rendered, BuildError> {
+    let Some(stages) = request.sent() else {
+        return Ok(render(&image.plan, image.base.inside.as_ref())?);
+    };
+    let bases = image.stages.iter();
+    let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
+    let sent = stages.sent(&pinned.collect(), &image.plan.labels);
+    Ok(sent.map_err(PlanError::from)?)
+}
