@@ -49,7 +49,7 @@ pub enum PlanError {
     /// Nobody could look inside a base.
     #[error(transparent)]
     #[diagnose(forward)]
-    Look(#[from] LookError),
+    Look(Box<LookError>),
     /// What others heard too that want the same base.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -64,6 +64,12 @@ impl PlanError {
             Self::Shared(error) => error.search(),
             _ => None,
         }
+    }
+}
+
+impl From<LookError> for PlanError {
+    fn from(error: LookError) -> Self {
+        Self::Look(Box::new(error))
     }
 }
 
