@@ -77,7 +77,7 @@ enum TryFormat {
 }
 
 /// How long what a program said last may take to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const LAST_WORDS: Duration = Duration::from_secs(10);
 /// What Windows ends a program with that Ctrl-C ends.
 const CONTROL_C: u32 = 0xC000_013A;
 

@@ -345,7 +345,7 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     let said = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout);
     let (seen, after) = text.rsplit_once('}').expect(&said);
-    assert_eq!(after.trim(), "after", "{said}");
+    assert_eq!(after.trim(), "after", "{text}{said}");
     // `echo` leaves what the program ended with.
     assert_eq!(output.status.code(), Some(255), "{said}");
     let seen: Value = serde_json::from_str(&format!("{seen}}}")).unwrap();

@@ -25,6 +25,8 @@ use wincimg_shim::STARTER;
 const LARGEST_START: usize = (512 << 10) - 2;
 /// How long wine's server waits for somebody to serve, in seconds.
 const PATIENCE: &str = "-p60";
+/// How often a folder's removal is tried.
+const REMOVALS: usize = 5;
 /// How often it is looked whether a program has ended.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// Variables that wine takes from here and a program is not to see.
@@ -310,8 +312,7 @@ impl Prefix {
 
 impl Drop for Prefix {
     fn drop(&mut self) {
-        end_server(&self.wine, &self.folder);
-        let _ = fs::remove_dir_all(&self.folder);
+        end(&self.wine, &self.folder);
     }
 }
 
@@ -375,8 +376,19 @@ fn sweep(wine: &Wine, parent: &Path, own: &Path) {
         }
         let lock = File::open(folder.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            end_server(wine, &folder);
-            let _ = fs::remove_dir_all(&folder);
+            end(wine, &folder);
+        }
+    }
+}
+
+/// Ends what runs in a folder, and removes it. What was just starting then may begin a server anew, and
+/// write to the folder while it is removed.
+fn end(wine: &Wine, folder: &Path) {
+    for _ in 0..REMOVALS {
+        end_server(wine, folder);
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+            _ => return,
         }
     }
 }
