@@ -154,16 +154,16 @@ impl CheckCompat {
             },
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
-        let mut rollout = Rollout::new(request.clone());
+        let mut rollout = Rollout::new(&request);
         let details = Details::missing(&rollout);
         if !details.is_empty() && !self.offline {
             images::add_details(&details, &mut request.images, &self.connection, session)?;
-            rollout = Rollout::new(request.clone());
+            rollout = Rollout::new(&request);
         }
         rollout.what_if = what_if;
         rollout.as_it_is = as_it_is.map(|nodes| {
             let request = request.clone();
-            Rollout::new(Request { nodes, ..request }).tally()
+            Rollout::new(&Request { nodes, ..request }).tally()
         });
         let advice = rollout.advise(&request);
         rollout.plan = self.plan.then_some(advice);

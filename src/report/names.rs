@@ -96,7 +96,7 @@ mod tests {
             reference: Some(reference.to_owned()),
             ..Image::of_version(wincimg_windows::version::WindowsVersion::new(17763, 973))
         };
-        let rollout = Rollout::new(wincimg_cluster::rollout::Request {
+        let rollout = Rollout::new(&wincimg_cluster::rollout::Request {
             images: [
                 "a.lan/shop/web:1",
                 "a.lan/team/web:1",

@@ -7,7 +7,7 @@
 //! use wincimg_windows::version::WindowsVersion;
 //!
 //! let host = HostBuild::new(WindowsVersion::new(17763, 973));
-//! let rollout = Rollout::new(Request {
+//! let rollout = Rollout::new(&Request {
 //!     nodes: NodeList {
 //!         windows: vec![Node::of_build(host)],
 //!         others: Vec::new(),

@@ -37,7 +37,7 @@ fn look(outlook: &Outlook<'_>, nodes: &[Node], today: Date) -> Result<Vec<String
     if of_windows.all(is_host_process) {
         return Ok(Vec::new());
     }
-    let rollout = Rollout::new(Request {
+    let rollout = Rollout::new(&Request {
         nodes: NodeList {
             windows: hosts_of(outlook, nodes),
             others: Vec::new(),

@@ -48,7 +48,7 @@ impl Table {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let (screen, height) = (screen(), terminal_height());
         let mut text = Vec::new();
-        write_glance(&Rollout::new(self.request.clone()), screen, &mut text)?;
+        write_glance(&Rollout::new(&self.request), screen, &mut text)?;
         let text = String::from_utf8_lossy(&text);
         let mut below: Vec<String> = vec![String::new()];
         let fits = |line: &String| line.chars().take(screen.width).collect::<String>();

@@ -89,7 +89,7 @@ fn everything_wrong() -> Request {
 #[test]
 fn every_command_that_is_advised_is_one_of_this_program() {
     let request = everything_wrong();
-    let mut rollout = Rollout::new(request.clone());
+    let mut rollout = Rollout::new(&request);
     let plan = rollout.advise(&request);
     let advised = rollout.checks().flat_map(|check| &check.finding.commands);
     let planned = plan.actions.iter().flat_map(Action::commands);

@@ -160,7 +160,7 @@ fn answers(node: Option<&NodeList>, request: &Request) -> BTreeMap<Question, Ans
     let Some(node) = node else {
         return BTreeMap::new();
     };
-    let rollout = Rollout::new(Request {
+    let rollout = Rollout::new(&Request {
         nodes: node.clone(),
         ..request.clone()
     });

@@ -179,7 +179,7 @@ pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) 
 /// their images could not be read. Where one of these could land on a host all the same, it has to be
 /// asked whether it would start there, so it counts as one for Windows.
 pub(super) fn for_windows(
-    workloads: Vec<Workload>,
+    workloads: &[Workload],
     images: &[Image],
     places: &BTreeMap<&str, usize>,
     hosts: &[Node],
@@ -206,20 +206,20 @@ pub(super) fn for_windows(
         let could_land = || hosts.iter().any(|host| scheduling.admits(host));
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
         match workload.template.system() {
-            System::Windows => taken.push(workload),
-            System::Unsaid if only("windows", "linux") => taken.push(workload),
+            System::Windows => taken.push(workload.clone()),
+            System::Unsaid if only("windows", "linux") => taken.push(workload.clone()),
             // All containers of a pod run on one node, so one of them speaks for all.
             System::Unsaid if only("linux", "windows") => {}
             System::Unsaid if scheduling.node_name.is_some() && lands_elsewhere() => {}
-            System::Unsaid if own.is_empty() && could_land() => taken.push(workload),
+            System::Unsaid if own.is_empty() && could_land() => taken.push(workload.clone()),
             System::Unsaid
                 if (own.is_empty() || own.iter().any(is_unreadable)) && !could_land() =>
             {
-                undecided.push(workload.id);
+                undecided.push(workload.id.clone());
             }
             // Its images are for both systems, and only the other one takes it.
             System::Unsaid if !could_land() && lands_elsewhere() => {}
-            System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload),
+            System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload.clone()),
             System::Unsaid | System::Other => {}
         }
     }

@@ -66,6 +66,8 @@ pub struct Request {
 pub struct Rollout {
     /// Down the matrix.
     pub hosts: Vec<Node>,
+    /// The other nodes of their cluster.
+    others: Vec<Node>,
     /// Across the matrix.
     pub images: Vec<Image>,
     /// Those that are for Windows.
@@ -124,23 +126,13 @@ pub struct Summary {
 
 impl Rollout {
     /// Answers everything.
-    pub fn new(request: Request) -> Self {
-        let Request {
-            nodes,
-            images,
-            plain,
-            workloads,
-            skipped,
-            isolation,
-            today,
-            flags: _,
-        } = request;
-        let usual = isolation.unwrap_or(Isolation::Process);
+    pub fn new(request: &Request) -> Self {
+        let usual = request.isolation.unwrap_or(Isolation::Process);
         let NodeList {
             windows: hosts,
             others,
-        } = nodes;
-        let total = workloads.len();
+        } = request.nodes.clone();
+        let images = request.images.clone();
         let places: BTreeMap<&str, usize> = images
             .iter()
             .enumerate()
@@ -148,13 +140,13 @@ impl Rollout {
             .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
             .collect();
         let (workloads, undecided) =
-            image::for_windows(workloads, &images, &places, &hosts, &others);
+            image::for_windows(&request.workloads, &images, &places, &hosts, &others);
         let mut judge = Judge::new(&hosts, &images);
         let mut selections = Selections::new(&hosts, &judge);
         let mut placements = Vec::with_capacity(workloads.len() + 1);
-        if plain > 0 {
+        if request.plain > 0 {
             placements.push(Placement::of_images(
-                0..plain,
+                0..request.plain,
                 &selections.all(),
                 usual,
                 &mut judge,
@@ -167,33 +159,37 @@ impl Rollout {
             ));
         }
         let (kinds, kind_of) = judge.into_kinds();
-        let notices = notices::all(&notices::Context {
-            hosts: &hosts,
-            others: &others,
-            images: &images,
-            workloads: &workloads,
-            kinds: &kinds,
-            placements: &placements,
-            today,
-        });
-        let summary = Summary::of(&placements, &notices);
-        Self {
-            other_workloads: total - workloads.len() - undecided.len(),
+        let mut rollout = Self {
+            other_workloads: request.workloads.len() - workloads.len() - undecided.len(),
             hosts,
+            others,
             images,
             workloads,
             kinds,
             kind_of,
             placements,
-            notices,
-            summary,
+            notices: Vec::new(),
+            summary: Summary::default(),
             undecided,
-            skipped,
+            skipped: request.skipped.clone(),
             plan: None,
             what_if: Vec::new(),
             as_it_is: None,
-            today,
-        }
+            today: request.today,
+        };
+        rollout.notice();
+        rollout
+    }
+
+    /// Takes in what was found out about the images since: it changes no verdict about a host.
+    pub fn add_details(&mut self, images: &[Image]) {
+        self.images = images.to_vec();
+        self.notice();
+    }
+
+    fn notice(&mut self) {
+        self.notices = notices::all(self);
+        self.summary = Summary::of(&self.placements, &self.notices);
     }
 
     /// Whether everything will start; `strict` wants it without warnings too.

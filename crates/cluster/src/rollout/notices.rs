@@ -4,15 +4,14 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use jiff::civil::Date;
 use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, Isolation, Runtime};
 use wincimg_windows::release;
 
-use super::finding::{HostKind, concern};
+use super::finding::concern;
 use super::image::Image;
 use super::placement::{Placed, Placement};
-use super::{Finding, Shared};
+use super::{Finding, Rollout, Shared};
 use crate::nodes::{Node, os_label};
 use crate::pod::PodTemplate;
 use crate::scheduling::System;
@@ -29,29 +28,18 @@ pub struct Notice {
     pub finding: Shared,
 }
 
-/// What notices are made of.
-pub(super) struct Context<'a> {
-    pub(super) hosts: &'a [Node],
-    pub(super) others: &'a [Node],
-    pub(super) images: &'a [Image],
-    pub(super) workloads: &'a [Workload],
-    pub(super) kinds: &'a [HostKind],
-    pub(super) placements: &'a [Placement],
-    pub(super) today: Option<Date>,
-}
-
 /// What a node that is not especially fast downloads in the minute that dockershim's kubelet waits:
 /// 100 Mbit/s.
 const PULLED_IN_A_MINUTE: u64 = 60 * 100_000_000 / 8;
 
 /// Everything, in the order of the placements.
-pub(super) fn all(context: &Context<'_>) -> Vec<Notice> {
+pub(super) fn all(rollout: &Rollout) -> Vec<Notice> {
     let mut notices = Vec::new();
     let mut shared = SharedFindings::default();
-    for placement in context.placements {
-        let workload = placement.workload.map(|index| &context.workloads[index]);
+    for placement in &rollout.placements {
+        let workload = placement.workload.map(|index| &rollout.workloads[index]);
         if let Some(workload) = workload {
-            for finding in about_scheduling(context, workload, placement) {
+            for finding in about_scheduling(rollout, workload, placement) {
                 notices.push(Notice {
                     workload: placement.workload,
                     image: None,
@@ -60,7 +48,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Notice> {
             }
         }
         for placed in &placement.images {
-            let found = about_image(context, workload, placement, placed);
+            let found = about_image(rollout, workload, placement, placed);
             notices.extend(found.into_iter().map(|finding| Notice {
                 workload: placement.workload,
                 image: Some(placed.image),
@@ -89,11 +77,7 @@ fn warn(about: Concern, reason: String, fix: String) -> Finding {
     }
 }
 
-fn about_scheduling(
-    context: &Context<'_>,
-    workload: &Workload,
-    placement: &Placement,
-) -> Vec<Finding> {
+fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Vec<Finding> {
     let mut found = Vec::new();
     let scheduling = &workload.template.scheduling;
     if let Some(reason) = no_image(workload) {
@@ -101,14 +85,14 @@ fn about_scheduling(
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
-        let (reason, fix) = why_nowhere(context.hosts, &workload.template);
+        let (reason, fix) = why_nowhere(&rollout.hosts, &workload.template);
         found.push(warn(Concern::NoHostSelected, reason, fix));
     }
     let missing_class = workload.template.missing_class();
     let mut images = placement
         .images
         .iter()
-        .map(|placed| &context.images[placed.image]);
+        .map(|placed| &rollout.images[placed.image]);
     // Images for both systems start on nodes without Windows as well.
     let needs_windows = workload.template.system() == System::Windows
         || (images.clone().any(|image| image.is_for("windows"))
@@ -119,7 +103,7 @@ fn about_scheduling(
     if !needs_windows || scheduling.node_name.is_some() || is_said {
         return found;
     }
-    let elsewhere = context
+    let elsewhere = rollout
         .others
         .iter()
         .find(|node| scheduling.admits(node))
@@ -129,7 +113,7 @@ fn about_scheduling(
             format!("its pods can land on nodes without Windows, such as {name}")
         }
         // A label of one's own may be as good, where no node is known to contradict it.
-        None if context.others.is_empty()
+        None if rollout.others.is_empty()
             && scheduling.system() == System::Unsaid
             && scheduling.asks_for_nothing() =>
         {
@@ -143,7 +127,7 @@ fn about_scheduling(
             reason,
             format!(
                 "add to the pod's spec: nodeSelector: {{{}: windows}}",
-                os_label(context.hosts)
+                os_label(&rollout.hosts)
             ),
         ),
     };
@@ -230,22 +214,22 @@ fn why_nowhere(hosts: &[Node], template: &PodTemplate) -> (String, String) {
 }
 
 fn about_image(
-    context: &Context<'_>,
+    rollout: &Rollout,
     workload: Option<&Workload>,
     placement: &Placement,
     placed: &Placed,
 ) -> Vec<Finding> {
-    let image = &context.images[placed.image];
-    let mut found: Vec<Finding> = end_of_support(context, image, placed).into_iter().collect();
+    let image = &rollout.images[placed.image];
+    let mut found: Vec<Finding> = end_of_support(rollout, image, placed).into_iter().collect();
     if let Some(workload) = workload {
-        found.extend(pull_deadline(context, image, placement, placed));
-        found.extend(grace_period(context, workload, image, placement, placed));
+        found.extend(pull_deadline(rollout, image, placement, placed));
+        found.extend(grace_period(rollout, workload, image, placement, placed));
         found.extend(floating_tag(image));
     }
     found
 }
 
-fn end_of_support(context: &Context<'_>, image: &Image, placed: &Placed) -> Option<Finding> {
+fn end_of_support(rollout: &Rollout, image: &Image, placed: &Placed) -> Option<Finding> {
     image.reference.as_ref()?;
     let ended = placed
         .findings
@@ -255,7 +239,7 @@ fn end_of_support(context: &Context<'_>, image: &Image, placed: &Placed) -> Opti
             let release = release::of_build(version.build)?;
             let end = release
                 .extended_end
-                .filter(|end| Some(*end) < context.today)?;
+                .filter(|end| Some(*end) < rollout.today)?;
             Some((version, release.name, end))
         })
         .min()?;
@@ -271,14 +255,14 @@ fn end_of_support(context: &Context<'_>, image: &Image, placed: &Placed) -> Opti
 }
 
 fn pull_deadline(
-    context: &Context<'_>,
+    rollout: &Rollout,
     image: &Image,
     placement: &Placement,
     placed: &Placed,
 ) -> Option<Finding> {
     let groups = placement.selection.groups.iter().zip(&placed.findings);
     let too_large = groups.filter_map(|(group, finding)| {
-        let is_docker = context.kinds[group.kind].runtime == Runtime::Docker;
+        let is_docker = rollout.kinds[group.kind].runtime == Runtime::Docker;
         let size = image.variants().get(finding.variant?)?.size?;
         (is_docker && size > PULLED_IN_A_MINUTE).then_some((size, group.hosts.len()))
     });
@@ -302,7 +286,7 @@ fn pull_deadline(
 /// Under Docker the image's registry decides how long a stop may take. containerd lifts one of the two
 /// times there, so that the pod's counts; whether the other still ends a process is not proven.
 fn grace_period(
-    context: &Context<'_>,
+    rollout: &Rollout,
     workload: &Workload,
     image: &Image,
     placement: &Placement,
@@ -316,7 +300,7 @@ fn grace_period(
         groups
             .filter(|(group, finding)| {
                 finding.isolation != Isolation::HostProcess
-                    && (context.kinds[group.kind].runtime == Runtime::Docker) == is_docker
+                    && (rollout.kinds[group.kind].runtime == Runtime::Docker) == is_docker
             })
             .filter_map(|(_, finding)| image.variants().get(finding.variant?)?.stop_seconds)
             .min()

@@ -104,7 +104,7 @@ impl Plan {
         let then = if actions.is_empty() {
             (rollout.summary, rollout.tally())
         } else {
-            let after = Rollout::new(after);
+            let after = Rollout::new(&after);
             (after.summary, after.tally())
         };
         Self {

@@ -163,7 +163,7 @@ fn starts(node: &Node, outlook: &Outlook<'_>) -> bool {
 
 /// The check, as someone would run it afterwards.
 fn check(outlook: &Outlook<'_>, nodes: &[Node]) -> Rollout {
-    Rollout::new(Request {
+    Rollout::new(&Request {
         nodes: NodeList {
             windows: hosts_of(outlook, nodes),
             others: Vec::new(),

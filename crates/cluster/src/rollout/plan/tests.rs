@@ -43,7 +43,7 @@ fn single(text: &str) -> Variant {
 }
 
 fn plan(request: &Request) -> Plan {
-    Plan::new(request, &Rollout::new(request.clone()))
+    Plan::new(request, &Rollout::new(&request))
 }
 
 /// The plan in short: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0 to
@@ -159,7 +159,7 @@ fn who_names_a_digest_has_to_name_the_new_one() {
     let digest = format!("repo.example/i0@sha256:{}", "1".repeat(64));
     let mut request = request(&["20348.1"], &["17763.1158"]);
     request.images[0].reference = Some(digest.clone());
-    let mut rollout = Rollout::new(request.clone());
+    let mut rollout = Rollout::new(&request);
     let plan = rollout.advise(&request);
     let rest = "and name the new image where its digest is named";
     let title = plan.actions[0].title(&rollout);
@@ -362,7 +362,7 @@ fn what_takes_no_change_is_made_again() {
         let landings = [(kind, vec![0], 0b11)];
         let mut request = landed(&["17763.1158", "20348.1"], &["20348.1"], &landings);
         request.flags.kubectl = vec!["--context".to_owned(), "my cluster".to_owned()];
-        let mut rollout = Rollout::new(request.clone());
+        let mut rollout = Rollout::new(&request);
         let plan = rollout.advise(&request);
         let fix = rollout.checks().next().unwrap().finding.fix.clone();
         assert_eq!(
@@ -419,7 +419,7 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
                 [{image: repo.example/i0:1}]}}}\n";
     give(&mut request, text);
     request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
-    let mut rollout = Rollout::new(request.clone());
+    let mut rollout = Rollout::new(&request);
     assert!(rollout.advise(&request).actions.is_empty());
     assert_eq!(rollout.notices[0].finding.rule, "no-windows-selector");
     assert_eq!(
@@ -441,7 +441,7 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
     let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
                 [{image: repo.example/i0:1}]}}}\n";
     give(&mut request, text);
-    let mut rollout = Rollout::new(request.clone());
+    let mut rollout = Rollout::new(&request);
     rollout.advise(&request);
     let advice = rollout.notices[0].finding.advice().unwrap();
     assert!(
@@ -466,7 +466,7 @@ fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
             &mut request,
             &format!("kind: Pod\nmetadata: {{name: p0}}\nspec: {spec}"),
         );
-        let rollout = Rollout::new(request);
+        let rollout = Rollout::new(&request);
         let decided = (rollout.workloads.len(), rollout.other_workloads);
         (decided, rollout.undecided.len())
     };
@@ -486,7 +486,7 @@ fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
     let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: linux-a, containers: \
                 [{image: repo.example/i0:1}]}\n";
     give(&mut request, text);
-    let rollout = Rollout::new(request);
+    let rollout = Rollout::new(&request);
     let rules: Vec<_> = rollout
         .notices
         .iter()
@@ -508,7 +508,7 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
              scheduling: {{tolerations: [{{key: os, value: Windows}}]}}\n"
         );
         give(request, &text);
-        let mut rollout = Rollout::new(request.clone());
+        let mut rollout = Rollout::new(&request);
         rollout.advise(request);
         let starts = rollout.prospects().next().unwrap().starts;
         let notices = rollout.notices.iter();
@@ -559,7 +559,7 @@ fn host_process_containers_need_a_containerd_that_runs_them() {
         let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
         give(&mut request, text);
-        let rollout = Rollout::new(request);
+        let rollout = Rollout::new(&request);
         let finding = rollout.placements[0].findings().next().unwrap();
         let refused = (finding.rule == "host-process-unsupported").then_some(&finding.reason[..]);
         assert_eq!(refused, reason, "{runtime}");
@@ -578,7 +578,7 @@ fn images_for_both_systems_need_no_selector_for_windows() {
              [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
         );
         give(request, &text);
-        let rollout = Rollout::new(request.clone());
+        let rollout = Rollout::new(&request);
         let notices = rollout.notices.iter();
         notices
             .map(|notice| notice.finding.rule)
@@ -694,7 +694,7 @@ fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
                 .collect();
             after.images[image] = rebuilt(&after.images[image], &builds_for(served));
         }
-        Rollout::new(after).summary.incompatible == 0
+        Rollout::new(&after).summary.incompatible == 0
     };
     attempts
         .iter()
@@ -710,7 +710,7 @@ fn builds_where_it_starts(
 ) -> impl Iterator<Item = u32> + use<> {
     let mut alone = request.clone();
     alone.workloads = vec![request.workloads[index].clone()];
-    let rollout = Rollout::new(alone);
+    let rollout = Rollout::new(&alone);
     let mut builds: BTreeMap<u32, bool> = BTreeMap::new();
     for check in rollout.checks() {
         if let Some(build) = check.host.and_then(|host| host.build) {
@@ -773,7 +773,7 @@ fn carried_out(request: &Request, plan: &Plan, commands: &[String]) -> Rollout {
             }
         }
     }
-    Rollout::new(after)
+    Rollout::new(&after)
 }
 
 /// Whether each image of each workload starts on each host where it can land.
@@ -832,7 +832,7 @@ proptest! {
 
     #[test]
     fn what_a_single_finding_advises_mends_it_and_breaks_nothing((request, _) in clusters()) {
-        let mut rollout = Rollout::new(request.clone());
+        let mut rollout = Rollout::new(&request);
         let before = outcomes(&rollout);
         let plan = rollout.advise(&request);
         for check in rollout.checks() {
