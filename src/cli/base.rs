@@ -6,7 +6,7 @@ mod show;
 
 use std::io::{self, Write};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use wincimg_common::foreign::Foreign;
@@ -83,7 +83,7 @@ struct Resolve {
         value_enum,
         default_value = "nearest"
     )]
-    wanted: MatchArg,
+    wanted: Match,
     #[command(flatten)]
     common: Common,
 }
@@ -107,15 +107,6 @@ struct Common {
     registry: RegistryArgs,
 }
 
-/// Which images will do for a host.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum MatchArg {
-    /// The nearest revision that starts on it
-    Nearest,
-    /// Its own revision alone
-    Exact,
-}
-
 /// Which base images will do for the hosts of an image.
 #[derive(Debug, Clone, Args)]
 pub(super) struct MatchArgs {
@@ -126,16 +117,7 @@ pub(super) struct MatchArgs {
         value_enum,
         default_value = "nearest"
     )]
-    pub(super) wanted: MatchArg,
-}
-
-impl From<MatchArg> for Match {
-    fn from(argument: MatchArg) -> Self {
-        match argument {
-            MatchArg::Nearest => Self::Nearest,
-            MatchArg::Exact => Self::Exact,
-        }
-    }
+    pub(super) wanted: Match,
 }
 
 impl Base {

@@ -6,8 +6,8 @@ pub(super) mod tags;
 pub(super) mod text;
 
 use anyhow::anyhow;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use serde_json::json;
@@ -22,6 +22,7 @@ use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
 use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
+use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
 use wincimg_oci::store::Location;
@@ -35,7 +36,7 @@ use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value};
-use super::registry_args::{self, ManifestFormat};
+use super::registry_args;
 use super::session::Session;
 use super::{Answer, complete};
 
@@ -86,14 +87,14 @@ pub(super) struct Build {
     update_lock: bool,
     /// How the recipe's layer is compressed
     #[arg(long, value_enum, default_value = "gzip")]
-    compression: CompressionArg,
+    compression: Compression,
     /// Take unchanged layers from an image too, beside what the tag has: a reference, oci:DIR[:TAG]
     /// or docker-archive:FILE (repeatable)
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images())]
     cache_from: Vec<Location>,
     /// The format of manifests in a registry [default: the base's]
     #[arg(long, value_enum, value_name = "FORMAT")]
-    manifest_format: Option<ManifestFormat>,
+    manifest_format: Option<Flavour>,
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -132,21 +133,6 @@ fn engines() -> impl TypedValueParser<Value = EngineChoice> {
     let names = ["auto"].into_iter().chain(all.map(Engine::name));
     PossibleValuesParser::new(names)
         .map(move |name| all.into_iter().find(|engine| engine.name() == name))
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum CompressionArg {
-    Gzip,
-    Zstd,
-}
-
-impl From<CompressionArg> for Compression {
-    fn from(argument: CompressionArg) -> Self {
-        match argument {
-            CompressionArg::Gzip => Self::Gzip,
-            CompressionArg::Zstd => Self::Zstd,
-        }
-    }
 }
 
 pub(super) fn image_name(text: &str) -> Result<String, &'static str> {

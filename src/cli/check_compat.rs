@@ -67,7 +67,7 @@ pub(super) struct CheckCompat {
     hosts: HostArgs,
     /// How containers are isolated from the host
     #[arg(long, value_enum, default_value = "process")]
-    isolation: IsolationArg,
+    isolation: Isolation,
     /// Pretend that nodes run another version: win-a=17763.1158, or win-*=17763.1158 for those of
     /// build 17763 (repeatable)
     #[arg(long, value_name = "NODE=BUILD")]
@@ -102,12 +102,6 @@ pub(super) struct CheckCompat {
     connection: RegistryArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum IsolationArg {
-    Process,
-    Hyperv,
-}
-
 /// The forms that a report has.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Format {
@@ -117,15 +111,6 @@ pub(super) enum Format {
     Junit,
     Sarif,
     Html,
-}
-
-impl From<IsolationArg> for Isolation {
-    fn from(argument: IsolationArg) -> Self {
-        match argument {
-            IsolationArg::Process => Self::Process,
-            IsolationArg::Hyperv => Self::HyperV,
-        }
-    }
 }
 
 impl CheckCompat {
@@ -147,7 +132,7 @@ impl CheckCompat {
             plain,
             workloads,
             skipped,
-            isolation: Some(self.isolation.into()),
+            isolation: Some(self.isolation),
             flags: Flags {
                 registry: self.connection.to_words(),
                 kubectl: self.kube.to_words(),

@@ -1,6 +1,6 @@
 //! Which documents go along with images that are delivered.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 use wincimg_engine::delivery::{Documents, Run};
 use wincimg_inspect::provenance::{Form, SourceFile, Tool};
@@ -11,32 +11,13 @@ use wincimg_inspect::provenance::{Form, SourceFile, Tool};
 pub(super) struct DocumentArgs {
     /// Attach a bill of materials to each image (repeatable)
     #[arg(long, value_enum, value_name = "FORM")]
-    sbom: Vec<FormArg>,
+    sbom: Vec<Form>,
     /// Attach how each image came to be: SLSA provenance
     #[arg(long)]
     provenance: bool,
     /// Who vouches for the build, such as the address of a pipeline [default: wincimg's own]
     #[arg(long, value_name = "URI", requires = "provenance")]
     builder_id: Option<String>,
-}
-
-/// A form of a bill of materials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum FormArg {
-    /// SPDX 2.3, as JSON
-    Spdx,
-    /// `CycloneDX` 1.6, as JSON
-    #[value(name = "cyclonedx")]
-    CycloneDx,
-}
-
-impl From<FormArg> for Form {
-    fn from(argument: FormArg) -> Self {
-        match argument {
-            FormArg::Spdx => Self::Spdx,
-            FormArg::CycloneDx => Self::CycloneDx,
-        }
-    }
 }
 
 /// This program, as documents name it.
@@ -55,7 +36,7 @@ impl DocumentArgs {
         arguments: Vec<String>,
         created: Option<Timestamp>,
     ) -> Documents {
-        let mut bills: Vec<Form> = self.sbom.iter().copied().map(Form::from).collect();
+        let mut bills: Vec<Form> = self.sbom.clone();
         bills.sort();
         bills.dedup();
         let run = || Run {

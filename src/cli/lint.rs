@@ -39,7 +39,7 @@ pub(super) struct Lint {
     base: Option<Location>,
     /// The shell that the base images set [default: known for Microsoft's and Docker's own images]
     #[arg(long, value_enum)]
-    shell: Option<ShellArg>,
+    shell: Option<BaseShell>,
     /// Ask the registries of the base images for their shells and versions
     #[arg(long, conflicts_with_all = ["shell", "base"])]
     resolve: bool,
@@ -54,25 +54,10 @@ pub(super) struct Lint {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ShellArg {
-    Cmd,
-    Powershell,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
     Text,
     Json,
     Sarif,
-}
-
-impl From<ShellArg> for BaseShell {
-    fn from(argument: ShellArg) -> Self {
-        match argument {
-            ShellArg::Cmd => Self::Cmd,
-            ShellArg::Powershell => Self::PowerShell,
-        }
-    }
 }
 
 impl Lint {

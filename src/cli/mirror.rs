@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use wincimg_common::foreign::Foreign;
 use wincimg_engine::notice::tell_what_was_looked_at;
-use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, parse_location};
+use wincimg_inspect::bases::{BaseName, BaseRepository, Match, NAMES, parse_location};
 use wincimg_inspect::library::FactsMaker;
 use wincimg_oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
@@ -19,14 +19,14 @@ use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::Registry;
 use wincimg_oci::store::{Location, LocationError};
 
-use super::base::MatchArg;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
+use wincimg_oci::document::Flavour;
 
 /// Copy images with every layer to a registry of your own, so that nodes need no internet
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(super) struct Mirror {
         value_enum,
         default_value = "nearest"
     )]
-    wanted: MatchArg,
+    wanted: Match,
     /// Copy images of this platform from an index (repeatable)
     #[arg(
         long,
@@ -71,7 +71,7 @@ pub(super) struct Mirror {
     jobs: usize,
     /// The format of manifests in the mirror [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT")]
-    manifest_format: Option<ManifestFormat>,
+    manifest_format: Option<Flavour>,
     /// Do not find out what is inside Windows images, and put nothing about that beside them
     #[arg(long)]
     no_facts: bool,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::json;
 use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeScript, Runtime};
 use wincimg_http::read_certificates;
@@ -83,7 +83,7 @@ struct MakeScript {
     ca_files: Vec<PathBuf>,
     /// What runs the nodes' containers [default: what each node has]
     #[arg(long, value_enum)]
-    runtime: Option<RuntimeName>,
+    runtime: Option<Runtime>,
     /// How long a pull may go without progress
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline)]
     pull_deadline: String,
@@ -104,22 +104,6 @@ struct MakeScript {
     format: Format,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RuntimeName {
-    Containerd,
-    /// Behind Kubernetes' dockershim
-    Docker,
-}
-
-impl From<RuntimeName> for Runtime {
-    fn from(name: RuntimeName) -> Self {
-        match name {
-            RuntimeName::Containerd => Self::Containerd,
-            RuntimeName::Docker => Self::Docker,
-        }
-    }
-}
-
 impl MakeScript {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
         let hosts = self.hosts.distinct_builds(session)?.all;
@@ -129,7 +113,7 @@ impl MakeScript {
             .collect::<Result<Vec<_>, _>>()?;
         let registries = self.registries()?;
         let script = NodeScript {
-            runtime: self.runtime.map(Runtime::from),
+            runtime: self.runtime,
             registries: &registries,
             images: &images,
             deadline: &self.pull_deadline,

@@ -9,8 +9,9 @@ use wincimg_cluster::rollout::command_line;
 use wincimg_engine::design::{Named, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
+use wincimg_inspect::bases::Match;
 
-use super::base::{MatchArg, MatchArgs};
+use super::base::MatchArgs;
 use super::complete;
 use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
@@ -77,7 +78,7 @@ impl RecipeArgs {
             image,
             hosts,
             matched: MatchArgs {
-                wanted: MatchArg::Nearest,
+                wanted: Match::Nearest,
             },
             values: Vec::new(),
             context: None,

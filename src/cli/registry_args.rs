@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
 use wincimg_common::progress::Progress;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::BaseRegistry;
-use wincimg_oci::document::Flavour;
 use wincimg_oci::remote::{Options, Registry, RetryPolicy};
 
 use super::failure::Failure;
@@ -196,24 +195,6 @@ pub(super) struct BaseRegistryArgs {
         default_value = "mcr.microsoft.com"
     )]
     pub(super) base_registry: BaseRegistry,
-}
-
-/// The format in which manifests and indexes are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ManifestFormat {
-    /// Docker's, which every registry takes
-    Docker,
-    /// OCI's
-    Oci,
-}
-
-impl From<ManifestFormat> for Flavour {
-    fn from(format: ManifestFormat) -> Self {
-        match format {
-            ManifestFormat::Docker => Self::Docker,
-            ManifestFormat::Oci => Self::Oci,
-        }
-    }
 }
 
 /// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that it

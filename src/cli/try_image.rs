@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::foreign::Foreign;
@@ -20,7 +20,7 @@ use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::failure::Failure;
-use super::output::{write_json, write_result};
+use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
@@ -63,17 +63,9 @@ pub(super) struct Try {
     dry_run: bool,
     /// The form of what --dry-run prints
     #[arg(long, value_enum, default_value = "text")]
-    format: TryFormat,
+    format: Format,
     #[command(flatten)]
     connection: RegistryArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TryFormat {
-    /// For people
-    Text,
-    /// For programs
-    Json,
 }
 
 /// How long what a program said last may take to arrive.
@@ -229,8 +221,8 @@ impl Try {
             windows_layers: own.windows.iter().map(|(number, _)| *number).collect(),
         };
         match self.format {
-            TryFormat::Text => write_result(None, |out| plan.write(out))?,
-            TryFormat::Json => write_result(None, |out| write_json(&plan, out))?,
+            Format::Text => write_result(None, |out| plan.write(out))?,
+            Format::Json => write_result(None, |out| write_json(&plan, out))?,
         }
         Ok(Answer::Yes)
     }

@@ -29,9 +29,10 @@ use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::online::Online;
 use super::output::{Format, write_json, write_result};
-use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
+use wincimg_oci::document::Flavour;
 
 /// Put an image on the base that fits each host, without its sources
 ///
@@ -73,7 +74,7 @@ pub(super) struct Update {
     tags: TagArgs,
     /// The format of manifests in a registry [default: the image's]
     #[arg(long, value_enum, value_name = "FORMAT")]
-    manifest_format: Option<ManifestFormat>,
+    manifest_format: Option<Flavour>,
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,

@@ -26,6 +26,7 @@ pub struct NodeScript<'a> {
 
 /// What runs a node's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Runtime {
     /// containerd.
     Containerd,

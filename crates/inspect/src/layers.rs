@@ -35,14 +35,14 @@ const HIVE_MEMORY: u64 = 1 << 30;
 
 /// How much is read of the layers above the bottom one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Reach {
     /// Nothing.
     None,
-    /// Layers of up to [`SMALL_LAYER`] bytes to their end, and the first [`BEGINNING`] bytes of
-    /// larger ones, where wincimg puts hives.
+    /// All of small layers, the beginning of large ones.
     #[default]
     Small,
-    /// All, to their end.
+    /// All of every layer.
     All,
 }
 

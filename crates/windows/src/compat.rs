@@ -93,12 +93,15 @@ impl fmt::Display for HostBuild {
 
 /// How a container is kept apart from its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Isolation {
     /// It shares the host's kernel.
     Process,
     /// It runs in a small virtual machine with a kernel of its own.
+    #[cfg_attr(feature = "clap", value(name = "hyperv"))]
     HyperV,
     /// It is not kept apart: a Kubernetes `hostProcess` container is a program on the host.
+    #[cfg_attr(feature = "clap", value(skip))]
     HostProcess,
 }
 

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use wincimg_engine::docker::BuildOptions;
+use wincimg_windows::compat::Isolation;
 
-use crate::cli::check_compat::IsolationArg;
 use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::recipe_args::build_arguments;
@@ -16,7 +16,7 @@ pub(in crate::cli) struct DaemonArgs {
     docker: DockerArgs,
     /// How the containers of commands are isolated [default: as the daemon does]
     #[arg(long, value_enum)]
-    isolation: Option<IsolationArg>,
+    isolation: Option<Isolation>,
     /// Memory for each command's container, such as 2g
     #[arg(long, value_name = "BYTES", value_parser = read_bytes)]
     memory: Option<u64>,
@@ -48,7 +48,7 @@ impl DaemonArgs {
             arguments: self.arguments().into_iter().collect(),
             pull: self.pull,
             no_cache: self.no_cache,
-            isolation: self.isolation.map(Into::into),
+            isolation: self.isolation,
             memory: self.memory,
             ..BuildOptions::default()
         }

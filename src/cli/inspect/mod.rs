@@ -55,7 +55,7 @@ pub(super) struct Inspect {
     merged: bool,
     /// How much to read of the layers above the bottom one
     #[arg(long, value_enum, default_value = "small")]
-    layers: LayersArg,
+    layers: Reach,
     /// Print the bill of materials that lies beside the image, as it is there [default: the first]
     #[arg(
         long,
@@ -75,16 +75,6 @@ pub(super) struct Inspect {
     format: InspectFormat,
     #[command(flatten)]
     connection: RegistryArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LayersArg {
-    /// Nothing
-    None,
-    /// All of small layers, the beginning of large ones
-    Small,
-    /// All of every layer
-    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -183,16 +173,16 @@ impl Inspect {
             _ if self.registry || self.merged => Some(RegistryForm::Changes),
             _ => None,
         };
-        if form.is_some() && self.layers == LayersArg::None {
+        if form.is_some() && self.layers == Reach::None {
             let problem = anyhow!("cannot show the registry without reading layers");
             return Err(Failure::usage(problem).hint("leave out --layers none"));
         }
         Ok(Wanted {
             platforms: self.platform.clone(),
             reach: match self.layers {
-                LayersArg::None => Reach::None,
-                LayersArg::Small => Reach::Small,
-                LayersArg::All => Reach::All,
+                Reach::None => Reach::None,
+                Reach::Small => Reach::Small,
+                Reach::All => Reach::All,
             },
             registry: form,
             over_base: self.merged,

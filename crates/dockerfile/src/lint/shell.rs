@@ -2,14 +2,18 @@
 
 /// The program that reads commands in shell form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum BaseShell {
     /// `cmd /S /C`, what an image has that names no shell.
     Cmd,
     /// `powershell -Command` or `pwsh -Command`.
+    #[cfg_attr(feature = "clap", value(name = "powershell"))]
     PowerShell,
     /// Something whose grammar is not known here.
+    #[cfg_attr(feature = "clap", value(skip))]
     Other,
     /// Nobody said which.
+    #[cfg_attr(feature = "clap", value(skip))]
     Unknown,
 }
 

@@ -9,11 +9,17 @@ use wincimg_windows::version::WindowsVersion;
 
 /// What counts as a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(
+    feature = "schema",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "lowercase")
+)]
 pub enum Match {
-    /// The host's own revision where there is one, else the nearest that starts on it.
+    /// The nearest revision that starts on it.
     #[default]
     Nearest,
-    /// The host's own revision and nothing else.
+    /// Its own revision alone.
     Exact,
 }
 

@@ -19,10 +19,12 @@ pub(crate) const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
 /// A form of a bill of materials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Form {
-    /// SPDX 2.3.
+    /// SPDX 2.3, as JSON.
     Spdx,
-    /// `CycloneDX` 1.6.
+    /// `CycloneDX` 1.6, as JSON.
+    #[cfg_attr(feature = "clap", value(name = "cyclonedx"))]
     CycloneDx,
 }
 

@@ -26,10 +26,16 @@ const OCI_FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.t
 
 /// Whose words a document is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(
+    feature = "schema",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "lowercase")
+)]
 pub enum Flavour {
-    /// Docker's registry API, version 2 schema 2.
+    /// Docker's, which every registry takes.
     Docker,
-    /// The Open Container Initiative's image specification.
+    /// OCI's.
     Oci,
 }
 

@@ -8,13 +8,12 @@ use wincimg_cluster::selector::LabelSelector;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::Outline;
 use wincimg_images::recipes;
-use wincimg_inspect::bases::Match;
 use wincimg_layer::Compression;
 use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, parse_reference};
 
-use super::shape::{CompressionKey, FleetFile, FormatKey, ImageTable, MatchKey, Scalar};
+use super::shape::{FleetFile, ImageTable, Scalar};
 use super::tags::filled;
 use super::{FleetError, Origin};
 use crate::design::{Design, Named, dockerfile_of};
@@ -56,7 +55,6 @@ fn shared(
     let selector: Option<LabelSelector> = selector.map(|text| origin.parsed(text)).transpose()?;
     let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
     let base_registry = base_registry.map(|text| origin.parsed(text)).transpose()?;
-    let flavour = image.manifest_format.or(file.manifest_format);
     Ok(Entry {
         line: origin.line(image.start()),
         from: made.from,
@@ -66,16 +64,10 @@ fn shared(
         tag: made.tag,
         selector,
         base_registry,
-        matched: match image.matched.or(file.matched) {
-            Some(MatchKey::Exact) => Match::Exact,
-            Some(MatchKey::Nearest) | None => Match::Nearest,
-        },
+        matched: image.matched.or(file.matched).unwrap_or_default(),
         labels: Vec::new(),
         compression: Compression::Gzip,
-        flavour: flavour.map(|flavour| match flavour {
-            FormatKey::Docker => Flavour::Docker,
-            FormatKey::Oci => Flavour::Oci,
-        }),
+        flavour: image.manifest_format.or(file.manifest_format),
     })
 }
 
@@ -133,7 +125,7 @@ fn built(
     };
     let compression = image.compression.or(file.compression);
     let flavour = image.manifest_format.or(file.manifest_format);
-    if let (Some(CompressionKey::Zstd), Some(FormatKey::Docker)) = (compression, flavour) {
+    if let (Some(Compression::Zstd), Some(Flavour::Docker)) = (compression, flavour) {
         let problem = "Docker's manifests have no type for layers in zstd";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
         return Err(origin.error(start, problem).with_hint(hint));
@@ -149,10 +141,7 @@ fn built(
     };
     Ok(Entry {
         labels: labels.collect(),
-        compression: match compression {
-            Some(CompressionKey::Zstd) => Compression::Zstd,
-            Some(CompressionKey::Gzip) | None => Compression::Gzip,
-        },
+        compression: compression.unwrap_or_default(),
         ..shared(file, image, origin, made)?
     })
 }

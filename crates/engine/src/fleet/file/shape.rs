@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use wincimg_inspect::bases::Match;
+use wincimg_layer::Compression;
+use wincimg_oci::document::Flavour;
 
 /// A fleet of images: each for all Windows builds among its nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,7 +31,7 @@ pub(super) struct FleetFile {
     pub(super) base_registry: Option<Spanned<String>>,
     /// How close base images have to be to the hosts.
     #[serde(rename = "match")]
-    pub(super) matched: Option<MatchKey>,
+    pub(super) matched: Option<Match>,
     /// Values for variables of recipes that have them.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Scalar>,
@@ -39,9 +42,9 @@ pub(super) struct FleetFile {
     #[serde(default)]
     pub(super) label: BTreeMap<String, Scalar>,
     /// How layers are compressed.
-    pub(super) compression: Option<CompressionKey>,
+    pub(super) compression: Option<Compression>,
     /// The format of manifests; the base's without one.
-    pub(super) manifest_format: Option<FormatKey>,
+    pub(super) manifest_format: Option<Flavour>,
     /// The images.
     #[serde(default)]
     pub(super) image: Vec<ImageTable>,
@@ -77,7 +80,7 @@ pub(super) struct ImageTable {
     pub(super) base_registry: Option<Spanned<String>>,
     /// How close its base has to be to the hosts.
     #[serde(rename = "match")]
-    pub(super) matched: Option<MatchKey>,
+    pub(super) matched: Option<Match>,
     /// Values for the recipe's variables.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Scalar>,
@@ -97,9 +100,9 @@ pub(super) struct ImageTable {
     #[serde(default)]
     pub(super) label: BTreeMap<String, Scalar>,
     /// How its layers are compressed.
-    pub(super) compression: Option<CompressionKey>,
+    pub(super) compression: Option<Compression>,
     /// The format of its manifests.
-    pub(super) manifest_format: Option<FormatKey>,
+    pub(super) manifest_format: Option<Flavour>,
 }
 
 /// A value; a number and true or false are texts like any other.
@@ -119,33 +122,6 @@ impl fmt::Display for Scalar {
             Self::Flag(flag) => flag.fmt(f),
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum MatchKey {
-    /// The nearest revision that starts on it.
-    Nearest,
-    /// Its own revision alone.
-    Exact,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum CompressionKey {
-    /// What every runtime reads.
-    Gzip,
-    /// Smaller and faster.
-    Zstd,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum FormatKey {
-    /// Docker's.
-    Docker,
-    /// OCI's.
-    Oci,
 }
 
 impl ImageTable {
