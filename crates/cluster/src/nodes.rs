@@ -448,7 +448,7 @@ impl Node {
         Self {
             name: None,
             build: Some(build),
-            runtime: Runtime::Containerd,
+            runtime: Runtime::CONTAINERD,
             architecture: "amd64".to_owned(),
             labels: labels
                 .into_iter()

@@ -107,10 +107,7 @@ impl PodTemplate {
         match (self.hyperv, runtime) {
             _ if container.host_process => Isolation::HostProcess,
             (Hyperv::OfDocker, Runtime::Docker)
-            | (
-                Hyperv::OfContainerd,
-                Runtime::Containerd | Runtime::OldContainerd | Runtime::OldestContainerd,
-            ) => Isolation::HyperV,
+            | (Hyperv::OfContainerd, Runtime::Containerd(_)) => Isolation::HyperV,
             _ => usual,
         }
     }

@@ -89,7 +89,7 @@ fn hosts_of(outlook: &Outlook<'_>, nodes: &[Node]) -> Vec<Node> {
         .flat_map(|node| {
             let runtimes = match node.name {
                 Some(_) => vec![node.runtime],
-                None => vec![Runtime::Containerd, Runtime::Docker],
+                None => vec![Runtime::CONTAINERD, Runtime::Docker],
             };
             runtimes.into_iter().map(|runtime| Node {
                 runtime,

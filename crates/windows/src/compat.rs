@@ -10,7 +10,7 @@ mod rule;
 
 use std::fmt;
 
-pub use choose::{Entry, Runtime, choose};
+pub use choose::{Choice, Containerd, Entry, Runtime, choose, choose_single};
 pub use fix::Fix;
 pub use rule::{Concern, Outcome, Rule};
 
@@ -167,7 +167,7 @@ fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
     match runs(build) {
         Runs::Range if image.build > build => Rule::ImageNewerThanHost,
         Runs::Range if image.build == build => same_build(host.version, image),
-        Runs::Range => match release::stable_abi_before(build) {
+        Runs::Range => match release::oldest_for(build) {
             Some(oldest) if image.build >= oldest.build => Rule::DownlevelLtsc,
             _ => Rule::TooOldForHost,
         },
@@ -244,9 +244,7 @@ pub fn revisions_matter(build: u32) -> bool {
 /// The oldest and the newest build that a host takes under process isolation, whatever the revision.
 pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
     match runs(host) {
-        Runs::Range => {
-            release::stable_abi_before(host).map_or(host, |release| release.build)..=host
-        }
+        Runs::Range => release::oldest_for(host).map_or(host, |release| release.build)..=host,
         Runs::OwnRevision | Runs::OwnBuild => host..=host,
     }
 }
@@ -334,14 +332,24 @@ fn patch(image: WindowsVersion) -> Fix {
     }
 }
 
-/// The release whose base images fit a host: its own, or for a client the one before it.
+/// The release whose base images fit a host: its own, or for a client the last one before it whose
+/// images are not reported to fail there.
 pub fn base_release_for(build: u32) -> Option<&'static Release> {
     let own = release::of_build(build).filter(|release| release.base_tag.is_some());
-    own.or_else(|| {
-        (runs(build) == Runs::Range)
-            .then(|| release::stable_abi_before(build))
-            .flatten()
-    })
+    let older = || {
+        let builds = accepted_builds(build);
+        let candidates = release::all().iter().rev().filter(move |release| {
+            release.base_tag.is_some() && release.build < build && builds.contains(&release.build)
+        });
+        let host = HostBuild::new(WindowsVersion::of_build(build));
+        let is_reported = |release: &&Release| {
+            let image = WindowsVersion::of_build(release.build);
+            is_reported_broken(host, image, Isolation::Process)
+        };
+        let mut unreported = candidates.clone().filter(|release| !is_reported(release));
+        unreported.next().or_else(|| candidates.clone().next())
+    };
+    own.or_else(older)
 }
 
 /// The floating tag whose newest image starts on a host: none where the host lags behind it.
@@ -471,7 +479,7 @@ impl Verdict {
 }
 
 fn oldest_accepted(build: u32) -> String {
-    let oldest = release::stable_abi_before(build).map_or(build, |release| release.build);
+    let oldest = release::oldest_for(build).map_or(build, |release| release.build);
     release::name_of(oldest)
 }
 

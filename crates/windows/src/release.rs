@@ -107,12 +107,27 @@ pub fn named_in_tag(word: &str) -> Option<&'static Release> {
     })
 }
 
+/// The releases whose images newer hosts take as they are, oldest first.
+fn stable_abi() -> impl DoubleEndedIterator<Item = &'static Release> {
+    RELEASES.iter().filter(|release| release.stable_abi)
+}
+
+/// The first release whose images newer hosts take as they are.
+pub(crate) fn first_stable_abi() -> Option<&'static Release> {
+    stable_abi().next()
+}
+
+/// The oldest release whose images a host of this build takes as they are: the one before the last that
+/// is not newer than the host, where there is one.
+pub(crate) fn oldest_for(build: u32) -> Option<&'static Release> {
+    let mut not_newer = stable_abi().rev().filter(|release| release.build <= build);
+    let last = not_newer.next();
+    not_newer.next().or(last)
+}
+
 /// The newest release before `build` from which newer hosts take images as they are.
 pub(crate) fn stable_abi_before(build: u32) -> Option<&'static Release> {
-    RELEASES
-        .iter()
-        .rev()
-        .find(|release| release.stable_abi && release.build < build)
+    stable_abi().rev().find(|release| release.build < build)
 }
 
 /// What people call this build: its release's name, or the bare number.

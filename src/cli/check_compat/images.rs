@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use serde::Deserialize;
+use serde_json::Value;
 use wincimg_cluster::rollout::{Content, Details, Image, Variant, Wanted, fetch, is_host_process};
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
@@ -40,7 +41,8 @@ pub(super) fn wanted(named: &[String], workloads: &[Workload]) -> Vec<Wanted> {
 #[derive(Debug, Default)]
 pub(super) struct Given(BTreeMap<String, Vec<Variant>>);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct File {
     /// What all the images are called, where `inspect` was asked.
     reference: Option<String>,
@@ -78,6 +80,28 @@ struct IndexEntry {
     reference: Option<String>,
 }
 
+/// Reads a result, or the list of its images alone.
+fn read_images(text: &str) -> Result<File, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file = match value {
+        Value::Array(_) => serde_json::from_value(value).map(|images| File {
+            images,
+            ..File::default()
+        }),
+        Value::Object(ref keys) => match keys.get("images") {
+            Some(Value::Array(_)) => serde_json::from_value(value),
+            Some(_) => return Err("\"images\" has to be a list of images".to_owned()),
+            None => return Err("there is no list \"images\"".to_owned()),
+        },
+        _ => {
+            return Err(
+                "expected a list of images, or an object that has one as \"images\"".to_owned(),
+            );
+        }
+    };
+    file.map_err(|error| error.to_string())
+}
+
 fn windows() -> String {
     "windows".to_owned()
 }
@@ -90,12 +114,13 @@ impl Given {
     pub(super) fn read(files: &[PathBuf]) -> Result<Self, Failure> {
         let mut given = Self::default();
         for path in files {
-            let file: File = serde_json::from_str(&read_text(path)?).map_err(|error| {
-                Failure::usage(anyhow!("{}: {error}", path.display())).hint(
-                    "--images takes the output of wincimg build or wincimg inspect with --format json",
+            let images = read_images(&read_text(path)?).map_err(|problem| {
+                Failure::usage(anyhow!("{}: {problem}", path.display())).hint(
+                    "--images takes the output of wincimg build or wincimg inspect with --format json, \
+                     or the list under its \"images\"",
                 )
             })?;
-            given.add(file);
+            given.add(images);
         }
         Ok(given)
     }

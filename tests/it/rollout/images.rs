@@ -41,6 +41,60 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
 }
 
 #[test]
+fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
+    let registry = FakeRegistry::start();
+    let entries = ["10.0.17763.1012", "10.0.17763.1158"];
+    let images = entries.map(|version| registry.image("windows", version));
+    let entries = [0, 1].map(|place| (images[place].as_str(), Some(entries[place])));
+    registry.tag("shop/web", "1.4", &registry.index(&entries));
+    let old = registry.image("windows", "10.0.20348.2402");
+    registry.tag("shop/old", "1.0", &old);
+    let nodes: Vec<Value> = [
+        ("10.0.17763.1158", "containerd://1.6.38"),
+        ("10.0.17763.1158", "containerd://1.7.20"),
+        ("10.0.17763.1158", "containerd://2.2.0"),
+        ("10.0.26200.7171", "containerd://1.7.20"),
+        ("10.0.26200.7171", "containerd://2.3.4"),
+        ("10.0.26200.7171", "containerd://2.4.0"),
+    ]
+    .into_iter()
+    .map(|(kernel, runtime)| {
+        json!({
+            "metadata": {"name": runtime, "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"nodeInfo": {"kernelVersion": kernel, "osImage": "Windows",
+                "containerRuntimeVersion": runtime, "architecture": "amd64", "operatingSystem": "windows"}},
+        })
+    })
+    .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.json");
+    fs::write(
+        &file,
+        json!({"kind": "NodeList", "items": nodes}).to_string(),
+    )
+    .unwrap();
+    let rules = |image: &str| {
+        let (_, report) = answer_of(
+            wincimg()
+                .args(["--insecure-registry", &registry.host(), "--nodes"])
+                .arg(&file)
+                .arg(format!("{}/{image}", registry.host())),
+        );
+        let checks = report["checks"].as_array().unwrap().iter();
+        let rules = checks.map(|check| check["rule"].as_str().unwrap().to_owned());
+        rules.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rules("shop/web:1.4")[..3],
+        ["build-match", "baseline-2020-02", "build-match"]
+    );
+    assert_eq!(
+        rules("shop/old:1.0")[3..],
+        ["downlevel-ltsc", "filtered-at-pull", "downlevel-ltsc"]
+    );
+}
+
+#[test]
 fn an_image_for_linux_is_not_windows() {
     let registry = shop();
     let linux = registry.image_with(&json!({"os": "linux", "architecture": "amd64"}));

@@ -1,11 +1,12 @@
 //! What is found for one image on one kind of host.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use wincimg_windows::compat::{
-    Concern, Edition, Fix, HostBuild, Isolation, Outcome, Rule, Runtime, accepted_builds, choose,
-    generation, judge as judge_versions,
+    Choice, Concern, Containerd, Edition, Fix, HostBuild, Isolation, Outcome, Rule, Runtime,
+    accepted_builds, base_release_for, choose, choose_single, generation, judge as judge_versions,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -136,13 +137,24 @@ pub(super) fn is_mendable(finding: &Finding, image: &Image, host: &HostKind) -> 
     });
     let needs_host_process = finding.rule == Concern::HostProcessUnsupported.name()
         && !has_windows_inside(image.variants());
+    let is_refused = finding.rule == Concern::FilteredAtPull.name() && !takes_a_base(host);
     finding.outcome != Outcome::Unknown
         && !needs_host_process
+        && !is_refused
         && finding.rule != Concern::NotWindows.name()
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
         && image.is_readable()
+}
+
+/// Whether a host's runtime takes what is built for it.
+fn takes_a_base(host: &HostKind) -> bool {
+    host.build.is_some_and(|host_build| {
+        let build = host_build.version.build;
+        let release = base_release_for(build);
+        release.is_some_and(|release| host.runtime.surely_takes(build, release.build))
+    })
 }
 
 /// Judges every question once; what is found twice is one finding, so that reports say it once.
@@ -188,11 +200,21 @@ impl<'a> Judge<'a> {
     pub(super) fn isolation_of(&self, kind: usize, image: usize, usual: Isolation) -> Isolation {
         let image = &self.images[image];
         let variants = image.variants();
-        let taken = match image.content {
-            Content::Single(_) => vec![0],
-            _ => taken(&self.kinds[kind], variants),
+        let host = &self.kinds[kind];
+        let taken: Vec<&Variant> = match (&image.content, host.build) {
+            (Content::Single(variant), _) => vec![variant],
+            (_, Some(build)) => {
+                let choices = choices(host, build, variants).into_iter();
+                choices
+                    .filter_map(|choice| variants.get(choice.entry?))
+                    .collect()
+            }
+            (_, None) => {
+                let variants = variants.iter();
+                variants.filter(|variant| variant.os == "windows").collect()
+            }
         };
-        if !taken.is_empty() && taken.iter().all(|place| variants[*place].host_process) {
+        if !taken.is_empty() && taken.iter().all(|variant| variant.host_process) {
             Isolation::HostProcess
         } else {
             usual
@@ -233,8 +255,8 @@ impl<'a> Judge<'a> {
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
     let lacking = match host.runtime {
         Runtime::Docker => Some(("containerd", "Docker")),
-        Runtime::OldestContainerd => Some(("containerd 1.6 or newer", "an older one")),
-        Runtime::Containerd | Runtime::OldContainerd => None,
+        Runtime::Containerd(Containerd::V1_0) => Some(("containerd 1.6 or newer", "an older one")),
+        Runtime::Containerd(_) => None,
     };
     if let Some((needed, found)) = lacking
         && isolation == Isolation::HostProcess
@@ -248,7 +270,18 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         };
     }
     match &image.content {
-        Content::Stated(version) => by_version(host, Some(*version), None, isolation),
+        Content::Stated(version) => {
+            let variant = Variant {
+                os: "windows".to_owned(),
+                architecture: host.architecture.clone(),
+                version: Some(*version),
+                ..Variant::default()
+            };
+            Finding {
+                variant: None,
+                ..single(host, &variant, isolation)
+            }
+        }
         Content::Single(variant) => single(host, variant, isolation),
         Content::Index(variants) => of_index(host, variants, isolation),
         Content::Unasked if isolation == Isolation::HostProcess => {
@@ -285,40 +318,139 @@ fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
             ..no_match(host, std::slice::from_ref(variant), isolation)
         };
     }
-    by_variant(host, std::slice::from_ref(variant), 0, isolation)
+    let choices = match host.build {
+        Some(build) => choose_single(variant.version, build, host.runtime),
+        None => Vec::new(),
+    };
+    if choices.is_empty() || isolation == Isolation::HyperV {
+        return by_variant(host, std::slice::from_ref(variant), 0, isolation);
+    }
+    by_choices(host, std::slice::from_ref(variant), &choices, isolation)
 }
 
 fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
     if !variants.iter().any(|variant| variant.os == "windows") {
         return not_windows(&platforms(variants), isolation);
     }
-    if host.build.is_none() && isolation != Isolation::HostProcess {
-        return Finding {
-            reason: "the host's Windows version is not known, and it decides which image of the \
-                     index is taken"
-                .to_owned(),
-            ..by_version(host, None, None, isolation)
+    let Some(build) = host.build else {
+        if isolation != Isolation::HostProcess {
+            return Finding {
+                reason: "the host's Windows version is not known, and it decides which image of \
+                         the index is taken"
+                    .to_owned(),
+                ..by_version(host, None, None, isolation)
+            };
+        }
+        let mut of_windows = (0..variants.len()).filter(|place| variants[*place].os == "windows");
+        return match of_windows.next() {
+            Some(place) => by_variant(host, variants, place, isolation),
+            None => no_match(host, variants, isolation),
         };
-    }
-    taken(host, variants)
-        .into_iter()
-        .map(|place| by_variant(host, variants, place, isolation))
-        .max_by_key(|finding| severity(finding.outcome))
-        .unwrap_or_else(|| no_match(host, variants, isolation))
+    };
+    by_choices(host, variants, &choices(host, build, variants), isolation)
 }
 
-/// The variants of an index that a host may take, by their places; of a host whose version is not known, any of
-/// Windows.
-fn taken(host: &HostKind, variants: &[Variant]) -> Vec<usize> {
-    let places = 0..variants.len();
-    match host.build {
-        Some(build) => {
-            let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
-            choose(&entries, build, &host.architecture, host.runtime)
+fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<Choice> {
+    let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
+    choose(&entries, build, &host.architecture, host.runtime)
+}
+
+/// Judges what a host takes: the worst of it, where versions of its runtime differ.
+fn by_choices(
+    host: &HostKind,
+    variants: &[Variant],
+    choices: &[Choice],
+    isolation: Isolation,
+) -> Finding {
+    let taken = choices.iter().filter_map(|choice| {
+        let finding = by_variant(host, variants, choice.entry?, isolation);
+        Some((finding, &choice.by))
+    });
+    let mut taken: Vec<(Finding, &String)> = taken.collect();
+    taken.sort_by_key(|(finding, _)| Reverse(severity(finding.outcome)));
+    let refused = choices.iter().find(|choice| choice.entry.is_none());
+    let (worst, by) = match (taken.first(), refused) {
+        (Some((worst, _)), Some(refused)) if severity(worst.outcome) == 0 => {
+            return Finding {
+                outcome: Outcome::Warning,
+                ..filtered(host, worst.clone(), &refused.by)
+            };
         }
-        None => places
-            .filter(|place| variants[*place].os == "windows")
-            .collect(),
+        (Some(worst), _) => worst.clone(),
+        (None, refused) => {
+            return match (refused, would_start(host, variants, isolation)) {
+                (Some(refused), Some(best)) => Finding {
+                    variant: None,
+                    ..filtered(host, best, &refused.by)
+                },
+                _ => no_match(host, variants, isolation),
+            };
+        }
+    };
+    let best = taken
+        .last()
+        .filter(|(best, _)| best.outcome != worst.outcome);
+    let other = match best {
+        Some((best, others)) => best.image_build.map(|other| (other, Some(*others))),
+        None => better(host, variants, &worst, isolation).map(|other| (other, None)),
+    };
+    let Some((other, others)) = other else {
+        return worst;
+    };
+    let others = others.map(|others| format!("; {others} would take {other}"));
+    let others = others.unwrap_or_else(|| format!(", though it has {other}"));
+    Finding {
+        reason: format!(
+            "{}: that is what {by} takes of the index{others}",
+            worst.reason
+        ),
+        ..worst
+    }
+}
+
+/// What is found of the entry that would start best, if it were taken.
+fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Option<Finding> {
+    let own = |place: &usize| {
+        let variant = &variants[*place];
+        variant.os == "windows"
+            && variant.architecture == host.architecture
+            && variant.version.is_some()
+    };
+    (0..variants.len())
+        .filter(own)
+        .map(|place| by_variant(host, variants, place, isolation))
+        .filter(|finding| finding.outcome != Outcome::Unknown)
+        .min_by_key(|finding| severity(finding.outcome))
+        .filter(|finding| severity(finding.outcome) < severity(Outcome::Unknown))
+}
+
+/// The version of an entry that would do where the one that is taken does not.
+fn better(
+    host: &HostKind,
+    variants: &[Variant],
+    taken: &Finding,
+    isolation: Isolation,
+) -> Option<WindowsVersion> {
+    let best = would_start(host, variants, isolation)?;
+    let is_better = taken.outcome == Outcome::Incompatible && variants.len() > 1;
+    best.image_build.filter(|_| is_better)
+}
+
+/// What would start, were it not for the runtime, which takes no such image from a registry.
+fn filtered(host: &HostKind, finding: Finding, by: &str) -> Finding {
+    let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
+    let instead = if takes_a_base(host) {
+        "build the image for this host too"
+    } else {
+        "keep its pods off the node"
+    };
+    Finding {
+        fix: Some(format!(
+            "bring the node's containerd to a version that takes it, or {instead}"
+        )),
+        image_build: finding.image_build,
+        variant: finding.variant,
+        ..concern(Concern::FilteredAtPull, reason, finding.isolation)
     }
 }
 

@@ -13,7 +13,7 @@ fn node() -> Node {
     Node {
         name: Some("akswin22000000".to_owned()),
         build: Some(HostBuild::new("20348.2402".parse().unwrap())),
-        runtime: Runtime::Containerd,
+        runtime: Runtime::CONTAINERD,
         architecture: "amd64".to_owned(),
         labels: labels
             .into_iter()

@@ -280,7 +280,7 @@ spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
     assert_eq!(template.system(), System::Windows);
     let isolation =
         |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
-    assert_eq!(isolation(Runtime::Containerd), Isolation::HyperV);
+    assert_eq!(isolation(Runtime::CONTAINERD), Isolation::HyperV);
     assert_eq!(isolation(Runtime::Docker), Isolation::Process);
 }
 
@@ -329,14 +329,14 @@ fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
     let old = &workloads[0].template;
     let isolation = |runtime| old.isolation(&old.containers[0], runtime, Isolation::Process);
     assert_eq!(isolation(Runtime::Docker), Isolation::HyperV);
-    assert_eq!(isolation(Runtime::Containerd), Isolation::Process);
+    assert_eq!(isolation(Runtime::CONTAINERD), Isolation::Process);
     assert_eq!(old.system(), System::Windows);
     let host = &workloads[1].template;
     assert_eq!(host.system(), System::Windows);
     let of = |index: usize| {
         host.isolation(
             &host.containers[index],
-            Runtime::Containerd,
+            Runtime::CONTAINERD,
             Isolation::Process,
         )
     };

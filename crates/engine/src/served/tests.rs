@@ -9,7 +9,7 @@ use wincimg_inspect::bases::{BaseImage, Fit, Match};
 use wincimg_oci::document::{Flavour, Image as BaseDocuments, Platform};
 use wincimg_oci::reference::parse_reference;
 use wincimg_recipe::{PlanBase, Recipe, Settings};
-use wincimg_windows::compat::{Entry, choose, generation, judge};
+use wincimg_windows::compat::{Entry, choose, choose_single, generation, judge};
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
@@ -40,8 +40,12 @@ fn version() -> impl Strategy<Value = WindowsVersion> {
 }
 
 fn runtime() -> impl Strategy<Value = Runtime> {
-    use Runtime::{Containerd, Docker, OldContainerd, OldestContainerd};
-    proptest::sample::select(vec![Containerd, Docker, OldContainerd, OldestContainerd])
+    let versions = [
+        "1.5.2", "1.6.6", "1.6.38", "1.7.5", "1.7.30", "2.2.0", "2.4.0",
+    ];
+    let containerd = versions.map(|version| Runtime::of_node(&format!("containerd://{version}")));
+    let others = [Runtime::Docker, Runtime::CONTAINERD];
+    proptest::sample::select([&containerd[..], &others].concat())
 }
 
 fn node(place: usize, version: WindowsVersion, runtime: Runtime) -> Node {
@@ -146,19 +150,18 @@ fn starts(node: &Node, outlook: &Outlook<'_>) -> bool {
             os_version: line.platform.os_version.as_deref(),
         })
         .collect();
-    let taken = if outlook.is_index {
-        choose(&entries, node.build.unwrap(), "amd64", node.runtime)
+    let build = node.build.unwrap();
+    let choices = if outlook.is_index {
+        choose(&entries, build, "amd64", node.runtime)
     } else {
-        vec![0]
+        choose_single(outlook.lines[0].version, build, node.runtime)
     };
-    let verdict = |place: usize| {
+    let starts = |place: usize| {
         let version = outlook.lines[place].version;
-        judge(node.build, version, Isolation::Process).outcome
+        judge(node.build, version, Isolation::Process).starts()
     };
-    !taken.is_empty()
-        && taken
-            .iter()
-            .all(|place| matches!(verdict(*place), Outcome::Compatible | Outcome::Warning))
+    let mut taken = choices.iter().filter_map(|choice| choice.entry);
+    choices.iter().any(|choice| choice.entry.is_some()) && taken.all(starts)
 }
 
 /// The check, as someone would run it afterwards.
@@ -216,7 +219,7 @@ proptest! {
             builds.dedup();
             prop_assert_eq!(builds.len(), images);
         }
-        let is_modern = nodes.iter().all(|node| node.runtime == Runtime::Containerd);
+        let is_modern = nodes.iter().all(|node| node.runtime == Runtime::CONTAINERD);
         // What others have under the tag stays only for builds that are not built anew.
         let built = |build: u32| {
             let mut images = publication.images.iter();
@@ -262,7 +265,7 @@ proptest! {
         let nodes: Vec<Node> = hosts
             .iter()
             .enumerate()
-            .map(|(place, revision)| node(place, version(revision), Runtime::Containerd))
+            .map(|(place, revision)| node(place, version(revision), Runtime::CONTAINERD))
             .collect();
         let bases_of: Vec<WindowsVersion> = bases.iter().map(version).collect();
         let images = plan(&nodes, &bases_of, true).unwrap();
@@ -278,8 +281,8 @@ proptest! {
 #[test]
 fn hosts_on_both_sides_of_a_line_are_named_with_their_tags() {
     let nodes = [
-        node(0, "17763.973".parse().unwrap(), Runtime::Containerd),
-        node(1, "17763.1158".parse().unwrap(), Runtime::Containerd),
+        node(0, "17763.973".parse().unwrap(), Runtime::CONTAINERD),
+        node(1, "17763.1158".parse().unwrap(), Runtime::CONTAINERD),
     ];
     let bases = ["17763.973", "17763.1158"].map(|text| text.parse().unwrap());
     let images = plan(&nodes, &bases, true).unwrap();

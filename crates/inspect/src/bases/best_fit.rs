@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use wincimg_windows::compat::{HostBuild, Isolation, judge};
+use wincimg_windows::compat::{HostBuild, Isolation, Rule, judge};
 use wincimg_windows::version::WindowsVersion;
 
 /// What counts as a fit.
@@ -45,10 +45,12 @@ impl Match {
 /// How well a version fits a host it starts on; the greatest fits best.
 ///
 /// The host's own revision comes first. Then the newest version that is not newer than the host, and
-/// only then the oldest that is newer, which is reported to fail at times.
+/// only then the oldest that is newer, which is reported to fail at times. What is reported to fail on
+/// this very host comes last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fit {
     exact: bool,
+    unreported: bool,
     distance: Distance,
 }
 
@@ -72,7 +74,11 @@ impl Fit {
             }
             _ => Distance::NotNewer(version),
         };
-        Some(Self { exact, distance })
+        Some(Self {
+            exact,
+            unreported: verdict.rule != Rule::HostReportedBroken,
+            distance,
+        })
     }
 }
 

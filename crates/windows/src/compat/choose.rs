@@ -1,8 +1,8 @@
-//! Which image of an index a node's runtime takes. The kubelet leaves that to it, and the two
-//! runtimes differ: containerd takes only entries that it expects to start, Docker anything that is
-//! not newer than the host.
+//! Which image of an index a node's runtime takes. The kubelet leaves that to it, and runtimes differ,
+//! as do versions of one: in which entries they take at all, and in which of several comes first.
 
 use super::{HostBuild, accepted_builds};
+use crate::release;
 use crate::version::WindowsVersion;
 
 /// What runs a node's containers, as far as it decides which image is taken.
@@ -10,44 +10,190 @@ use crate::version::WindowsVersion;
 pub enum Runtime {
     /// The Docker daemon, behind dockershim or cri-dockerd.
     Docker,
-    /// A containerd that knows of the ABI that is stable since Windows Server 2022.
-    Containerd,
-    /// A containerd before 1.6.23 or 1.7.6, which wants the host's own build.
-    OldContainerd,
-    /// A containerd before 1.6, which runs no host process containers either.
-    OldestContainerd,
+    /// containerd.
+    Containerd(Containerd),
+}
+
+/// Versions of containerd that read an index alike, by the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Containerd {
+    /// Nobody says which: one of those that know of the ABI that is stable since Windows Server 2022.
+    Unknown,
+    /// Before 1.6, without host process containers.
+    V1_0,
+    /// Own build alone, and no entry without a version.
+    V1_6,
+    /// Own build alone.
+    V1_6_18,
+    /// The stable ABI.
+    V1_6_23,
+    /// Own build alone; from here on the first entry that matches.
+    V1_7,
+    /// The stable ABI.
+    V1_7_6,
+    /// containerd/platforms 1.0.0-rc.2 to rc.4: the last LTSC before the host is the oldest it takes.
+    V2_1_6,
+    /// containerd/platforms 1.0.0-rc.5: the one before the host's own generation is.
+    V2_3_5,
+}
+
+/// Which entries match a host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Matches {
+    OwnBuild,
+    /// From Windows Server 2022 on, up to the host.
+    FromFirstStable,
+    /// From the last release with a stable ABI before the host on.
+    FromLastStable,
+    /// What the host runs.
+    WhatRuns,
+}
+
+/// Which of several entries that match is taken.
+#[derive(Clone, Copy)]
+enum First {
+    HighestRevision,
+    InOrder,
+    /// The one whose `os.version` is last as a text.
+    LastAsText,
+}
+
+impl Containerd {
+    /// All of them, each with its first and its last version.
+    const ALL: [(Self, [u32; 3], &str); 8] = [
+        (Self::V1_0, [0, 0, 0], "1.5.18"),
+        (Self::V1_6, [1, 6, 0], "1.6.17"),
+        (Self::V1_6_18, [1, 6, 18], "1.6.22"),
+        (Self::V1_6_23, [1, 6, 23], "1.6.39"),
+        (Self::V1_7, [1, 7, 0], "1.7.5"),
+        (Self::V1_7_6, [1, 7, 6], "2.1.5"),
+        (Self::V2_1_6, [2, 1, 6], "2.3.4"),
+        (Self::V2_3_5, [2, 3, 5], ""),
+    ];
+
+    fn of_version(text: &str) -> Self {
+        let mut parts = text.trim_start_matches('v').split(['.', '-', '+']);
+        let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+        let Some(major) = number() else {
+            return Self::Unknown;
+        };
+        let version = [major, number().unwrap_or(0), number().unwrap_or(0)];
+        let known = Self::ALL.iter().rev();
+        known
+            .copied()
+            .find(|(_, since, _)| *since <= version)
+            .map_or(Self::Unknown, |(alike, _, _)| alike)
+    }
+
+    /// Those that it may be, by their places among all.
+    fn possible(self) -> impl Iterator<Item = (usize, Self)> {
+        let is_possible = move |alike: Self| match self {
+            Self::Unknown => alike >= Self::V1_6_23 && alike != Self::V1_7,
+            known => alike == known,
+        };
+        let all = Self::ALL.into_iter().map(|(alike, _, _)| alike).enumerate();
+        all.filter(move |(_, alike)| is_possible(*alike))
+    }
+
+    /// `containerd 1.6.23 to 1.6.39 and 2.1.6 and newer`.
+    fn name(places: &[usize]) -> String {
+        let spans = places.chunk_by(|one, next| one + 1 == *next).map(|span| {
+            let (_, [major, minor, patch], _) = Self::ALL[span[0]];
+            let (newest, _, last) = Self::ALL[span[span.len() - 1]];
+            match newest {
+                Self::V1_0 => "before 1.6".to_owned(),
+                Self::V2_3_5 if span.len() == 1 => "newer than 2.3.4".to_owned(),
+                Self::V2_3_5 => format!("{major}.{minor}.{patch} and newer"),
+                _ => format!("{major}.{minor}.{patch} to {last}"),
+            }
+        });
+        format!("containerd {}", spans.collect::<Vec<_>>().join(" and "))
+    }
+
+    fn matches(self) -> Matches {
+        match self {
+            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_7 => Matches::OwnBuild,
+            Self::V1_6_23 | Self::V1_7_6 => Matches::FromFirstStable,
+            Self::V2_1_6 => Matches::FromLastStable,
+            Self::V2_3_5 | Self::Unknown => Matches::WhatRuns,
+        }
+    }
+
+    fn first(self) -> First {
+        match self {
+            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => First::HighestRevision,
+            Self::V1_7 | Self::V1_7_6 => First::InOrder,
+            Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => First::LastAsText,
+        }
+    }
+
+    fn accepts(self, host: u32, image: u32) -> bool {
+        match self.matches() {
+            Matches::OwnBuild => image == host,
+            Matches::WhatRuns => accepted_builds(host).contains(&image),
+            stable => {
+                let oldest = match stable {
+                    Matches::FromLastStable => release::stable_abi_before(host),
+                    _ => release::first_stable_abi().filter(|first| first.build <= host),
+                };
+                (oldest.map_or(host, |release| release.build)..=host).contains(&image)
+            }
+        }
+    }
+
+    fn takes(self, entry: &Entry<'_>, host: u32) -> bool {
+        match entry.version() {
+            Some(image) => self.accepts(host, image.build),
+            None => entry.says_nothing() && self > Self::V1_6,
+        }
+    }
+
+    fn choose(self, entries: &[Entry<'_>], matching: &[usize]) -> Option<usize> {
+        let revision = |index: usize| entries[index].version().and_then(|own| own.revision);
+        let text = |index: usize| entries[index].os_version.unwrap_or_default();
+        // The first of equals, as a stable sort leaves it in front.
+        matching
+            .iter()
+            .copied()
+            .reduce(|best, next| match self.first() {
+                First::HighestRevision if revision(next) > revision(best) => next,
+                First::LastAsText if text(next) > text(best) => next,
+                _ => best,
+            })
+    }
 }
 
 impl Runtime {
+    /// A containerd of which no version is known.
+    pub const CONTAINERD: Self = Self::Containerd(Containerd::Unknown);
+
     /// What a person calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "Docker",
-            Self::Containerd | Self::OldContainerd | Self::OldestContainerd => "containerd",
+            Self::Containerd(_) => "containerd",
         }
     }
 
     /// Reads a node's `containerRuntimeVersion`, such as `containerd://1.7.22`. What cannot be read
-    /// counts as today's usual runtime.
+    /// counts as a containerd of today.
     pub fn of_node(text: &str) -> Self {
         match text.split_once("://") {
             Some(("docker", _)) => Self::Docker,
-            Some(("containerd", version)) => Self::of_containerd(version),
-            _ => Self::Containerd,
+            Some(("containerd", version)) => Self::Containerd(Containerd::of_version(version)),
+            _ => Self::CONTAINERD,
         }
     }
 
-    fn of_containerd(version: &str) -> Self {
-        let numbers: Vec<u32> = version
-            .trim_start_matches('v')
-            .split(['.', '-', '+'])
-            .map_while(|part| part.parse().ok())
-            .collect();
-        match numbers[..] {
-            [1, minor, ..] if minor < 6 => Self::OldestContainerd,
-            [1, 6, patch, ..] if patch < 23 => Self::OldContainerd,
-            [1, 7, patch, ..] if patch < 6 => Self::OldContainerd,
-            _ => Self::Containerd,
+    /// Whether an image of an index reaches a host, whatever else is in the index: Docker may take an
+    /// older entry than the one that starts.
+    pub fn surely_takes(self, host: u32, image: u32) -> bool {
+        match self {
+            Self::Docker => image == host,
+            Self::Containerd(version) => {
+                let mut possible = version.possible();
+                possible.all(|(_, alike)| alike.accepts(host, image))
+            }
         }
     }
 }
@@ -73,65 +219,92 @@ impl Entry<'_> {
     }
 }
 
-/// The entries that a host's runtime may take, by their places: none, one, or two where versions of
-/// the runtime differ.
-///
-/// Among several that fit, containerd took the one with the highest revision, and since
-/// github.com/containerd/platforms 1.0.0-rc.2 the one whose `os.version` is last as a text.
+/// What a runtime takes of an index, or what some of its versions do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The entry's place; absent where none is taken.
+    pub entry: Option<usize>,
+    /// Who takes it, such as `containerd 1.7.6 to 2.1.5`.
+    pub by: String,
+}
+
+/// The entry that a host's runtime takes: several choices where its version decides and is not known.
 pub fn choose(
     entries: &[Entry<'_>],
     host: HostBuild,
     architecture: &str,
     runtime: Runtime,
-) -> Vec<usize> {
-    let mut fitting: Vec<usize> = (0..entries.len())
-        .filter(|&index| {
-            let entry = &entries[index];
-            entry.os == "windows"
-                && entry.architecture == architecture
-                && fits(entry, host.version.build, runtime)
-        })
-        .collect();
-    if runtime == Runtime::Docker {
-        let own_build = format!("10.0.{}", host.version.build);
-        fitting.sort_by_key(|&index| {
-            !entries[index]
-                .os_version
-                .is_some_and(|version| version.starts_with(&own_build))
-        });
-        fitting.truncate(1);
-        return fitting;
-    }
-    let revision = |index: &usize| entries[*index].version().and_then(|own| own.revision);
-    // The first of equals, as a stable sort leaves it in front.
-    let first_of_greatest = |fitting: &[usize], greater: &dyn Fn(&usize, &usize) -> bool| {
-        fitting
-            .iter()
-            .copied()
-            .reduce(|best, next| if greater(&next, &best) { next } else { best })
-    };
-    let by_revision = first_of_greatest(&fitting, &|a, b| revision(a) > revision(b));
-    let by_text = first_of_greatest(&fitting, &|a, b| {
-        entries[*a].os_version > entries[*b].os_version
+) -> Vec<Choice> {
+    let build = host.version.build;
+    let of_host = (0..entries.len()).filter(|&index| {
+        entries[index].os == "windows" && entries[index].architecture == architecture
     });
-    let mut chosen: Vec<usize> = by_revision.into_iter().chain(by_text).collect();
-    chosen.dedup();
-    chosen
+    let of_host: Vec<usize> = of_host.collect();
+    match runtime {
+        Runtime::Docker => vec![Choice {
+            entry: choose_as_docker(entries, &of_host, build),
+            by: runtime.name().to_owned(),
+        }],
+        Runtime::Containerd(version) => choices(version, |alike| {
+            let matching = of_host.iter().copied();
+            let matching = matching.filter(|&index| alike.takes(&entries[index], build));
+            alike.choose(entries, &matching.collect::<Vec<_>>())
+        }),
+    }
 }
 
-fn fits(entry: &Entry<'_>, host: u32, runtime: Runtime) -> bool {
-    if entry.says_nothing() {
-        return true;
+/// What a host's runtime does with an image that is in no index. containerd looks at its version since
+/// it unpacks by the whole platform.
+pub fn choose_single(
+    image: Option<WindowsVersion>,
+    host: HostBuild,
+    runtime: Runtime,
+) -> Vec<Choice> {
+    let build = host.version.build;
+    match (runtime, image) {
+        (Runtime::Containerd(version), Some(image)) => choices(version, |alike| {
+            let is_taken = alike < Containerd::V2_1_6 || alike.accepts(build, image.build);
+            is_taken.then_some(0)
+        }),
+        _ => vec![Choice {
+            entry: Some(0),
+            by: runtime.name().to_owned(),
+        }],
     }
-    let Some(image) = entry.version() else {
-        // Docker leaves out only what it can read and knows to be newer.
-        return runtime == Runtime::Docker;
+}
+
+/// The choices of all versions that it may be, each once.
+fn choices(version: Containerd, choose: impl Fn(Containerd) -> Option<usize>) -> Vec<Choice> {
+    let mut choices: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
+    for (place, alike) in version.possible() {
+        let entry = choose(alike);
+        match choices.iter_mut().find(|(known, _)| *known == entry) {
+            Some((_, by)) => by.push(place),
+            None => choices.push((entry, vec![place])),
+        }
+    }
+    let choices = choices.into_iter();
+    let choices = choices.map(|(entry, by)| Choice {
+        entry,
+        by: Containerd::name(&by),
+    });
+    choices.collect()
+}
+
+/// The first that is not newer than the host, of its own build where there is one. What it cannot read
+/// it leaves in.
+fn choose_as_docker(entries: &[Entry<'_>], of_host: &[usize], build: u32) -> Option<usize> {
+    let is_left_in = |index: &&usize| {
+        let version = entries[**index].version();
+        version.is_none_or(|image| image.build <= build)
     };
-    match runtime {
-        Runtime::Docker => image.build <= host,
-        Runtime::Containerd => accepted_builds(host).contains(&image.build),
-        Runtime::OldContainerd | Runtime::OldestContainerd => image.build == host,
-    }
+    let own_build = format!("10.0.{build}");
+    let is_own = |index: &&usize| {
+        let version = entries[**index].os_version;
+        version.is_some_and(|version| version.starts_with(&own_build))
+    };
+    let left_in = || of_host.iter().filter(is_left_in);
+    left_in().find(is_own).or_else(|| left_in().next()).copied()
 }
 
 #[cfg(test)]
@@ -146,49 +319,122 @@ mod tests {
         }
     }
 
-    fn taken(versions: &[&str], host: &str, runtime: Runtime) -> Vec<usize> {
+    fn host(version: &str) -> HostBuild {
+        HostBuild::new(version.parse().unwrap())
+    }
+
+    fn choices(versions: &[&str], on: &str, runtime: Runtime) -> Vec<Choice> {
         let entries: Vec<_> = versions.iter().map(|version| windows(version)).collect();
-        let host = HostBuild::new(host.parse().unwrap());
-        choose(&entries, host, "amd64", runtime)
+        choose(&entries, host(on), "amd64", runtime)
+    }
+
+    fn taken<'a>(versions: &[&'a str], on: &str, runtime: &str) -> Option<&'a str> {
+        let choices = choices(versions, on, Runtime::of_node(runtime));
+        assert_eq!(choices.len(), 1, "{choices:?}");
+        choices[0].entry.map(|entry| versions[entry])
+    }
+
+    /// Worked out by hand from the sources of each version: containerd's own `platforms` up to 1.7.18,
+    /// then containerd/platforms 0.2.1 (1.7.19 on), 1.0.0-rc.0 (2.0.0), rc.1 (2.0.2), rc.2 (2.1.6),
+    /// rc.4 (2.3.0) and rc.5.
+    #[test]
+    fn each_version_of_containerd_takes_what_its_platforms_package_says() {
+        const A: &str = "10.0.17763.1012";
+        const B: &str = "10.0.17763.1158";
+        const C: &str = "10.0.17763.973";
+        const L22: &str = "10.0.20348.5870";
+        const L25: &str = "10.0.26100.2314";
+        const NEXT: &str = "10.0.26200.7171";
+        let same: &[&str] = &[A, B];
+        let shorter: &[&str] = &[B, C];
+        let both: &[&str] = &[L22, L25];
+        let unversioned: &[&str] = &["", B];
+        for (versions, host, runtime, expected) in [
+            (same, "17763.1158", "1.5.18", Some(B)),
+            (same, "17763.1158", "1.6.6", Some(B)),
+            (same, "17763.1158", "1.6.38", Some(B)),
+            (same, "17763.1158", "1.7.0", Some(A)),
+            (same, "17763.1158", "1.7.20", Some(A)),
+            (same, "17763.1158", "2.0.4", Some(A)),
+            (same, "17763.1158", "2.1.5", Some(A)),
+            (same, "17763.1158", "2.1.6", Some(B)),
+            (same, "17763.1158", "2.2.0", Some(B)),
+            (shorter, "17763.1158", "1.6.38", Some(B)),
+            (shorter, "17763.1158", "1.7.20", Some(B)),
+            (shorter, "17763.1158", "2.2.0", Some(C)),
+            (shorter, "17763.1158", "2.4.0", Some(C)),
+            // The revision is looked at without the build.
+            (both, "26100.1", "1.6.38", Some(L22)),
+            (both, "26100.1", "1.7.30", Some(L22)),
+            (both, "26100.1", "2.1.6", Some(L25)),
+            (both, "26100.1", "1.6.22", Some(L25)),
+            (both, "26100.1", "1.7.5", Some(L25)),
+            (&[L22], "26100.1", "1.6.22", None),
+            (&[L22], "26100.1", "1.7.5", None),
+            (&[L22], "26100.1", "1.7.6", Some(L22)),
+            (&[L22], "22621.1", "1.6.23", Some(L22)),
+            (&[L22], "26200.1", "1.6.38", Some(L22)),
+            (&[L22], "26200.1", "1.7.30", Some(L22)),
+            (&[L22], "26200.1", "2.0.5", Some(L22)),
+            (&[L22], "26200.1", "2.1.6", None),
+            (&[L22], "26200.1", "2.2.3", None),
+            (&[L22], "26200.1", "2.3.4", None),
+            (&[L22], "26200.1", "2.4.0", Some(L22)),
+            (both, "26200.1", "2.3.4", Some(L25)),
+            (&[NEXT], "26100.1", "2.4.0", None),
+            (unversioned, "17763.1158", "1.6.0", Some(B)),
+            (unversioned, "17763.1158", "1.6.18", Some(B)),
+            (unversioned, "17763.1158", "1.7.20", Some("")),
+            (unversioned, "17763.1158", "2.2.0", Some(B)),
+            (&[""], "17763.1158", "1.6.17", None),
+            (&[""], "17763.1158", "1.6.18", Some("")),
+        ] {
+            let runtime = format!("containerd://{runtime}");
+            let found = taken(versions, host, &runtime);
+            assert_eq!(found, expected, "{versions:?} on {host} with {runtime}");
+        }
+    }
+
+    #[test]
+    fn where_the_version_is_not_known_each_choice_says_whose_it_is() {
+        let same_build = ["10.0.17763.1012", "10.0.17763.1158"];
+        let found = choices(&same_build, "17763.1158", Runtime::CONTAINERD);
+        let found: Vec<_> = found.iter().map(|it| (it.entry, it.by.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (Some(1), "containerd 1.6.23 to 1.6.39 and 2.1.6 and newer"),
+                (Some(0), "containerd 1.7.6 to 2.1.5"),
+            ]
+        );
+        let one = ["10.0.17763.5696", "10.0.20348.2402"];
+        assert_eq!(choices(&one, "17763.1", Runtime::CONTAINERD).len(), 1);
+    }
+
+    #[test]
+    fn an_image_alone_is_unpacked_by_its_whole_platform_since_2_1_6() {
+        let image = Some("20348.2402".parse().unwrap());
+        let is_taken = |on: &str, runtime: &str| {
+            let choices = choose_single(image, host(on), Runtime::of_node(runtime));
+            choices.iter().all(|choice| choice.entry.is_some())
+        };
+        assert!(is_taken("26200.1", "containerd://1.7.20"));
+        assert!(!is_taken("26200.1", "containerd://2.2.0"));
+        assert!(!is_taken("26200.1", ""));
+        assert!(is_taken("26200.1", "containerd://2.4.0"));
+        assert!(is_taken("26200.1", "docker://20.10.9"));
+        assert!(is_taken("26100.1", "containerd://1.7.0"));
+        assert!(is_taken("26100.1", "containerd://2.2.0"));
     }
 
     const PAUSE: [&str; 3] = ["10.0.17763.5696", "10.0.20348.2402", "10.0.26100.2314"];
 
     #[test]
-    fn containerd_takes_the_entry_of_the_hosts_build() {
-        assert_eq!(taken(&PAUSE, "17763.973", Runtime::Containerd), [0]);
-        assert_eq!(taken(&PAUSE, "20348.1", Runtime::Containerd), [1]);
-        assert!(taken(&PAUSE, "18363.1", Runtime::Containerd).is_empty());
-    }
-
-    #[test]
-    fn newer_hosts_take_down_level_entries_if_containerd_knows_of_the_stable_abi() {
-        let two = &PAUSE[..2];
-        assert_eq!(taken(two, "26100.1", Runtime::Containerd), [1]);
-        assert!(taken(two, "26100.1", Runtime::OldContainerd).is_empty());
-        assert_eq!(taken(two, "20348.1", Runtime::OldContainerd), [1]);
-    }
-
-    #[test]
-    fn versions_of_containerd_differ_about_which_of_several_comes_first() {
-        let same_build = ["10.0.17763.973", "10.0.17763.1158"];
-        assert_eq!(taken(&same_build, "17763.973", Runtime::Containerd), [1, 0]);
-        let same_length = ["10.0.17763.1158", "10.0.17763.5696"];
-        assert_eq!(taken(&same_length, "17763.973", Runtime::Containerd), [1]);
-    }
-
-    #[test]
     fn docker_takes_what_is_not_newer_and_its_own_build_first() {
-        assert_eq!(taken(&PAUSE, "20348.1", Runtime::Docker), [1]);
-        assert_eq!(taken(&PAUSE, "18363.1", Runtime::Docker), [0]);
-        assert!(taken(&PAUSE, "14393.1", Runtime::Docker).is_empty());
-    }
-
-    #[test]
-    fn an_entry_without_a_version_is_for_every_host() {
-        assert_eq!(taken(&[""], "18363.1", Runtime::Containerd), [0]);
-        let with_one = ["", "10.0.20348.2402"];
-        assert_eq!(taken(&with_one, "20348.1", Runtime::Containerd), [1]);
+        const DOCKER: &str = "docker://20.10.9";
+        assert_eq!(taken(&PAUSE, "20348.1", DOCKER), Some(PAUSE[1]));
+        assert_eq!(taken(&PAUSE, "18363.1", DOCKER), Some(PAUSE[0]));
+        assert_eq!(taken(&PAUSE, "14393.1", DOCKER), None);
     }
 
     #[test]
@@ -203,25 +449,36 @@ mod tests {
                 ..windows("10.0.20348.1")
             },
         ];
-        let host = HostBuild::new("20348.1".parse().unwrap());
-        assert!(choose(&entries, host, "amd64", Runtime::Containerd).is_empty());
-        assert_eq!(choose(&entries, host, "arm64", Runtime::Docker), [1]);
+        let chosen = |architecture, runtime| {
+            let choices = choose(&entries, host("20348.1"), architecture, runtime);
+            choices[0].entry
+        };
+        assert_eq!(chosen("amd64", Runtime::CONTAINERD), None);
+        assert_eq!(chosen("arm64", Runtime::Docker), Some(1));
     }
 
     #[test]
     fn a_nodes_runtime_is_read_from_its_version() {
-        for (text, runtime) in [
-            ("docker://19.3.14", Runtime::Docker),
-            ("containerd://1.7.22", Runtime::Containerd),
-            ("containerd://1.7.5+azure", Runtime::OldContainerd),
-            ("containerd://1.6.6", Runtime::OldContainerd),
-            ("containerd://1.6.28+unknown", Runtime::Containerd),
-            ("containerd://2.0.0-rc.1", Runtime::Containerd),
-            ("containerd://1.6.0-rc.1", Runtime::OldContainerd),
-            ("containerd://1.5.2", Runtime::OldestContainerd),
-            ("", Runtime::Containerd),
+        use Containerd::*;
+        for (text, version) in [
+            ("containerd://1.7.22", V1_7_6),
+            ("containerd://1.7.5+azure", V1_7),
+            ("containerd://1.6.6", V1_6),
+            ("containerd://1.6.28+unknown", V1_6_23),
+            ("containerd://v2.0.0-rc.1", V1_7_6),
+            ("containerd://1.6.0-rc.1", V1_6),
+            ("containerd://1.5.2", V1_0),
+            ("containerd://2.1.6-k3s2", V2_1_6),
+            ("containerd://2.4", V2_3_5),
+            ("containerd://Unknown", Unknown),
+            ("", Unknown),
         ] {
-            assert_eq!(Runtime::of_node(text), runtime, "{text}");
+            assert_eq!(
+                Runtime::of_node(text),
+                Runtime::Containerd(version),
+                "{text}"
+            );
         }
+        assert_eq!(Runtime::of_node("docker://19.3.14"), Runtime::Docker);
     }
 }

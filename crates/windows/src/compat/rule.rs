@@ -54,6 +54,8 @@ pub enum Rule {
 pub enum Concern {
     /// The image is an index, and the host's runtime takes none of its entries.
     NoMatchingPlatform,
+    /// The image would start, and versions of the host's runtime refuse to pull it there.
+    FilteredAtPull,
     /// The image is for another system.
     NotWindows,
     /// Host process containers need containerd, 1.6 or newer.
@@ -150,8 +152,9 @@ impl Rule {
 
 impl Concern {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoMatchingPlatform,
+        Self::FilteredAtPull,
         Self::NotWindows,
         Self::HostProcessUnsupported,
         Self::NoImage,
@@ -167,6 +170,7 @@ impl Concern {
     pub fn name(self) -> &'static str {
         match self {
             Self::NoMatchingPlatform => "no-matching-platform",
+            Self::FilteredAtPull => "filtered-at-pull",
             Self::NotWindows => "not-windows",
             Self::HostProcessUnsupported => "host-process-unsupported",
             Self::NoImage => "no-image",
@@ -182,9 +186,10 @@ impl Concern {
     /// What having it means.
     pub fn outcome(self) -> Outcome {
         match self {
-            Self::NoMatchingPlatform | Self::NotWindows | Self::HostProcessUnsupported => {
-                Outcome::Incompatible
-            }
+            Self::NoMatchingPlatform
+            | Self::FilteredAtPull
+            | Self::NotWindows
+            | Self::HostProcessUnsupported => Outcome::Incompatible,
             Self::NoImage
             | Self::NoHostSelected
             | Self::NoWindowsSelector

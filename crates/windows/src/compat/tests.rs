@@ -56,7 +56,7 @@ fn known_pairs_are_decided_by_the_rule_that_documents_them() {
         ("20348.2402", "22000.1", Rule::ImageNewerThanHost),
         ("26100.2314", "20348.1", Rule::DownlevelLtsc),
         ("25398.1", "20348.1", Rule::DownlevelLtsc),
-        ("26200.1", "20348.1", Rule::TooOldForHost),
+        ("26200.1", "20348.1", Rule::DownlevelLtsc),
         ("26200.1", "26100.1", Rule::HostReportedBroken),
         ("19045.1", "19045.1", Rule::ClientProcessIsolation),
         ("14393", "14393.3504", Rule::UnknownBuild),
@@ -375,20 +375,19 @@ fn no_host_that_lags_is_offered_a_floating_tag() {
     assert_eq!(tag("22621.1"), Some("ltsc2022"));
 }
 
-/// The rule of hcsshim's `osversion` package, from its documentation alone: below Windows Server 2022
-/// builds have to be equal; from there on an image may be as old as the last LTSC release before the
-/// host. What it leaves open, revisions and editions, is left open here.
-fn hcsshim_starts(host: u32, image: u32) -> bool {
-    const LTSC: [u32; 2] = [20348, 26100];
-    if host < LTSC[0] {
-        return host == image;
+/// The rule of containerd/platforms 1.0.0-rc.5, from its documentation alone: below Windows Server 2022
+/// builds have to be equal; from there on an image may be as old as the LTSC release before the host's
+/// generation. What it leaves open, revisions and editions, is left open here.
+fn platforms_start(host: u32, image: u32) -> bool {
+    match host {
+        0..20348 => host == image,
+        // The next LTSC release will lift the floor.
+        _ => (20348..=host).contains(&image),
     }
-    let oldest = LTSC.into_iter().filter(|&ltsc| ltsc < host).max();
-    (oldest.unwrap_or(host)..=host).contains(&image)
 }
 
 #[test]
-fn every_pair_of_builds_is_judged_as_hcsshim_judges_it() {
+fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
     let mut builds: Vec<u32> = release::all().iter().map(|release| release.build).collect();
     // Its neighbours, and builds that no table has.
     builds.extend(
@@ -411,12 +410,12 @@ fn every_pair_of_builds_is_judged_as_hcsshim_judges_it() {
             );
             assert_eq!(
                 verdict.starts(),
-                hcsshim_starts(build, image),
+                platforms_start(build, image),
                 "host {build}, image {image}: {verdict:?}"
             );
             assert_eq!(
                 accepted_builds(build).contains(&image),
-                hcsshim_starts(build, image),
+                platforms_start(build, image),
                 "host {build}, image {image}"
             );
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_windows::compat::{Runtime, accepted_builds, base_release_for};
+use wincimg_windows::compat::base_release_for;
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
@@ -16,22 +16,14 @@ use super::graph::Served;
 pub(super) fn builds_for(hosts: BTreeSet<Served>) -> Vec<(WindowsVersion, WindowsVersion)> {
     let mut builds: Vec<(WindowsVersion, WindowsVersion)> = Vec::new();
     for host in hosts {
-        let is_served = builds.iter().any(|(_, base)| serves(*base, host));
+        let (version, runtime) = (host.version, host.runtime);
+        let mut bases = builds.iter().map(|(_, base)| base.build);
+        let is_served = bases.any(|base| runtime.surely_takes(version.build, base));
         if !is_served {
             builds.push((host.version, base_for(host.version)));
         }
     }
     builds
-}
-
-fn serves(base: WindowsVersion, host: Served) -> bool {
-    match host.runtime {
-        Runtime::Containerd => accepted_builds(host.version.build).contains(&base.build),
-        // Docker may take an older entry than the one that starts.
-        Runtime::Docker | Runtime::OldContainerd | Runtime::OldestContainerd => {
-            base.build == host.version.build
-        }
-    }
 }
 
 pub(super) fn base_for(host: WindowsVersion) -> WindowsVersion {

@@ -328,10 +328,11 @@ impl Generations {
 fn is_one_generation(image: &Image, kind: &HostKind, build: HostBuild) -> bool {
     let variants = image.variants();
     let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
-    let places = choose(&entries, build, &kind.architecture, kind.runtime);
-    let mut generations = places
+    let choices = choose(&entries, build, &kind.architecture, kind.runtime);
+    let mut generations = choices
         .into_iter()
-        .map(|place| variants[place].version.and_then(generation));
+        .filter_map(|choice| choice.entry)
+        .map(|entry| variants[entry].version.and_then(generation));
     let first = generations.next();
     generations.all(|other| Some(other) == first)
 }
