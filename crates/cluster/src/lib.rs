@@ -26,7 +26,6 @@ pub mod live;
 pub mod node_script;
 pub mod nodes;
 pub mod pod;
-mod recent;
 pub mod rollout;
 pub mod scheduling;
 mod search;

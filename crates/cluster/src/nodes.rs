@@ -1,21 +1,16 @@
 //! Nodes as `kubectl get nodes -o json` prints them.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io::{BufRead, Read};
+use std::io::Read;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_windows::compat::{Edition, HostBuild, Runtime};
 use wincimg_windows::version::WindowsVersion;
 
 use super::null_is_default;
-use super::recent::Recent;
 use super::text::without_place;
-use super::yaml::documents;
+use super::yaml::{Malformed, documents};
 
 /// The label that says which system a node runs.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
@@ -148,29 +143,6 @@ pub enum NodesError {
     Empty,
 }
 
-/// A document that is written as an object; derived code alone would take a list too.
-struct Object(Document);
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Object;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object, as kubectl prints it")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
-                Document::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-
-        deserializer.deserialize_map(Fields)
-    }
-}
-
 #[derive(Deserialize)]
 struct Document {
     kind: Option<String>,
@@ -245,125 +217,98 @@ struct NodeInfo {
     container_runtime_version: String,
 }
 
-/// Reads a list of nodes, or a single one.
-pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
-    let mut reader = std::io::BufReader::with_capacity(1 << 16, source);
-    if !has_text(&mut reader).map_err(NodesError::Unreadable)? {
+/// Reads lists of nodes, or single ones.
+pub fn read_nodes(mut source: impl Read) -> Result<NodeList, NodesError> {
+    let mut text = String::new();
+    source
+        .read_to_string(&mut text)
+        .map_err(NodesError::Unreadable)?;
+    if text.trim().is_empty() {
         return Err(NodesError::NoText);
     }
-    let Object(document) = if is_json(&mut reader).map_err(NodesError::Unreadable)? {
-        let mut recent = Recent::new(reader);
-        serde_json::from_reader(&mut recent).map_err(|error| from_json(error, recent))?
-    } else {
-        from_yaml(reader)?
-    };
-    let items = match (document.kind.as_deref(), document.items) {
-        (Some("Node"), None) => vec![NodeObject {
-            kind: None,
-            metadata: document.metadata,
-            spec: document.spec,
-            status: document.status,
-        }],
-        (None | Some("List" | "NodeList"), Some(items)) => items,
-        (Some("List" | "NodeList"), None) => {
-            return Err(NodesError::OtherKind("a list without items".to_owned()));
-        }
-        (Some(kind), _) => return Err(NodesError::OtherKind(format!("kind {kind:?}"))),
-        (None, None) => {
-            return Err(NodesError::OtherKind(
-                "an object without kind and items".to_owned(),
-            ));
-        }
-    };
-    if items.is_empty() {
-        return Err(NodesError::Empty);
-    }
     let mut list = NodeList::default();
-    for item in items {
-        match item.kind.as_deref() {
-            None | Some("Node") => {}
-            Some(kind) => return Err(NodesError::OtherKind(format!("an item of kind {kind:?}"))),
+    for document in read_documents(&text)? {
+        for item in document.into_nodes()? {
+            match item.kind.as_deref() {
+                None | Some("Node") => list.add(item),
+                Some(kind) => {
+                    return Err(NodesError::OtherKind(format!("an item of kind {kind:?}")));
+                }
+            }
         }
-        list.add(item);
+    }
+    if list.windows.is_empty() && list.others.is_empty() {
+        return Err(NodesError::Empty);
     }
     Ok(list)
 }
 
-/// Whether anything but white space comes. What is looked at stays to be read, so that positions in
-/// messages are right; only a start of nothing but white space is passed over.
-fn has_text(reader: &mut impl BufRead) -> std::io::Result<bool> {
-    loop {
-        let seen = reader.fill_buf()?;
-        if seen.iter().any(|byte| !byte.is_ascii_whitespace()) {
-            return Ok(true);
+impl Document {
+    fn into_nodes(self) -> Result<Vec<NodeObject>, NodesError> {
+        match (self.kind.as_deref(), self.items) {
+            (Some("Node"), None) => Ok(vec![NodeObject {
+                kind: None,
+                metadata: self.metadata,
+                spec: self.spec,
+                status: self.status,
+            }]),
+            (None | Some("List" | "NodeList"), Some(items)) => Ok(items),
+            (Some("List" | "NodeList"), None) => {
+                Err(NodesError::OtherKind("a list without items".to_owned()))
+            }
+            (Some(kind), _) => Err(NodesError::OtherKind(format!("kind {kind:?}"))),
+            (None, None) => Err(NodesError::OtherKind(
+                "an object without kind and items".to_owned(),
+            )),
         }
-        let length = seen.len();
-        if length == 0 {
-            return Ok(false);
-        }
-        reader.consume(length);
     }
 }
 
-/// Whether text begins as JSON does.
-fn is_json(reader: &mut impl BufRead) -> std::io::Result<bool> {
-    let seen = reader.fill_buf()?;
-    let first = seen.iter().find(|byte| !byte.is_ascii_whitespace());
-    Ok(matches!(first, Some(b'{' | b'[')))
-}
-
-/// YAML as `kubectl get nodes -o yaml` prints it, or a document for each node.
-fn from_yaml(mut reader: impl Read) -> Result<Object, NodesError> {
-    let mut text = String::new();
-    reader
-        .read_to_string(&mut text)
-        .map_err(NodesError::Unreadable)?;
-    let read = documents(&text).map_err(|malformed| NodesError::Malformed {
-        line: malformed.line,
-        column: malformed.column,
-        problem: malformed.problem,
-        excerpt: Box::new(malformed.excerpt),
-    })?;
-    let mut objects = Vec::new();
-    let mut line = 1;
-    for (place, document) in read.documents {
-        match document {
-            Value::Null => continue,
-            Value::Object(_) => objects.push(document),
-            _ => {
+/// The documents of a text. What kubectl prints as JSON is read past all that is of no interest in it;
+/// everything else as a whole.
+fn read_documents(text: &str) -> Result<Vec<Document>, NodesError> {
+    if text.trim_start().starts_with('{') {
+        let mut json = serde_json::Deserializer::from_str(text);
+        match serde_path_to_error::deserialize(&mut json) {
+            Ok(document) if json.end().is_ok() => return Ok(vec![document]),
+            Err(error) if error.inner().is_data() => {
+                let inner = error.inner();
+                let (line, column) = (inner.line(), inner.column());
                 return Err(NodesError::Malformed {
-                    line: place,
-                    column: 1,
-                    problem: "found plain text or a list".to_owned(),
-                    excerpt: Box::new(Excerpt::at_place(&text, place, 1)),
+                    line,
+                    column,
+                    problem: without_place(&error.to_string()).to_owned(),
+                    excerpt: Box::new(Excerpt::at_byte(text, line, column)),
                 });
             }
+            _ => {}
         }
-        line = place;
     }
-    let document = match objects.len() {
-        0 => return Err(NodesError::Empty),
-        1 => objects.remove(0),
-        _ => serde_json::json!({ "kind": "List", "items": objects }),
-    };
-    Object::deserialize(document).map_err(|error| NodesError::Malformed {
+    let malformed = |line, column, problem, excerpt| NodesError::Malformed {
         line,
-        column: 1,
-        problem: error.to_string(),
-        excerpt: Box::new(Excerpt::at_place(&text, line, 1)),
-    })
-}
-
-fn from_json(error: serde_json::Error, recent: Recent<impl Read>) -> NodesError {
-    if error.is_io() {
-        return NodesError::Unreadable(error.into());
-    }
-    NodesError::Malformed {
-        line: error.line(),
-        column: error.column(),
-        problem: without_place(&error.to_string()).to_owned(),
-        excerpt: Box::new(recent.excerpt(error.line(), error.column())),
-    }
+        column,
+        problem,
+        excerpt: Box::new(excerpt),
+    };
+    let read = documents(text).map_err(
+        |Malformed {
+             line,
+             column,
+             problem,
+             excerpt,
+         }| { malformed(line, column, problem, excerpt) },
+    )?;
+    let objects = read.documents.into_iter();
+    let objects = objects.filter(|(_, document)| !document.is_null());
+    objects
+        .map(|(line, document)| {
+            let wrong = |problem| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
+            if !document.is_object() {
+                return Err(wrong("found plain text or a list".to_owned()));
+            }
+            serde_path_to_error::deserialize(document).map_err(|error| wrong(error.to_string()))
+        })
+        .collect()
 }
 
 impl NodeList {
@@ -577,6 +522,19 @@ mod tests {
         assert_eq!(read(document).unwrap(), expected);
         let twice = read(&format!("# two\n---\n{document}---\n{document}")).unwrap();
         assert_eq!(twice.windows.len(), 2);
+        let flow = "{kind: Node, metadata: {name: w1}, status: {nodeInfo: {operatingSystem: windows, \
+                    kernelVersion: 10.0.17763.973, osImage: Windows Server 2019 Datacenter}}}";
+        assert_eq!(read(flow).unwrap(), expected);
+        for separator in ["\n---\n", "\n"] {
+            let lists = read(&[json, json].join(separator)).unwrap();
+            assert_eq!(lists.windows.len(), 2);
+        }
+        let wrong = r#"{"items":[{},{"metadata":{"labels":{"a":7}}}]}"#;
+        assert!(
+            message(wrong).contains("items[1].metadata.labels.a: invalid type"),
+            "{}",
+            message(wrong)
+        );
         for (text, problem) in [
             ("NAME STATUS\nw1 Ready\n", "found plain text or a list"),
             ("- kind: Node\n", "found plain text or a list"),

@@ -10,10 +10,10 @@ use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 
 use super::null_is_default;
-use super::pod::{PodObject, PodTemplate, RuntimeClass};
+use super::pod::{Container, PodObject, PodTemplate, RuntimeClass};
 use super::scheduling::Toleration;
 use super::search::{is_of_kubernetes, pod_templates};
-use super::yaml::{Malformed, documents};
+use super::yaml::{Malformed, documents, is_action_of_helm};
 
 /// Something that makes pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,16 +238,20 @@ impl WorkloadList {
             .and_then(Value::as_str)
             .unwrap_or("without a name")
             .to_owned();
-        let failed = |error: serde_json::Error| (format!("{kind} {name}"), error.to_string());
+        let failed_in = |path: &str, error: serde_path_to_error::Error<serde_json::Error>| {
+            (format!("{kind} {name}"), format!("{path}{error}"))
+        };
+        let failed = |error| failed_in("", error);
         if kind == "RuntimeClass" {
-            let class = RuntimeClassObject::deserialize(object).map_err(failed)?;
+            let class = serde_path_to_error::deserialize::<_, RuntimeClassObject>(object)
+                .map_err(failed)?;
             self.runtime_classes.push(class.into());
             return Ok(Vec::new());
         }
         let templates: Vec<PodObject> = match template_of(kind, &object) {
             Some(template) => vec![
-                Option::<PodObject>::deserialize(template)
-                    .map_err(failed)?
+                serde_path_to_error::deserialize::<_, Option<PodObject>>(template)
+                    .map_err(|error| failed_in(path_of_template(kind), error))?
                     .unwrap_or_default(),
             ],
             None if is_of_kubernetes(api_version_of(&object)) => Vec::new(),
@@ -261,7 +265,7 @@ impl WorkloadList {
             return Ok(Vec::new());
         }
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
-        let metadata = Option::<Metadata>::deserialize(metadata)
+        let metadata = serde_path_to_error::deserialize::<_, Option<Metadata>>(metadata)
             .map_err(failed)?
             .unwrap_or_default();
         let is_from_a_cluster = metadata.uid.is_some();
@@ -284,21 +288,27 @@ impl WorkloadList {
             namespace,
             name: name_or_pattern(metadata.name, &metadata.generate_name),
         };
-        Ok(templates
+        templates
             .into_iter()
             .map(|template| {
                 let mut template = PodTemplate::from(template);
+                if let Some(image) = template.containers.iter().find_map(image_of_helm) {
+                    let problem = format!(
+                        "the image {image} is a Helm template: render it with `helm template`"
+                    );
+                    return Err((id.to_string(), problem));
+                }
                 if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
                     template.grace_seconds = None;
                 }
-                Workload {
+                Ok(Workload {
                     id: id.clone(),
                     origin: None,
                     template,
                     owner: owner.clone(),
-                }
+                })
             })
-            .collect())
+            .collect()
     }
 
     /// The workloads with their runtime classes applied, each once: what another workload of the
@@ -381,6 +391,23 @@ const MAKERS: [&str; 9] = [
 fn api_version_of(object: &Value) -> &str {
     let version = object.get("apiVersion").and_then(Value::as_str);
     version.unwrap_or_default()
+}
+
+/// An image whose name Helm has yet to fill in.
+fn image_of_helm(container: &Container) -> Option<&str> {
+    let image = container.image.as_str();
+    let (_, action) = image.split_once("{{")?;
+    is_action_of_helm(action.trim_start_matches('-').trim_start()).then_some(image)
+}
+
+/// What stands before the path of a field in a pod's template.
+fn path_of_template(kind: &str) -> &'static str {
+    match kind {
+        "Pod" => "",
+        "CronJob" => "spec.jobTemplate.spec.template.",
+        "PodTemplate" => "template.",
+        _ => "spec.template.",
+    }
 }
 
 /// The pod or the template of one in an object: in all kinds but two it is `spec.template`, also in

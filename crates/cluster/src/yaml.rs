@@ -29,11 +29,23 @@ pub struct Malformed {
 
 /// The documents of a text.
 pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
-    let is_json = text.trim_start().starts_with(['{', '[']);
-    let read = |duplicate_keys| match (is_json, duplicate_keys) {
-        (true, DuplicateKeyPolicy::Error) => json_documents::<Once>(text),
-        (true, _) => json_documents::<Value>(text),
-        (false, _) => yaml_documents(text, duplicate_keys),
+    let looks_like_json = text.trim_start().starts_with(['{', '[']);
+    let as_json = |duplicate_keys| match duplicate_keys {
+        DuplicateKeyPolicy::Error => json_documents::<Once>(text),
+        _ => json_documents::<Value>(text),
+    };
+    let read = |duplicate_keys| {
+        if !looks_like_json {
+            return yaml_documents(text, duplicate_keys);
+        }
+        match as_json(duplicate_keys) {
+            // Objects with `---` between, or YAML in flow style; else the error is that of the JSON.
+            Err(problem) if !problem.is_twice => match yaml_documents(text, duplicate_keys) {
+                Err(other) if !other.is_twice => Err(problem),
+                read => read,
+            },
+            read => read,
+        }
     };
     match read(DuplicateKeyPolicy::Error) {
         Ok(documents) => Ok(Documents {
@@ -43,7 +55,7 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
         Err(Problem {
             malformed,
             is_twice: false,
-        }) => Err(malformed),
+        }) => Err(template_of_helm(text).unwrap_or(malformed)),
         Err(twice) => {
             let last_wins = read(DuplicateKeyPolicy::LastWins);
             Ok(Documents {
@@ -52,6 +64,45 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
             })
         }
     }
+}
+
+/// A text that cannot be read because Helm has yet to make it: the first line that shows it.
+fn template_of_helm(text: &str) -> Option<Malformed> {
+    let is_of_helm = |line: &str| {
+        let mut actions = line.split("{{").skip(1);
+        actions.any(|action| is_action_of_helm(action.trim_start_matches('-').trim_start()))
+    };
+    let (place, line) = text
+        .lines()
+        .enumerate()
+        .find(|(_, line)| is_of_helm(line))?;
+    let (line_number, column) = (place + 1, line.find("{{")? + 1);
+    Some(Malformed {
+        line: line_number,
+        column,
+        problem: "this is a Helm template: render it with `helm template`".to_owned(),
+        excerpt: Excerpt::at_byte(text, line_number, column),
+    })
+}
+
+/// Whether what follows `{{` is of a template of Helm's, and not of a tool that fills in plain names.
+pub(super) fn is_action_of_helm(action: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "if ",
+        "else",
+        "end",
+        "with ",
+        "range ",
+        "define ",
+        "include ",
+        "template ",
+        "toYaml ",
+    ];
+    const VALUES: [&str; 5] = [".Values", ".Release", ".Chart", "$.Values", "/*"];
+    WORDS
+        .iter()
+        .chain(&VALUES)
+        .any(|start| action.starts_with(start))
 }
 
 /// Why a text cannot be read, and whether that is only a key that is there twice.

@@ -348,7 +348,7 @@ fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
 fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         message("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}"),
-        "line 1: Pod p: invalid type: integer `7`, expected a string"
+        "line 1: Pod p: spec.containers[0].image: invalid type: integer `7`, expected a string"
     );
     assert_eq!(
         message("---\na: 1\n"),
@@ -546,4 +546,71 @@ fn a_workload_without_an_image_is_one_all_the_same() {
         assert_eq!(workloads.len(), 1, "{text}");
         assert_eq!(workloads[0].template.without_image, without_image, "{text}");
     }
+}
+
+#[test]
+fn objects_are_read_as_json_documents_and_in_flow_style_too() {
+    let pod = |name: &str| {
+        format!(
+            r#"{{"kind":"Pod","metadata":{{"name":"{name}"}},"spec":{{"containers":[{{"name":"c","image":"a:1"}}]}}}}"#
+        )
+    };
+    let flow = "{kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: 'a:1'}]}}";
+    for text in [
+        format!("{}\n---\n{}\n", pod("a"), pod("b")),
+        format!("---\n{}\n---\n{}", pod("a"), pod("b")),
+        format!("{}\n{}", pod("a"), pod("b")),
+        format!("{flow}\n---\n{}\n", pod("b")),
+        format!(
+            "{}\n---\nkind: Pod\nmetadata: {{name: b}}\nspec: {{containers: []}}\n",
+            pod("a")
+        ),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "pods").unwrap();
+        let names: Vec<_> = list
+            .workloads
+            .iter()
+            .map(|pod| pod.id.name.as_str())
+            .collect();
+        assert_eq!(names, ["a", "b"], "{text}");
+    }
+}
+
+#[test]
+fn a_template_of_helm_is_called_one() {
+    let read = |text: &str| {
+        WorkloadList::default()
+            .read(text, "x")
+            .unwrap_err()
+            .to_string()
+    };
+    let block = "kind: Pod\nspec:\n  {{- if .Values.windows }}\n  containers: []\n  {{- end }}\n";
+    assert!(
+        read(block).starts_with("line 3, column 3: this is a Helm template"),
+        "{}",
+        read(block)
+    );
+    let image = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - image: \"{{ .Values.image }}:1\"\n";
+    assert_eq!(
+        read(image),
+        "line 1: Pod default/p: the image {{ .Values.image }}:1 is a Helm template: render it with \
+         `helm template`"
+    );
+    // Argo's own parameters stay what they are, and a broken text without any is only that.
+    let argo = "kind: Pod\nspec: {containers: [{image: '{{inputs.parameters.image}}'}]}\n";
+    WorkloadList::default().read(argo, "x").unwrap();
+    assert!(!read("kind: [\n").contains("Helm"));
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_named_with_its_path() {
+    let text = "kind: CronJob\nmetadata: {name: c}\nspec: {jobTemplate: {spec: {template: {spec: \
+                {containers: [{image: {repository: a}}]}}}}}\n";
+    let error = WorkloadList::default().read(text, "x").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1: CronJob c: spec.jobTemplate.spec.template.spec.containers[0].image: invalid type: \
+         map, expected a string"
+    );
 }
