@@ -20,7 +20,7 @@ use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{
     Details, Flags, Image, Named, Request, Rollout, Simulation, apply_hotfix,
 };
-use wincimg_cluster::workloads::Workload;
+use wincimg_cluster::workloads::{Workload, WorkloadList};
 use wincimg_common::diagnose::nearest;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::LocationError;
@@ -78,6 +78,12 @@ pub(super) struct CheckCompat {
     /// Add the smallest set of actions after which everything starts
     #[arg(long)]
     plan: bool,
+    /// Check workloads too that run nothing as they stand: scaled to 0, suspended or done
+    #[arg(long)]
+    include_inactive: bool,
+    /// Leave out nodes that are cordoned
+    #[arg(long)]
+    skip_cordoned: bool,
     /// Ask no registry, use only what is given
     #[arg(long)]
     offline: bool,
@@ -116,13 +122,26 @@ pub(super) enum Format {
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.look_for_mistakes(session)?;
-        let (mut workloads, skipped) = workloads::read(&self.workloads, session)?;
+        let list = workloads::read(&self.workloads, session)?;
         let mut nodes = if self.kube.kube && !self.hosts.are_given() {
             NodeList::default()
         } else {
             self.hosts.nodes(session)?
         };
-        let snapshot = self.ask_cluster(&mut nodes, &mut workloads)?;
+        let (snapshot, of_cluster) = self.ask_cluster(&mut nodes)?;
+        if self.skip_cordoned {
+            nodes.windows.retain(|node| !node.is_cordoned);
+            nodes.others.retain(|node| !node.is_cordoned);
+        }
+        let mut lists = [list, of_cluster];
+        let inactive = if self.include_inactive {
+            0
+        } else {
+            lists.iter_mut().map(WorkloadList::leave_out_inactive).sum()
+        };
+        let skipped = std::mem::take(&mut lists[0].skipped);
+        let workloads = lists.into_iter().flat_map(WorkloadList::into_workloads);
+        let workloads: Vec<Workload> = workloads.collect();
         let as_it_is = self.simulates().then(|| nodes.clone());
         let what_if = self.simulate(&mut nodes.windows)?;
         let (images, plain) = self.images(&workloads, session)?;
@@ -132,6 +151,7 @@ impl CheckCompat {
             plain,
             workloads,
             skipped,
+            inactive,
             isolation: Some(self.isolation),
             flags: Flags {
                 registry: self.connection.to_words(),
@@ -228,16 +248,15 @@ impl CheckCompat {
     fn ask_cluster(
         &self,
         nodes: &mut NodeList,
-        workloads: &mut Vec<Workload>,
-    ) -> Result<Option<NodeSnapshot>, Failure> {
+    ) -> Result<(Option<NodeSnapshot>, WorkloadList), Failure> {
         if !self.kube.kube {
-            return Ok(None);
+            return Ok((None, WorkloadList::default()));
         }
         let (snapshot, of_cluster) = registry_args::run(async {
             let cluster = self.kube.connect().await?;
             let snapshot = KubeArgs::nodes(&cluster).await?;
             let workloads = if self.names_images() {
-                Vec::new()
+                WorkloadList::default()
             } else {
                 self.kube.workloads(&cluster).await?
             };
@@ -250,8 +269,7 @@ impl CheckCompat {
             return Err(Failure::usage(anyhow!("the cluster has no Windows node"))
                 .hint("choose another cluster with --context NAME"));
         }
-        workloads.extend(of_cluster);
-        Ok(Some(snapshot))
+        Ok((Some(snapshot), of_cluster))
     }
 
     fn simulates(&self) -> bool {
@@ -332,6 +350,18 @@ impl CheckCompat {
                 "workloads for other systems are left out: {} of {}",
                 rollout.other_workloads,
                 rollout.other_workloads + rollout.workloads.len() + rollout.undecided.len()
+            ));
+        }
+        if rollout.inactive > 0 {
+            let inactive = rollout.inactive;
+            let (plural, runs) = if inactive == 1 {
+                ("", "runs")
+            } else {
+                ("s", "run")
+            };
+            session.note(format_args!(
+                "left out {inactive} workload{plural} that {runs} nothing as things stand: scaled to 0, \
+                 suspended or done; --include-inactive checks them too"
             ));
         }
         if !rollout.undecided.is_empty() {

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
 
 use super::answer::{answers, as_it_is};
-use super::{behind, skipped};
+use super::{behind, remarks};
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");
@@ -39,7 +39,7 @@ pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<(
     let answer = answer.unwrap_or_else(|| "There is nothing to check".to_owned());
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();
     let mut lines = vec![rollout.summary.to_string()];
-    lines.extend(skipped(rollout));
+    lines.extend(remarks(rollout));
     lines.extend(behind(rollout));
     lines.extend(as_it_is(rollout));
     let values = [

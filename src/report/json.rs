@@ -46,6 +46,14 @@ pub(crate) fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -
         let skipped = serde_json::to_string(&skipped)?;
         write!(out, ",\n  \"skipped\": {skipped}")?;
     }
+    let cordoned = rollout.cordoned();
+    if !cordoned.is_empty() {
+        let cordoned = serde_json::to_string(&cordoned)?;
+        write!(out, ",\n  \"cordoned\": {cordoned}")?;
+    }
+    if rollout.inactive > 0 {
+        write!(out, ",\n  \"inactive\": {}", rollout.inactive)?;
+    }
     let behind = rollout.behind();
     if !behind.is_empty() {
         let behind: Vec<_> = behind

@@ -12,7 +12,7 @@ use super::answer::{as_it_is, cases, headline};
 use super::matrix::Matrix;
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
-use super::{behind, names, skipped, what_if};
+use super::{behind, names, remarks, what_if};
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
 const ROOM: usize = 64_000;
@@ -32,8 +32,8 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     if let Some(as_it_is) = as_it_is(rollout) {
         writeln!(out, "\n{}.", cell(&as_it_is))?;
     }
-    if let Some(skipped) = skipped(rollout) {
-        writeln!(out, "\n{}.", cell(&skipped))?;
+    for remark in remarks(rollout) {
+        writeln!(out, "\n{}.", cell(&remark))?;
     }
     if let Some(behind) = behind(rollout) {
         writeln!(out, "\n{}.", cell(&behind))?;

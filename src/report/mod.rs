@@ -34,12 +34,24 @@ fn what_if(rollout: &Rollout) -> Option<String> {
     (!rollout.what_if.is_empty()).then(|| format!("What if: {}", rollout.what_if.join(", ")))
 }
 
-/// What was skipped, the first few by name.
-fn skipped(rollout: &Rollout) -> Option<String> {
-    let names = rollout.skipped.iter().map(ToString::to_string);
-    (!rollout.skipped.is_empty()).then(|| {
+/// What was skipped or is not as it should stay, the first few by name.
+fn remarks(rollout: &Rollout) -> impl Iterator<Item = String> {
+    let skipped = rollout.skipped.iter().map(ToString::to_string);
+    let skipped = (!rollout.skipped.is_empty()).then(|| {
         format!(
             "Skipped, as no pods were found in them: {}",
+            in_words(skipped)
+        )
+    });
+    skipped.into_iter().chain(cordoned(rollout))
+}
+
+fn cordoned(rollout: &Rollout) -> Option<String> {
+    let cordoned = rollout.cordoned();
+    let names = cordoned.iter().map(ToString::to_string);
+    (!cordoned.is_empty()).then(|| {
+        format!(
+            "Cordoned, and checked all the same (--skip-cordoned leaves them out): {}",
             in_words(names)
         )
     })

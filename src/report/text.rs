@@ -15,7 +15,7 @@ use super::matrix::Matrix;
 use super::names::{self, shown};
 use super::plan::{outcome, steps};
 use super::problems::{Problem, problems};
-use super::{behind, in_words, what_if};
+use super::{behind, cordoned, in_words, what_if};
 
 /// What the report is read on.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +54,9 @@ pub(crate) fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write)
     write_matrix(rollout, screen, &mut out)?;
     for problem in &warnings {
         write_problem(problem, screen, &mut out)?;
+    }
+    if let Some(cordoned) = cordoned(rollout) {
+        writeln!(out, "\n{}", shown(cordoned))?;
     }
     for skipped in &rollout.skipped {
         writeln!(

@@ -159,8 +159,7 @@ impl Cluster {
         Ok(NodeSnapshot::new(objects, version))
     }
 
-    /// The workloads of the scope, and the cluster's runtime classes. What is done already is left
-    /// out: it starts no more.
+    /// The workloads of the scope, and the cluster's runtime classes.
     pub async fn workloads(&self, scope: &Scope) -> Result<WorkloadList, LiveError> {
         let kinds = WORKLOADS.iter().map(async |(kind, api, plural)| {
             let path = match &scope.namespace {
@@ -179,9 +178,6 @@ impl Cluster {
         let mut list = WorkloadList::default();
         for (kind, objects) in classes.into_iter().chain(kinds) {
             for object in objects {
-                if is_done(kind, &object) {
-                    continue;
-                }
                 let workloads = list
                     .add_object(kind, object)
                     .map_err(|(object, problem)| LiveError::Object { object, problem })?;
@@ -306,17 +302,5 @@ impl Cluster {
                 message,
             },
         }
-    }
-}
-
-/// Whether nothing of it will ever start again.
-fn is_done(kind: &str, object: &Value) -> bool {
-    match kind {
-        "Pod" => matches!(
-            object.pointer("/status/phase").and_then(Value::as_str),
-            Some("Succeeded" | "Failed")
-        ),
-        "Job" => object.pointer("/status/completionTime").is_some(),
-        _ => false,
     }
 }

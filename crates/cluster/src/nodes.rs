@@ -46,6 +46,8 @@ pub struct Node {
     pub labels_are_complete: bool,
     /// What keeps pods off it.
     pub taints: Vec<Taint>,
+    /// Whether it takes no new pods for now.
+    pub is_cordoned: bool,
 }
 
 /// What keeps pods off a node.
@@ -193,6 +195,8 @@ struct Metadata {
 struct Spec {
     #[serde(default, deserialize_with = "null_is_default")]
     taints: Vec<Taint>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    unschedulable: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
@@ -376,6 +380,7 @@ impl NodeObject {
             labels: self.metadata.labels,
             labels_are_complete: true,
             taints: self.spec.taints,
+            is_cordoned: self.spec.unschedulable,
         }
     }
 }
@@ -401,6 +406,7 @@ impl Node {
                 .collect(),
             labels_are_complete: false,
             taints: Vec::new(),
+            is_cordoned: false,
         }
     }
 }

@@ -98,15 +98,32 @@ pub enum System {
 impl Scheduling {
     /// Whether a pod may be put on this node.
     pub(crate) fn admits(&self, node: &Node) -> bool {
-        let tolerates = || node.taints.iter().all(|taint| self.tolerates(taint));
-        self.wants(node) && (self.node_name.is_some() || tolerates())
+        self.wants(node) && self.untolerated(node).next().is_none()
+    }
+
+    /// What keeps a pod off this node. Of a pod that names its node, the kubelet refuses what does not
+    /// tolerate a `NoExecute` taint; the other taints are the scheduler's.
+    pub(crate) fn untolerated<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
+        let taints = node.taints.iter();
+        let counts = |taint: &Taint| self.node_name.is_none() || taint.effect == "NoExecute";
+        taints.filter(move |taint| counts(taint) && !self.tolerates(taint))
     }
 
     /// Whether nothing but taints can keep a pod off this node.
     pub fn wants(&self, node: &Node) -> bool {
-        if let Some(wanted) = &self.node_name {
-            return node.name.as_ref().is_none_or(|name| name == wanted);
+        self.names(node) && self.selects(node)
+    }
+
+    /// Whether it names no other node.
+    pub(crate) fn names(&self, node: &Node) -> bool {
+        match (&self.node_name, &node.name) {
+            (Some(wanted), Some(name)) => wanted == name,
+            _ => true,
         }
+    }
+
+    /// Whether the node meets its selector and affinity.
+    fn selects(&self, node: &Node) -> bool {
         let selected = self
             .selector
             .iter()

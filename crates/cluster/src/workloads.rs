@@ -26,6 +26,8 @@ pub struct Workload {
     pub template: PodTemplate,
     /// What made it, if something did.
     owner: Option<WorkloadId>,
+    /// Whether it runs nothing as it stands.
+    is_inactive: bool,
 }
 
 /// What a workload is called.
@@ -269,6 +271,7 @@ impl WorkloadList {
             .map_err(failed)?
             .unwrap_or_default();
         let is_from_a_cluster = metadata.uid.is_some();
+        let is_inactive = is_inactive(kind, &object);
         let namespace = match metadata.namespace {
             namespace if namespace.is_empty() => "default".to_owned(),
             namespace => namespace,
@@ -306,9 +309,25 @@ impl WorkloadList {
                     origin: None,
                     template,
                     owner: owner.clone(),
+                    is_inactive,
                 })
             })
             .collect()
+    }
+
+    /// Leaves out what runs nothing as it stands, and says how much that was, without what another
+    /// workload of the list made.
+    pub fn leave_out_inactive(&mut self) -> usize {
+        let ids = self.workloads.iter().map(|workload| workload.id.clone());
+        let known: HashSet<WorkloadId> = ids.collect();
+        let left_out = self
+            .workloads
+            .extract_if(.., |workload| workload.is_inactive);
+        let is_made = |workload: &Workload| {
+            let owner = workload.owner.as_ref();
+            owner.is_some_and(|owner| known.contains(owner))
+        };
+        left_out.filter(|workload| !is_made(workload)).count()
     }
 
     /// The workloads with their runtime classes applied, each once: what another workload of the
@@ -360,6 +379,28 @@ impl WorkloadList {
             workload.template.scheduling.require_node_names(nodes);
         }
         kept
+    }
+}
+
+/// Whether an object runs nothing as it stands: scaled to nothing, suspended, or done.
+fn is_inactive(kind: &str, object: &Value) -> bool {
+    let has_ended = |condition: &Value| {
+        let word = |key: &str| condition.get(key).and_then(Value::as_str);
+        matches!(word("type"), Some("Complete" | "Failed")) && word("status") == Some("True")
+    };
+    let conditions = object.pointer("/status/conditions");
+    let phase = object.pointer("/status/phase").and_then(Value::as_str);
+    match kind {
+        "Pod" => matches!(phase, Some("Succeeded" | "Failed")),
+        "CronJob" => object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
+        "Job" => {
+            object.pointer("/spec/suspend") == Some(&Value::Bool(true))
+                || object.pointer("/status/completionTime").is_some()
+                || conditions
+                    .and_then(Value::as_array)
+                    .is_some_and(|conditions| conditions.iter().any(has_ended))
+        }
+        _ => object.pointer("/spec/replicas").and_then(Value::as_u64) == Some(0),
     }
 }
 

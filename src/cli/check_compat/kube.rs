@@ -2,7 +2,7 @@
 
 use clap::Args;
 use wincimg_cluster::live::{Cluster, NodeSnapshot, Scope};
-use wincimg_cluster::workloads::Workload;
+use wincimg_cluster::workloads::WorkloadList;
 
 use crate::cli::complete;
 use crate::cli::failure::Failure;
@@ -50,12 +50,11 @@ impl KubeArgs {
         Ok(cluster.nodes().await?)
     }
 
-    pub(super) async fn workloads(&self, cluster: &Cluster) -> Result<Vec<Workload>, Failure> {
+    pub(super) async fn workloads(&self, cluster: &Cluster) -> Result<WorkloadList, Failure> {
         let scope = Scope {
             namespace: self.namespace.clone(),
             selector: self.selector.clone(),
         };
-        let list = cluster.workloads(&scope).await?;
-        Ok(list.into_workloads())
+        Ok(cluster.workloads(&scope).await?)
     }
 }

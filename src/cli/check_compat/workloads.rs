@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use wincimg_cluster::workloads::{Skipped, Workload, WorkloadId, WorkloadList};
+use wincimg_cluster::workloads::WorkloadList;
 
 use crate::cli::failure::Failure;
 use crate::cli::input;
@@ -15,10 +15,7 @@ const HINT: &str =
 
 /// Reads the workloads of all files; `-` is stdin. Files without any are a mistake: a gate that is
 /// given nothing must not open.
-pub(super) fn read(
-    files: &[PathBuf],
-    session: &Session,
-) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList, Failure> {
     let mut list = WorkloadList::default();
     for file in files {
         let name = input::name(file);
@@ -34,19 +31,14 @@ pub(super) fn read(
             Failure::usage(anyhow!("found no workload in {}", names.join(", "))).hint(HINT),
         );
     }
-    let skipped = std::mem::take(&mut list.skipped);
-    Ok((list.into_workloads(), skipped))
+    Ok(list)
 }
 
-/// The first few workloads by name.
-pub(super) fn names(workloads: &[WorkloadId]) -> String {
+/// The first few by name.
+pub(super) fn names(all: &[impl ToString]) -> String {
     const NAMED: usize = 5;
-    let mut names: Vec<String> = workloads
-        .iter()
-        .take(NAMED)
-        .map(ToString::to_string)
-        .collect();
-    if workloads.len() > NAMED {
+    let mut names: Vec<String> = all.iter().take(NAMED).map(ToString::to_string).collect();
+    if all.len() > NAMED {
         names.push("…".to_owned());
     }
     names.join(", ")

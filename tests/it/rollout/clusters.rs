@@ -99,7 +99,10 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}\n")
         .assert()
         .code(2)
-        .stderr(contains("stdin: line 1: Pod p: invalid type").and(contains("hint: ")));
+        .stderr(
+            contains("stdin: line 1: Pod p: spec.containers[0].image: invalid type")
+                .and(contains("hint: ")),
+        );
     wincimg()
         .args(["--nodes", &nodes, "--workloads", "/nowhere.yaml"])
         .assert()
@@ -319,4 +322,176 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
             .replace(NO_CREDENTIALS, "config.json");
         insta::assert_snapshot!(format!("shop_{format}"), text);
     }
+}
+
+/// A node as kubectl prints it.
+fn node(name: &str, system: &str, spec: &Value) -> Value {
+    json!({
+        "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": system}}, "spec": spec,
+        "status": {"nodeInfo": {"operatingSystem": system, "architecture": "amd64",
+            "kernelVersion": if system == "windows" { "10.0.17763.973" } else { "6.1" },
+            "osImage": "Windows Server 2019 Datacenter", "containerRuntimeVersion": "containerd://1.7.20"}},
+    })
+}
+
+/// `check-compat` of objects on nodes; of every image only the name is known.
+fn check_objects(nodes: &[Value], objects: &[Value]) -> (Command, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, items: &[Value]| {
+        let path = folder.path().join(name);
+        fs::write(&path, json!({"kind": "List", "items": items}).to_string()).unwrap();
+        path
+    };
+    let images = json!([{"reference": "shop/old:1", "os_version": "10.0.14393.1"}]);
+    let list = folder.path().join("images.json");
+    fs::write(&list, images.to_string()).unwrap();
+    let mut command = wincimg();
+    command.arg("--offline").arg("--images").arg(list);
+    command.arg("--nodes").arg(write("nodes.json", nodes));
+    command
+        .arg("--workloads")
+        .arg(write("objects.json", objects));
+    (command, folder)
+}
+
+fn pod_spec() -> Value {
+    json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "shop/old:1"}]})
+}
+
+#[test]
+fn what_runs_nothing_is_counted_and_left_out_unless_it_is_asked_for() {
+    let template = json!({"spec": pod_spec()});
+    let object = |kind: &str, name: &str, spec: Value, status: Value| {
+        let api = match kind {
+            "Pod" => "v1",
+            "Job" | "CronJob" => "batch/v1",
+            "Rollout" => "argoproj.io/v1alpha1",
+            _ => "apps/v1",
+        };
+        json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec, "status": status})
+    };
+    let none = json!({});
+    let ended = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+    let of_deployment = json!([{"kind": "Deployment", "name": "web", "controller": true}]);
+    let mut set = object(
+        "ReplicaSet",
+        "web-1",
+        json!({"replicas": 0, "template": template}),
+        none.clone(),
+    );
+    set["metadata"]["ownerReferences"] = of_deployment;
+    let objects = [
+        object(
+            "Deployment",
+            "web",
+            json!({"replicas": 2, "template": template}),
+            none.clone(),
+        ),
+        set,
+        object(
+            "Deployment",
+            "off",
+            json!({"replicas": 0, "template": template}),
+            none.clone(),
+        ),
+        object(
+            "Rollout",
+            "off",
+            json!({"replicas": 0, "template": template}),
+            none.clone(),
+        ),
+        object(
+            "CronJob",
+            "night",
+            json!({"suspend": true, "jobTemplate": {"spec": {"template": template}}}),
+            none.clone(),
+        ),
+        object(
+            "Job",
+            "wait",
+            json!({"suspend": true, "template": template}),
+            none.clone(),
+        ),
+        object(
+            "Job",
+            "done",
+            json!({"template": template}),
+            json!({"completionTime": "2026-01-01T00:00:00Z"}),
+        ),
+        object("Job", "failed", json!({"template": template}), ended),
+        object("Pod", "once", pod_spec(), json!({"phase": "Succeeded"})),
+    ];
+    let nodes = [node("win-a", "windows", &json!({}))];
+    let (mut command, _folder) = check_objects(&nodes, &objects);
+    let (_, report) = answer_of(&mut command);
+    let (mut with_all, _folder) = check_objects(&nodes, &objects);
+    let names = |report: &Value| {
+        let workloads = report["workloads"].as_array().unwrap().iter();
+        let ids = workloads.map(|it| format!("{} {}", it["kind"], it["name"]).replace('"', ""));
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&report), ["Deployment web"]);
+    assert_eq!(report["inactive"], 7);
+    let (_, report) = answer_of(with_all.arg("--include-inactive"));
+    assert_eq!(names(&report).len(), 8, "{report}");
+    assert_eq!(report.get("inactive"), None);
+}
+
+#[test]
+fn a_cordoned_node_is_said_to_be_one_and_nothing_is_built_for_it() {
+    let nodes = [
+        node("win-a", "windows", &json!({"unschedulable": true})),
+        node("linux", "linux", &json!({})),
+    ];
+    let pod = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": pod_spec()});
+    let check = || check_objects(&nodes, std::slice::from_ref(&pod));
+    let (mut command, _folder) = check();
+    let (code, report) = answer_of(command.arg("--plan"));
+    assert_eq!((code, &report["cordoned"]), (1, &json!(["win-a"])));
+    assert_eq!(report["plan"]["actions"], json!([]), "{report}");
+    let (mut command, _folder) = check();
+    let text = command.output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("Cordoned, and checked all the same"),
+        "{text}"
+    );
+    let (mut command, _folder) = check();
+    let (_, report) = answer_of(command.arg("--skip-cordoned"));
+    assert_eq!(report.get("cordoned"), None);
+    assert_eq!(report["checks"][0]["rule"], "no-host-selected");
+}
+
+#[test]
+fn a_pod_that_names_its_node_is_judged_by_the_kubelet_there() {
+    let nodes = [
+        node("win-a", "windows", &json!({})),
+        node("linux", "linux", &json!({})),
+    ];
+    let pod = |name: &str, node: &str, selector: Value| {
+        let mut spec = pod_spec();
+        spec["nodeName"] = node.into();
+        spec["nodeSelector"] = selector;
+        json!({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    };
+    let objects = [
+        pod("elsewhere", "linux", json!({})),
+        pod("refused", "win-a", json!({"pool": "x"})),
+        pod("gone", "win-z", json!({})),
+    ];
+    let (mut command, _folder) = check_objects(&nodes, &objects);
+    let (_, report) = answer_of(&mut command);
+    let found = |name: &str| {
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        let check = checks
+            .find(|check| check["workload"]["name"] == name)
+            .unwrap();
+        (
+            check["verdict"].as_str().unwrap(),
+            check["rule"].as_str().unwrap(),
+        )
+    };
+    assert_eq!(found("elsewhere"), ("incompatible", "no-host-selected"));
+    assert_eq!(found("refused"), ("incompatible", "no-host-selected"));
+    assert_eq!(found("gone"), ("warning", "no-host-selected"));
 }

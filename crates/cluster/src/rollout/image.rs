@@ -203,10 +203,19 @@ pub(super) fn for_windows(
                 .any(|image| image.is_for(system) && !image.is_for(other))
         };
         let scheduling = &workload.template.scheduling;
+        let names_host = || {
+            hosts
+                .iter()
+                .any(|host| host.name.is_some() && scheduling.names(host))
+        };
         let could_land = || hosts.iter().any(|host| scheduling.admits(host));
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
         match workload.template.system() {
             System::Windows => taken.push(workload.clone()),
+            // It goes where it says, whatever its images are.
+            System::Unsaid if scheduling.node_name.is_some() && names_host() => {
+                taken.push(workload.clone());
+            }
             System::Unsaid if only("windows", "linux") => taken.push(workload.clone()),
             // All containers of a pod run on one node, so one of them speaks for all.
             System::Unsaid if only("linux", "windows") => {}

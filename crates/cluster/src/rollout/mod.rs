@@ -53,6 +53,8 @@ pub struct Request {
     pub workloads: Vec<Workload>,
     /// What was given with them and may make pods in a way that is not known.
     pub skipped: Vec<Skipped>,
+    /// How many workloads were left out because they run nothing as they stand.
+    pub inactive: usize,
     /// How nodes keep containers apart where nobody asks for anything.
     pub isolation: Option<Isolation>,
     /// The day on which support is looked at.
@@ -88,6 +90,8 @@ pub struct Rollout {
     pub undecided: Vec<WorkloadId>,
     /// Objects of unknown kinds in which no pods were found.
     pub skipped: Vec<Skipped>,
+    /// How many workloads were left out because they run nothing as they stand.
+    pub inactive: usize,
     /// What to do so that everything starts, where that was asked for.
     pub plan: Option<Plan>,
     /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
@@ -172,6 +176,7 @@ impl Rollout {
             summary: Summary::default(),
             undecided,
             skipped: request.skipped.clone(),
+            inactive: request.inactive,
             plan: None,
             what_if: Vec::new(),
             as_it_is: None,
@@ -190,6 +195,12 @@ impl Rollout {
     fn notice(&mut self) {
         self.notices = notices::all(self);
         self.summary = Summary::of(&self.placements, &self.notices);
+    }
+
+    /// The names of the hosts that take no new pods for now.
+    pub fn cordoned(&self) -> Vec<&str> {
+        let cordoned = self.hosts.iter().filter(|host| host.is_cordoned);
+        cordoned.filter_map(|host| host.name.as_deref()).collect()
     }
 
     /// Whether everything will start; `strict` wants it without warnings too.

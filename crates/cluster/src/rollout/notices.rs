@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use wincimg_oci::reference::parse_reference;
-use wincimg_windows::compat::{Concern, Isolation, Runtime};
+use wincimg_windows::compat::{Concern, Isolation, Outcome, Runtime};
 use wincimg_windows::release;
 
 use super::finding::concern;
 use super::image::Image;
 use super::placement::{Placed, Placement};
 use super::{Finding, Rollout, Shared};
-use crate::nodes::{Node, os_label};
+use crate::nodes::{Node, Taint, os_label};
 use crate::pod::PodTemplate;
 use crate::scheduling::System;
 use crate::workloads::Workload;
@@ -85,8 +85,18 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
-        let (reason, fix) = why_nowhere(&rollout.hosts, &workload.template);
-        found.push(warn(Concern::NoHostSelected, reason, fix));
+        let (reason, fix) = why_nowhere(rollout, &workload.template);
+        let nodes = rollout.hosts.iter().chain(&rollout.others);
+        let is_refused =
+            scheduling.node_name.is_some() && nodes.into_iter().any(|node| scheduling.names(node));
+        found.push(Finding {
+            outcome: if is_refused {
+                Outcome::Incompatible
+            } else {
+                Outcome::Warning
+            },
+            ..warn(Concern::NoHostSelected, reason, fix)
+        });
     }
     let missing_class = workload.template.missing_class();
     let mut images = placement
@@ -161,23 +171,46 @@ fn no_image(workload: &Workload) -> Option<String> {
 }
 
 /// Why no host can be chosen, and what would change that.
-fn why_nowhere(hosts: &[Node], template: &PodTemplate) -> (String, String) {
+fn why_nowhere(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
     let scheduling = &template.scheduling;
+    let hosts = &rollout.hosts;
     if let Some(name) = &scheduling.node_name {
-        return (
-            format!("it names the node {name}, which is not one of the Windows nodes"),
-            "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
-        );
+        let named = |nodes: &[Node]| nodes.iter().any(|node| node.name.as_ref() == Some(name));
+        let refusal = hosts
+            .iter()
+            .find(|host| scheduling.names(host))
+            .map(|host| match scheduling.untolerated(host).next() {
+                Some(taint) if scheduling.wants(host) => {
+                    format!(
+                        "it has the taint {} that the pod does not tolerate",
+                        in_words(taint)
+                    )
+                }
+                _ => "it does not meet the pod's node selector and affinity".to_owned(),
+            });
+        return match refusal {
+            Some(refusal) => (
+                format!("it names the node {name}, whose kubelet refuses it: {refusal}"),
+                "remove nodeName, or what of the pod does not fit this node".to_owned(),
+            ),
+            None => (
+                format!(
+                    "it names the node {name}, which {}",
+                    if named(&rollout.others) {
+                        "does not run Windows: its pods fail there"
+                    } else {
+                        "is not one of the Windows nodes"
+                    }
+                ),
+                "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
+            ),
+        };
     }
     if let Some(host) = hosts.iter().find(|host| scheduling.wants(host)) {
         if let Some(class) = template.missing_class() {
             return of_missing_class(class);
         }
-        let taints: Vec<String> = host
-            .taints
-            .iter()
-            .map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect))
-            .collect();
+        let taints: Vec<String> = host.taints.iter().map(in_words).collect();
         let nodes = if scheduling.asks_for_nothing() {
             "the Windows nodes"
         } else {
@@ -211,6 +244,11 @@ fn why_nowhere(hosts: &[Node], template: &PodTemplate) -> (String, String) {
         reason,
         "correct the selector, or label nodes with kubectl label node".to_owned(),
     )
+}
+
+/// `os=windows:NoSchedule`.
+fn in_words(taint: &Taint) -> String {
+    format!("{}={}:{}", taint.key, taint.value, taint.effect)
 }
 
 fn about_image(
@@ -358,7 +396,8 @@ fn floating_tag(image: &Image) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollout::Content;
+    use crate::nodes::NodeList;
+    use crate::rollout::{Content, Request};
     use crate::scheduling::Scheduling;
 
     fn floats(reference: &str) -> bool {
@@ -409,13 +448,24 @@ mod tests {
     #[test]
     fn why_a_pod_can_go_nowhere_is_said() {
         let taint = r#"{"key":"gpu","value":"yes","effect":"NoSchedule"}"#;
-        let hosts = [node("a", Some(taint)), node("b", Some(taint))];
+        let evicts = r#"{"key":"ill","value":"","effect":"NoExecute"}"#;
+        let rollout = Rollout::new(&Request {
+            nodes: NodeList {
+                windows: vec![
+                    node("a", Some(taint)),
+                    node("b", Some(taint)),
+                    node("c", Some(evicts)),
+                ],
+                others: vec![node("linux", None)],
+            },
+            ..Request::default()
+        });
         let why = |scheduling: &Scheduling| {
             let template = PodTemplate {
                 scheduling: scheduling.clone(),
                 ..PodTemplate::default()
             };
-            why_nowhere(&hosts, &template).0
+            why_nowhere(&rollout, &template).0
         };
         let with = |key: &str, value: &str| Scheduling {
             selector: [(key.to_owned(), value.to_owned())].into(),
@@ -431,10 +481,36 @@ mod tests {
             why(&with("pool", "x")),
             "no Windows node has the label pool=x"
         );
-        let named = Scheduling {
-            node_name: Some("gone".to_owned()),
-            ..Scheduling::default()
+        let named = |name: &str, scheduling: Scheduling| {
+            why(&Scheduling {
+                node_name: Some(name.to_owned()),
+                ..scheduling
+            })
         };
-        assert!(why(&named).contains("it names the node gone"));
+        for (name, scheduling, reason) in [
+            (
+                "gone",
+                Scheduling::default(),
+                "which is not one of the Windows nodes",
+            ),
+            (
+                "linux",
+                Scheduling::default(),
+                "which does not run Windows: its pods fail there",
+            ),
+            (
+                "a",
+                with("pool", "x"),
+                "whose kubelet refuses it: it does not meet",
+            ),
+            (
+                "c",
+                Scheduling::default(),
+                "it has the taint ill=:NoExecute",
+            ),
+        ] {
+            let why = named(name, scheduling);
+            assert!(why.contains(reason), "{why}");
+        }
     }
 }

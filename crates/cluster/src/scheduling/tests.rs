@@ -21,6 +21,7 @@ fn node() -> Node {
             .collect(),
         labels_are_complete: true,
         taints: Vec::new(),
+        is_cordoned: false,
     }
 }
 
@@ -210,13 +211,18 @@ fn preferences_and_passing_conditions_keep_nothing_off() {
 }
 
 #[test]
-fn a_pod_that_names_its_node_goes_past_the_scheduler() {
-    let named = |name: &str| Scheduling {
+fn a_pod_that_names_its_node_goes_past_the_scheduler_and_not_past_the_kubelet() {
+    let named = |name: &str, scheduling: Scheduling| Scheduling {
         node_name: Some(name.to_owned()),
-        ..with_selector("nowhere", "x")
+        ..scheduling
     };
-    assert!(named("akswin22000000").admits(&node()));
-    assert!(!named("another").admits(&node()));
+    let own = |scheduling| named("akswin22000000", scheduling);
+    assert!(own(Scheduling::default()).admits(&node()));
+    assert!(!named("another", Scheduling::default()).admits(&node()));
+    assert!(!own(with_selector("nowhere", "x")).admits(&node()));
+    let taint = |effect: &str| tainted(&format!(r#"{{"key":"gpu","effect":"{effect}"}}"#));
+    assert!(own(Scheduling::default()).admits(&taint("NoSchedule")));
+    assert!(!own(Scheduling::default()).admits(&taint("NoExecute")));
 }
 
 #[test]

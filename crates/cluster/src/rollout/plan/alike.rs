@@ -47,7 +47,8 @@ impl<'a> Alike<'a> {
         let mut classes: Vec<Class> = Vec::new();
         for (host, open_to) in of_host.into_iter().enumerate() {
             let kind = rollout.kind_of[host];
-            if rollout.kinds[kind].build.is_none() {
+            // Nothing is changed for the sake of a node that is being emptied.
+            if rollout.kinds[kind].build.is_none() || rollout.hosts[host].is_cordoned {
                 continue;
             }
             let place = *places.entry((kind, open_to)).or_insert(classes.len());
