@@ -1,7 +1,7 @@
 //! What to do so that everything starts, in the words of a report.
 
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Action, Plan, Rollout, Starts};
+use wincimg_cluster::rollout::{Action, Pin, Plan, Rollout, Starts};
 
 use super::answer::{noun, tally_in_words};
 use super::in_words;
@@ -75,12 +75,21 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 workload,
                 pin,
                 hosts,
+                of,
                 commands,
                 way: _,
             } => json!({
                 "kind": "pin",
                 "workload": rollout.workloads[*workload].id,
-                "node_selector": {pin.label: pin.value},
+                "node_selector": match pin {
+                    Pin::Selector { label, value } => json!({*label: value}),
+                    Pin::Affinity(_) => Value::Null,
+                },
+                "node_affinity": match pin {
+                    Pin::Affinity(requirement) => json!(requirement),
+                    Pin::Selector { .. } => Value::Null,
+                },
+                "of_hosts": of,
                 "hosts": hosts.iter().map(|&host| host_name(rollout, host)).collect::<Vec<_>>(),
                 "commands": commands,
             }),
@@ -100,6 +109,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 image,
                 host_builds,
                 commands,
+                becomes: _,
             } => json!({
                 "kind": "rebuild",
                 "image": rollout.images[*image].label(),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL, Taint};
 use super::null_is_default;
@@ -27,31 +27,43 @@ pub struct Scheduling {
 }
 
 /// Requirements that a node must meet all at once.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Term {
     /// About its labels.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub(crate) match_expressions: Vec<Requirement>,
     /// About its fields, of which there is only `metadata.name`.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub(crate) match_fields: Vec<Requirement>,
 }
 
 /// One requirement of a term.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-pub(crate) struct Requirement {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
+pub struct Requirement {
     /// The label's or field's name.
     pub key: String,
     /// What is required of it.
     pub operator: Operator,
     /// What it is held against.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub values: Vec<String>,
 }
 
 /// How a requirement holds a label against values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub enum Operator {
     /// It is one of them.
     In,
@@ -150,14 +162,25 @@ impl Scheduling {
         if own.or_insert_with(|| value.to_owned()) == value {
             return;
         }
+        self.require_all(&Requirement {
+            key: label.to_owned(),
+            operator: Operator::In,
+            values: vec![value.to_owned()],
+        });
+    }
+
+    /// Wants something of a node's labels in addition, whichever of its terms the node meets.
+    pub(super) fn require_all(&mut self, requirement: &Requirement) {
         let terms = self.affinity.get_or_insert_with(|| vec![Term::default()]);
         for term in terms {
-            term.match_expressions.push(Requirement {
-                key: label.to_owned(),
-                operator: Operator::In,
-                values: vec![value.to_owned()],
-            });
+            term.match_expressions.push(requirement.clone());
         }
+    }
+
+    /// Whether its affinity names nodes, as that of a pod of a `DaemonSet` does.
+    pub(super) fn names_nodes(&self) -> bool {
+        let mut terms = self.affinity.iter().flatten();
+        terms.any(|term| !term.match_fields.is_empty())
     }
 
     /// Takes out the node that the controller of a `DaemonSet` writes into each pod, in place of

@@ -1,17 +1,17 @@
 //! What mends each finding: the plan's commands, so that no two pieces of advice contradict each other.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use wincimg_windows::compat::{Concern, Outcome};
 
 use super::commands::{Flags, inspect_command};
-use super::finding::is_mendable;
+use super::finding::{find, is_mendable};
 use super::image::Image;
+use super::placement::Placed;
 use super::plan::{Action, Pin, Plan, Way};
-use super::{Finding, HostKind, Request, Rollout, Shared};
-use crate::nodes::Node;
-use crate::workloads::{Workload, WorkloadId};
+use super::{Finding, HostKind, Placement, Request, Rollout, Shared};
+use crate::workloads::Workload;
 
 /// How many actions one finding lists; where more go together, it points to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
@@ -20,32 +20,26 @@ impl Rollout {
     /// Plans what makes everything start, and gives every finding the plan's commands that mend it.
     pub fn advise(&mut self, request: &Request) -> Plan {
         let plan = Plan::new(request, self);
-        let mut advisor = Advisor::new(&plan, self, &request.flags);
-        for placement in &mut self.placements {
-            for placed in &mut placement.images {
-                let groups = placement.selection.groups.iter();
-                for (group, finding) in groups.zip(&mut placed.findings) {
-                    let about = About {
-                        workload: placement.workload,
-                        place: placed.image,
-                        image: &self.images[placed.image],
-                        kind: &self.kinds[group.kind],
-                        hosts: &group.hosts,
-                    };
-                    *finding = advisor.better(finding, &about);
-                }
-            }
+        let advisor = Advisor::new(&plan, self, &request.flags);
+        let advice: Vec<Vec<Shared>> = advisor.all();
+        let commands: Vec<Option<Vec<String>>> = self
+            .notices
+            .iter()
+            .map(|notice| {
+                let workload = notice.workload?;
+                let is_about_it = notice.finding.rule == Concern::NoWindowsSelector.name()
+                    && self.workloads[workload].template.missing_class().is_none();
+                is_about_it.then(|| advisor.pin_to_windows(workload))
+            })
+            .collect();
+        let placed = self.placements.iter_mut().flat_map(|it| &mut it.images);
+        for (placed, advice) in placed.zip(advice) {
+            placed.findings = advice;
         }
-        for notice in &mut self.notices {
-            if notice.finding.rule == Concern::NoWindowsSelector.name()
-                && let Some(workload) = notice.workload
-            {
-                let Workload { id, template, .. } = &self.workloads[workload];
-                if template.missing_class().is_some() {
-                    continue;
-                }
+        for (notice, commands) in self.notices.iter_mut().zip(commands) {
+            if let Some(commands) = commands {
                 notice.finding = Rc::new(Finding {
-                    commands: advisor.pin_to_windows(workload, id, &self.hosts),
+                    commands,
                     ..Finding::clone(&notice.finding)
                 });
             }
@@ -60,48 +54,42 @@ struct About<'a> {
     place: usize,
     image: &'a Image,
     kind: &'a HostKind,
-    hosts: &'a [u32],
 }
 
 /// Finds the actions for findings.
 struct Advisor<'a> {
     plan: &'a Plan,
+    rollout: &'a Rollout,
     flags: &'a Flags,
     pins: HashMap<usize, usize>,
     rebuilds: HashMap<usize, usize>,
     patches: HashMap<usize, usize>,
-    /// For each action those that go with it, in their order: one of them alone would break what
-    /// starts today.
-    together: Vec<BTreeSet<usize>>,
     /// Each action in full, for findings about something else.
     titles: Vec<String>,
-    /// What goes with these actions, all told. They live as long as this, so that their addresses tell
-    /// them apart.
-    united: HashMap<BTreeSet<usize>, Rc<Mending>>,
-    known: HashMap<(*const Finding, usize, *const Mending), Shared>,
 }
 
 /// Actions that mend something.
-type Mending = BTreeSet<usize>;
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Mending {
+    actions: BTreeSet<usize>,
+    /// Whether something else that starts today would not, were they carried out alone.
+    breaks_others: bool,
+}
 
 impl<'a> Advisor<'a> {
-    fn new(plan: &'a Plan, rollout: &Rollout, flags: &'a Flags) -> Self {
+    fn new(plan: &'a Plan, rollout: &'a Rollout, flags: &'a Flags) -> Self {
         let mut advisor = Self {
             plan,
+            rollout,
             flags,
             pins: HashMap::new(),
             rebuilds: HashMap::new(),
             patches: HashMap::new(),
-            together: (0..plan.actions.len())
-                .map(|place| BTreeSet::from([place]))
-                .collect(),
             titles: plan
                 .actions
                 .iter()
                 .map(|action| action.title(rollout))
                 .collect(),
-            united: HashMap::new(),
-            known: HashMap::new(),
         };
         for (place, action) in plan.actions.iter().enumerate() {
             match action {
@@ -118,116 +106,173 @@ impl<'a> Advisor<'a> {
                 }
             }
         }
-        if !advisor.patches.is_empty() {
-            advisor.link(rollout);
-        }
         advisor
     }
 
-    /// Puts actions together: images that are built for a patched host with its patch, and the pins
-    /// that keep workloads out of their way.
-    fn link(&mut self, rollout: &Rollout) {
-        let mut of_pins: Vec<(usize, BTreeSet<usize>)> = Vec::new();
-        for placement in &rollout.placements {
-            let images = placement.images.iter();
-            let rebuilt: BTreeSet<usize> = images
-                .filter_map(|placed| self.rebuilds.get(&placed.image).copied())
-                .collect();
-            let hosts = placement.selection.hosts.iter();
-            let patched =
-                hosts.filter_map(|(host, _)| self.patches.get(&(*host as usize)).copied());
-            let touched: BTreeSet<usize> = patched.chain(rebuilt.iter().copied()).collect();
-            let workload = placement.workload;
-            let Some(pin) = workload.and_then(|workload| self.pins.get(&workload).copied()) else {
-                // Everything of it meets on its hosts.
-                if touched.len() > rebuilt.len() {
-                    self.unite(&touched);
-                }
-                continue;
-            };
-            of_pins.push((pin, touched));
-            let Action::Pin { hosts, .. } = &self.plan.actions[pin] else {
-                continue;
-            };
-            let patched = hosts
-                .iter()
-                .filter_map(|host| self.patches.get(host).copied());
-            let met: BTreeSet<usize> = patched.chain(rebuilt.iter().copied()).collect();
-            if met.len() > rebuilt.len() {
-                self.unite(&met);
+    /// The findings of every image of every placement, with what to do about them; equal ones are one.
+    fn all(&self) -> Vec<Vec<Shared>> {
+        let mut known: HashMap<(*const Finding, usize, Rc<Mending>), Shared> = HashMap::new();
+        let mut all = Vec::new();
+        for (index, placement) in self.rollout.placements.iter().enumerate() {
+            let mut of_workload: Option<Rc<Mending>> = None;
+            for placed in &placement.images {
+                let own = match placement.workload {
+                    Some(_) => &placement.images[..],
+                    None => std::slice::from_ref(placed),
+                };
+                let mending = match &of_workload {
+                    Some(mending) => Rc::clone(mending),
+                    None => Rc::new(self.mending(index, own)),
+                };
+                of_workload = placement.workload.map(|_| Rc::clone(&mending));
+                let groups = placement.selection.groups.iter().zip(&placed.findings);
+                let advised = groups.map(|(group, finding)| {
+                    let key = (Rc::as_ptr(finding), placed.image, Rc::clone(&mending));
+                    let advised = known.entry(key).or_insert_with(|| {
+                        let about = About {
+                            workload: placement.workload,
+                            place: placed.image,
+                            image: &self.rollout.images[placed.image],
+                            kind: &self.rollout.kinds[group.kind],
+                        };
+                        self.better(finding, &about, &mending)
+                    });
+                    Rc::clone(advised)
+                });
+                all.push(advised.collect());
             }
         }
-        for (pin, touched) in of_pins {
-            for set in &mut self.together {
-                if !set.is_disjoint(&touched) {
-                    set.insert(pin);
-                }
+        all
+    }
+
+    /// The fewest of the plan's actions after which these images of a placement start wherever they
+    /// would once all of the plan is carried out; of several ways one that patches fewer nodes.
+    fn mending(&self, index: usize, images: &[Placed]) -> Mending {
+        let placement = &self.rollout.placements[index];
+        let pin = placement
+            .workload
+            .and_then(|workload| self.pins.get(&workload));
+        if let Some(pin) = pin {
+            return Mending {
+                actions: BTreeSet::from([*pin]),
+                breaks_others: false,
+            };
+        }
+        let failing = |actions: &BTreeSet<usize>| {
+            let outcomes = self.outcomes(placement, images, actions).into_iter();
+            let failing = outcomes.filter(|(_, _, after)| *after == Outcome::Incompatible);
+            failing.map(|(hosts, ..)| hosts).sum::<usize>()
+        };
+        let hosts = placement.selection.hosts.iter();
+        let patches = hosts.filter_map(|(host, _)| self.patches.get(&(*host as usize)));
+        let patches: BTreeSet<usize> = patches.copied().collect();
+        let rebuilds = images
+            .iter()
+            .filter_map(|placed| self.rebuilds.get(&placed.image));
+        let rebuilds: BTreeSet<usize> = rebuilds.copied().collect();
+        let mut actions: BTreeSet<usize> = patches.union(&rebuilds).copied().collect();
+        let left = failing(&actions);
+        if left == failing(&BTreeSet::new()) {
+            return Mending::default();
+        }
+        for action in patches.iter().chain(&rebuilds) {
+            actions.remove(action);
+            if failing(&actions) > left {
+                actions.insert(*action);
             }
+        }
+        let mut others = self.rollout.placements.iter();
+        let breaks_others = others.any(|placement| {
+            let mut outcomes = self
+                .outcomes(placement, &placement.images, &actions)
+                .into_iter();
+            outcomes.any(|(_, before, after)| {
+                before != Outcome::Incompatible && after == Outcome::Incompatible
+            })
+        });
+        Mending {
+            actions,
+            breaks_others,
         }
     }
 
-    fn unite(&mut self, places: &BTreeSet<usize>) {
-        let all: BTreeSet<usize> = places
-            .iter()
-            .flat_map(|place| self.together[*place].iter().copied())
-            .collect();
-        for place in &all {
-            self.together[*place].clone_from(&all);
+    /// How images of a placement come out as things are, and how once these actions are carried out,
+    /// each with the number of hosts.
+    fn outcomes(
+        &self,
+        placement: &Placement,
+        images: &[Placed],
+        actions: &BTreeSet<usize>,
+    ) -> Vec<(usize, Outcome, Outcome)> {
+        let mut outcomes = Vec::new();
+        for (at, group) in placement.selection.groups.iter().enumerate() {
+            let mut hosts: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+            for host in &group.hosts {
+                let patch = self.patches.get(&(*host as usize));
+                let patch = patch.filter(|patch| actions.contains(patch)).copied();
+                *hosts.entry(patch).or_default() += 1;
+            }
+            for (patch, count) in hosts {
+                outcomes.extend(images.iter().map(|placed| {
+                    let finding = &placed.findings[at];
+                    let after = self.outcome(placed.image, group.kind, finding, patch, actions);
+                    (count, finding.outcome, after)
+                }));
+            }
         }
+        outcomes
+    }
+
+    fn outcome(
+        &self,
+        image: usize,
+        kind: usize,
+        finding: &Finding,
+        patch: Option<usize>,
+        actions: &BTreeSet<usize>,
+    ) -> Outcome {
+        let rebuild = self.rebuilds.get(&image);
+        let becomes = rebuild
+            .filter(|rebuild| actions.contains(rebuild))
+            .and_then(|rebuild| match &self.plan.actions[*rebuild] {
+                Action::Rebuild { becomes, .. } => Some(becomes),
+                _ => None,
+            });
+        let to = patch.and_then(|patch| match &self.plan.actions[patch] {
+            Action::Patch { to, .. } => Some(*to),
+            _ => None,
+        });
+        if becomes.is_none() && to.is_none() {
+            return finding.outcome;
+        }
+        let mut kind = self.rollout.kinds[kind].clone();
+        if let (Some(build), Some(to)) = (&mut kind.build, to) {
+            build.version = to;
+        }
+        let image = becomes.unwrap_or(&self.rollout.images[image]);
+        find(&kind, image, finding.isolation).outcome
     }
 
     /// The finding with what to do about it.
-    fn better(&mut self, finding: &Shared, about: &About<'_>) -> Shared {
+    fn better(&self, finding: &Shared, about: &About<'_>, mending: &Mending) -> Shared {
+        let is_pinned = about
+            .workload
+            .is_some_and(|workload| self.pins.contains_key(&workload));
+        let nothing = Mending::default();
         let mending = match finding.outcome {
             Outcome::Compatible | Outcome::Warning => return Rc::clone(finding),
-            Outcome::Incompatible => self.mending(finding, about),
-            Outcome::Unknown => self.united(BTreeSet::new()),
-        };
-        let key = (Rc::as_ptr(finding), about.place, Rc::as_ptr(&mending));
-        if let Some(known) = self.known.get(&key) {
-            return Rc::clone(known);
-        }
-        let better = Rc::new(self.advised(finding, about, &mending));
-        self.known.insert(key, Rc::clone(&better));
-        better
-    }
-
-    /// The actions that mend a finding, and break nothing when they are carried out alone.
-    fn mending(&mut self, finding: &Finding, about: &About<'_>) -> Rc<Mending> {
-        let workload = about.workload;
-        let places = if let Some(pin) = workload.and_then(|workload| self.pins.get(&workload)) {
-            BTreeSet::from([*pin])
-        } else if is_mendable(finding, about.image, about.kind) {
-            let hosts = about.hosts.iter();
-            let patches = hosts.filter_map(|host| self.patches.get(&(*host as usize)));
-            let rebuild = self.rebuilds.get(&about.place);
-            rebuild.into_iter().chain(patches).copied().collect()
-        } else {
-            BTreeSet::new()
-        };
-        self.united(places)
-    }
-
-    /// Actions, with those that go with them. A pin goes alone: nothing else need be done for its
-    /// workload.
-    fn united(&mut self, places: BTreeSet<usize>) -> Rc<Mending> {
-        let (plan, together) = (self.plan, &self.together);
-        let united = self.united.entry(places);
-        let united = united.or_insert_with_key(|places| {
-            let mut all = BTreeSet::new();
-            for &place in places {
-                match plan.actions[place] {
-                    Action::Pin { .. } => all.extend([place]),
-                    Action::Rebuild { .. } | Action::Patch { .. } => all.extend(&together[place]),
-                }
+            Outcome::Incompatible if is_pinned || is_mendable(finding, about.image, about.kind) => {
+                mending
             }
-            Rc::new(all)
-        });
-        Rc::clone(united)
+            Outcome::Incompatible | Outcome::Unknown => &nothing,
+        };
+        Rc::new(self.advised(finding, about, mending))
     }
 
-    fn advised(&self, finding: &Finding, about: &About<'_>, mending: &BTreeSet<usize>) -> Finding {
+    fn advised(&self, finding: &Finding, about: &About<'_>, mending: &Mending) -> Finding {
         let mut advised = finding.clone();
+        let breaks_others = mending.breaks_others;
+        let mending = &mending.actions;
         if mending.len() > MOST_ACTIONS {
             advised.fix = Some(format!(
                 "carry out the plan, which --plan prints: {} of its actions go together here",
@@ -240,7 +285,11 @@ impl<'a> Advisor<'a> {
                 .iter()
                 .map(|place| self.in_words(*place, finding, about, is_alone))
                 .collect();
-            advised.fix = Some(fixes.join(", and "));
+            let mut fix = fixes.join(", and ");
+            if breaks_others {
+                fix.push_str("; others would not start any more, for which --plan has the rest");
+            }
+            advised.fix = Some(fix);
             let actions = mending.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(Action::commands).cloned().collect();
         } else if finding.outcome == Outcome::Unknown {
@@ -271,12 +320,16 @@ impl<'a> Advisor<'a> {
         }
     }
 
-    fn pin_to_windows(&self, workload: usize, id: &WorkloadId, hosts: &[Node]) -> Vec<String> {
+    fn pin_to_windows(&self, workload: usize) -> Vec<String> {
+        let Workload { id, .. } = &self.rollout.workloads[workload];
         match self.pins.get(&workload) {
             Some(place) => self.plan.actions[*place].commands().to_vec(),
             // What runs is not ended for a warning.
             None if Way::of(id) == Some(Way::MakeAgain) => Vec::new(),
-            None => Pin::to_windows(hosts).commands(id, self.flags),
+            None => {
+                let pin = Pin::to_windows(&self.rollout.hosts);
+                pin.commands(&self.rollout.workloads[workload], self.flags)
+            }
         }
     }
 }

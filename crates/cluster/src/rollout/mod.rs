@@ -32,7 +32,7 @@ use jiff::civil::Date;
 pub use notices::Notice;
 use placement::Selections;
 pub use placement::{Placement, Selection};
-pub use plan::{Action, Plan};
+pub use plan::{Action, Pin, Plan};
 pub use prospects::{Prospect, Starts, Subject, Tally, decides};
 pub use simulate::{Named, Simulation, apply_hotfix};
 use wincimg_windows::compat::{Isolation, Outcome};

@@ -23,7 +23,8 @@ use std::fmt;
 
 use cover::{base_for, builds_for};
 use graph::{Choice, Graph, Known};
-pub(super) use pin::{Pin, Way};
+pub use pin::Pin;
+pub(super) use pin::Way;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::Outcome;
 use wincimg_windows::update::{Kb, Updates};
@@ -55,12 +56,14 @@ pub enum Action {
     Pin {
         /// Index into the workloads.
         workload: usize,
-        /// The label that it asks for.
+        /// What it asks for.
         pin: Pin,
         /// How it gets that.
         way: Way,
         /// Indexes of the hosts where it can land then.
         hosts: Vec<usize>,
+        /// How many it could land on before.
+        of: usize,
         /// What to type.
         commands: Vec<String>,
     },
@@ -81,6 +84,8 @@ pub enum Action {
         image: usize,
         /// The versions of the hosts that it is for.
         host_builds: Vec<WindowsVersion>,
+        /// What it is then.
+        becomes: Image,
         /// What to type.
         commands: Vec<String>,
     },
@@ -131,14 +136,19 @@ impl Action {
     pub fn title(&self, rollout: &Rollout) -> String {
         match self {
             Self::Pin {
-                workload, pin, way, ..
+                workload,
+                pin,
+                way,
+                hosts,
+                of,
+                ..
             } => {
                 let id = &rollout.workloads[*workload].id;
                 let what = match way {
                     Way::Patch => format!("keep {id}"),
                     Way::MakeAgain => format!("end {id} and make it again"),
                 };
-                format!("{what} on nodes with the label {}={}", pin.label, pin.value)
+                format!("{what} {pin}{}", nodes_left(hosts.len(), *of))
             }
             Self::Rebuild { image, .. } => {
                 let image = &rollout.images[*image];
@@ -153,12 +163,18 @@ impl fmt::Display for Action {
     /// What to do, whatever it is done to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pin { pin, way, .. } => {
+            Self::Pin {
+                pin,
+                way,
+                hosts,
+                of,
+                ..
+            } => {
                 f.write_str(match way {
                     Way::Patch => "keep its pods",
                     Way::MakeAgain => "end it and make it again",
                 })?;
-                write!(f, " on nodes with the label {}={}", pin.label, pin.value)
+                write!(f, " {pin}{}", nodes_left(hosts.len(), *of))
             }
             Self::Rebuild { .. } => f.write_str("build the image again for its hosts"),
             Self::Patch { to, kb, hosts, .. } => {
@@ -171,6 +187,14 @@ impl fmt::Display for Action {
             }
         }
     }
+}
+
+/// ` (leaves 3 of 5 nodes)`; nothing where it goes to nodes that are not looked at.
+fn nodes_left(hosts: usize, of: usize) -> String {
+    if hosts == 0 {
+        return String::new();
+    }
+    format!(" (leaves {hosts} of {of} nodes)")
 }
 
 /// Up to so many pins are tried to be taken back one by one.
@@ -246,15 +270,19 @@ fn pinned(pins: &BTreeMap<usize, Pin>, rollout: &Rollout, after: &mut Request) -
         };
         pin.apply(own);
         let placements = rollout.placements.iter();
-        let hosts = placements
+        let hosts: Vec<usize> = placements
             .filter(|placement| placement.workload == Some(index))
             .flat_map(|placement| &placement.selection.hosts)
             .map(|&(host, _)| host as usize)
-            .filter(|&host| pin.admits(&rollout.hosts[host]));
+            .collect();
+        let left = hosts.iter().copied();
         actions.push(Action::Pin {
             workload: index,
-            hosts: hosts.collect(),
-            commands: pin.commands(&workload.id, &after.flags),
+            of: hosts.len(),
+            hosts: left
+                .filter(|&host| pin.admits(&rollout.hosts[host]))
+                .collect(),
+            commands: pin.commands(workload, &after.flags),
             way: Way::of(&workload.id).unwrap_or(Way::Patch),
             pin: pin.clone(),
         });
@@ -296,6 +324,7 @@ fn rebuilds(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Acti
             image: place,
             commands: vec![rebuild_command(image, &host_builds, others, &after.flags)],
             host_builds,
+            becomes: rebuilt(image, &builds),
         });
         after.images[place] = rebuilt(image, &builds);
     }

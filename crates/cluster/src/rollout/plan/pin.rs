@@ -1,25 +1,29 @@
 //! Where a workload could be kept so that it starts: a label that its images' nodes share.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Value, json};
-use wincimg_windows::compat::{Outcome, revisions_matter};
-use wincimg_windows::version::WindowsVersion;
+use wincimg_windows::compat::{Outcome, Rule};
 
 use crate::nodes::{BUILD_LABEL, Node, os_label};
 use crate::rollout::commands::{Flags, quoted, typed};
 use crate::rollout::{Placement, Rollout};
-use crate::scheduling::System;
+use crate::scheduling::{Operator, Requirement, System};
 use crate::workloads::{Workload, WorkloadId};
 
-/// A node label that a workload asks for in addition.
+/// What a workload asks of a node's label in addition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
-    /// The label.
-    pub label: &'static str,
-    /// Its value.
-    pub value: String,
+pub enum Pin {
+    /// A node selector: it has this value.
+    Selector {
+        /// The label.
+        label: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A node affinity, where one value is not enough.
+    Affinity(Requirement),
 }
 
 /// How a workload gets a node label to ask for.
@@ -47,28 +51,41 @@ impl Way {
 impl Pin {
     /// On nodes that run Windows, which are these.
     pub(in crate::rollout) fn to_windows(hosts: &[Node]) -> Self {
-        Self {
+        Self::Selector {
             label: os_label(hosts),
             value: "windows".to_owned(),
         }
     }
 
     pub(super) fn admits(&self, node: &Node) -> bool {
-        node.labels.get(self.label) == Some(&self.value)
+        match self {
+            Self::Selector { label, value } => node.labels.get(*label) == Some(value),
+            Self::Affinity(requirement) => {
+                let own = node.labels.get(&requirement.key);
+                requirement.is_met_by(own.map(String::as_str))
+            }
+        }
     }
 
     /// Makes a workload ask for it.
     pub(super) fn apply(&self, workload: &mut Workload) {
-        let selector = &mut workload.template.scheduling.selector;
-        selector.insert(self.label.to_owned(), self.value.clone());
+        let scheduling = &mut workload.template.scheduling;
+        match self {
+            Self::Selector { label, value } => {
+                let selector = &mut scheduling.selector;
+                selector.insert((*label).to_owned(), value.clone());
+            }
+            Self::Affinity(requirement) => scheduling.require_all(requirement),
+        }
     }
 
     /// The commands that make a workload ask for it; none for a kind whose fields are not known. What is
     /// made again is written to a file first, so that it is not lost where the cluster does not take it.
-    pub(in crate::rollout) fn commands(&self, workload: &WorkloadId, flags: &Flags) -> Vec<String> {
+    pub(in crate::rollout) fn commands(&self, workload: &Workload, flags: &Flags) -> Vec<String> {
+        let patch = self.patch(workload).to_string();
+        let workload = &workload.id;
         let kind = workload.kind.to_ascii_lowercase();
         let name = workload.name.as_str();
-        let patch = self.patch(&workload.kind).to_string();
         let patch = ["--type", "merge", "--patch", &patch];
         let kubectl = |words: &[&str]| typed(&[&["kubectl"], words].concat());
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
@@ -98,8 +115,19 @@ impl Pin {
     /// The merge patch of the API's object that does the same. Of an object that is made again it
     /// takes away what the cluster added and takes back from nobody: where a pod landed, and the labels
     /// by which a job knew its pods.
-    fn patch(&self, kind: &str) -> Value {
-        let selector = json!({"nodeSelector": {self.label: self.value}});
+    fn patch(&self, workload: &Workload) -> Value {
+        let kind = workload.id.kind.as_str();
+        let selector = match self {
+            Self::Selector { label, value } => json!({"nodeSelector": {*label: value}}),
+            // A merge takes the place of a whole list, so what is there stands in it too.
+            Self::Affinity(requirement) => {
+                let mut scheduling = workload.template.scheduling.clone();
+                scheduling.require_all(requirement);
+                let terms = json!({"nodeSelectorTerms": scheduling.affinity});
+                let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": terms});
+                json!({"affinity": {"nodeAffinity": required}})
+            }
+        };
         let in_template = |selector| json!({"template": {"spec": selector}});
         let mut spec = match kind {
             "Pod" => selector,
@@ -132,69 +160,84 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
             let index = placement.workload?;
             let workload = &rollout.workloads[index];
             Way::of(&workload.id)?;
-            let pin = to_a_build(rollout, placement)
+            let pin = to_a_build(rollout, placement, workload)
                 .or_else(|| to_linux(rollout, placement, workload, others))?;
             Some((index, pin))
         })
         .collect()
 }
 
-/// What is known of a build where a workload lands.
-#[derive(Default)]
-struct Place {
-    nodes: usize,
-    /// How often an image does not start there.
-    failing: usize,
-    /// How often one starts with a warning.
-    warned: usize,
-    /// How often one starts though it is of another build.
-    older: usize,
-}
-
-/// The build on all of whose nodes everything starts. Of several one without warnings; then one where
-/// revisions do not matter, for no patch will ever be needed there; then that of most nodes; then the
-/// images' own; then the newest.
-fn to_a_build(rollout: &Rollout, placement: &Placement) -> Option<Pin> {
-    let mut places: BTreeMap<&str, Place> = BTreeMap::new();
+/// The builds on all of whose nodes everything starts, so that no node is lost where it does.
+fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> Option<Pin> {
+    let mut builds: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    let mut has_others = false;
     for &(host, group) in &placement.selection.hosts {
         let node = &rollout.hosts[host as usize];
-        let Some(label) = node.labels.get(BUILD_LABEL) else {
-            continue;
-        };
-        let place = places.entry(label).or_default();
-        place.nodes += 1;
-        for placed in &placement.images {
+        let mut findings = placement.images.iter();
+        let starts = findings.all(|placed| {
             let finding = &placed.findings[group as usize];
-            match finding.outcome {
-                Outcome::Compatible => {}
-                Outcome::Warning => place.warned += 1,
-                Outcome::Incompatible | Outcome::Unknown => place.failing += 1,
+            matches!(finding.outcome, Outcome::Compatible | Outcome::Warning)
+                && finding.rule != Rule::HostReportedBroken.name()
+        });
+        match node.labels.get(BUILD_LABEL) {
+            Some(label) => {
+                let (nodes, all_start) = builds.entry(label).or_insert((0, true));
+                *nodes += 1;
+                *all_start &= starts;
             }
-            let own = node.build.map(|build| build.version.build);
-            place.older += usize::from(own != finding.image_build.map(|image| image.build));
+            None => has_others = true,
         }
     }
-    let (value, _) = places
+    let keep = builds.iter().filter(|(_, (_, all_start))| *all_start);
+    let keep: Vec<(&str, usize)> = keep.map(|(label, (nodes, _))| (*label, *nodes)).collect();
+    let most = keep.iter().max_by_key(|(_, nodes)| *nodes)?;
+    // Of a set that is only known by its pods, nobody knows the affinity to add to.
+    let is_unknown = workload.id.kind == "DaemonSet" && workload.template.scheduling.names_nodes();
+    if keep.len() == 1 || is_unknown {
+        return Some(Pin::Selector {
+            label: BUILD_LABEL,
+            value: most.0.to_owned(),
+        });
+    }
+    let leave: Vec<&str> = builds
         .into_iter()
-        .filter(|(_, place)| place.failing == 0)
-        .min_by_key(|(label, place)| {
-            let build = label
-                .parse()
-                .ok()
-                .map(|version: WindowsVersion| version.build);
-            let is_settled = build.is_some_and(|build| !revisions_matter(build));
-            (
-                place.warned > 0,
-                !is_settled,
-                Reverse(place.nodes),
-                place.older > 0,
-                Reverse(build),
-            )
-        })?;
-    Some(Pin {
-        label: BUILD_LABEL,
-        value: value.to_owned(),
-    })
+        .filter(|(_, (_, all_start))| !all_start)
+        .map(|(label, _)| label)
+        .collect();
+    // Nodes without the label would stay, and nobody knows whether it starts there.
+    let (operator, values) = if leave.len() < keep.len() && !has_others {
+        (Operator::NotIn, leave)
+    } else {
+        (
+            Operator::In,
+            keep.into_iter().map(|(label, _)| label).collect(),
+        )
+    };
+    Some(Pin::Affinity(Requirement {
+        key: BUILD_LABEL.to_owned(),
+        operator,
+        values: values.into_iter().map(str::to_owned).collect(),
+    }))
+}
+
+impl fmt::Display for Pin {
+    /// `on nodes with the label kubernetes.io/os=windows`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Selector { label, value } => write!(f, "on nodes with the label {label}={value}"),
+            Self::Affinity(Requirement {
+                key,
+                operator,
+                values,
+            }) => {
+                let place = match operator {
+                    Operator::NotIn => "off nodes whose label",
+                    _ => "on nodes whose label",
+                };
+                write!(f, "{place} {key} is {}", values.join(" or "))
+            }
+        }
+    }
 }
 
 /// Linux, where all the images are for it and a node would take the pods.
@@ -204,7 +247,7 @@ fn to_linux(
     workload: &Workload,
     others: &[Node],
 ) -> Option<Pin> {
-    let pin = Pin {
+    let pin = Pin::Selector {
         label: os_label(others),
         value: "linux".to_owned(),
     };

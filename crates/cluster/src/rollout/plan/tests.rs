@@ -52,6 +52,13 @@ fn short(hosts: &[&str], images: &[&str]) -> Vec<String> {
     short_of(&request(hosts, images))
 }
 
+fn shown(pin: &Pin) -> String {
+    match pin {
+        Pin::Selector { value, .. } => format!("to {value}"),
+        Pin::Affinity(it) => format!("{:?} {}", it.operator, it.values.join(" ")),
+    }
+}
+
 fn short_of(request: &Request) -> Vec<String> {
     let plan = plan(request);
     assert_eq!(plan.then.incompatible, 0, "{plan:?}");
@@ -60,7 +67,7 @@ fn short_of(request: &Request) -> Vec<String> {
         words.join(" ")
     };
     let actions = plan.actions.iter().map(|action| match action {
-        Action::Pin { workload, pin, .. } => format!("pin p{workload} to {}", pin.value),
+        Action::Pin { workload, pin, .. } => format!("pin p{workload} {}", shown(pin)),
         Action::Patch { to, hosts, .. } => {
             let names: Vec<String> = hosts.iter().map(|host| format!("n{host}")).collect();
             format!("patch {} to {to}", names.join(","))
@@ -341,14 +348,32 @@ fn a_workload_stays_where_it_starts() {
 }
 
 #[test]
-fn of_several_builds_the_images_own_without_warnings_is_the_one() {
+fn a_workload_stays_on_all_builds_where_it_starts() {
     let pinned = |hosts: &[&str], image: &str| {
         short_of(&landed(hosts, &[image], &[("Deployment", vec![0], 0b111)]))
     };
     assert_eq!(
         pinned(&["17763.1158", "20348.2402", "26100.2314"], "20348.2402"),
-        ["pin p0 to 10.0.20348"]
+        ["pin p0 NotIn 10.0.17763"]
     );
+    let hosts = [
+        "14393.1", "17763.1", "18363.1", "20348.1", "20348.1", "26100.1",
+    ];
+    let landing = [("Deployment", vec![0], 0b11_1111)];
+    let request = landed(&hosts, &["20348.2402"], &landing);
+    assert_eq!(short_of(&request), ["pin p0 In 10.0.20348 10.0.26100"]);
+    let plan = plan(&request);
+    let rollout = Rollout::new(&request);
+    assert_eq!(
+        plan.actions[0].title(&rollout),
+        "keep Deployment default/p0 on nodes whose label node.kubernetes.io/windows-build is \
+         10.0.20348 or 10.0.26100 (leaves 3 of 6 nodes)"
+    );
+    // What the affinity has already is in each term of the patch: a merge replaces the list.
+    assert!(plan.actions[0].commands()[0].contains(
+        "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"node.kubernetes.io/windows-build\",\
+         \"operator\":\"In\",\"values\":[\"10.0.20348\",\"10.0.26100\"]}],\"matchFields\":"
+    ), "{:?}", plan.actions[0].commands());
     // People report that images of 26100 fail on 26200.
     assert_eq!(
         pinned(&["20348.2402", "26100.2314", "26200.6584"], "26100.2314"),
@@ -369,7 +394,7 @@ fn what_takes_no_change_is_made_again() {
             fix.as_deref(),
             Some(
                 "end it and make it again on nodes with the label \
-                 node.kubernetes.io/windows-build=10.0.20348"
+                 node.kubernetes.io/windows-build=10.0.20348 (leaves 1 of 2 nodes)"
             )
         );
         plan.actions[0].commands().to_vec()
@@ -667,7 +692,7 @@ fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
         let mut lands: Vec<u32> = landings.iter().map(|landing| landing.2).collect();
         for (workload, pick) in pinned.iter().enumerate() {
             if let Some(build) = pins[workload][*pick] {
-                let pin = Pin {
+                let pin = Pin::Selector {
                     label: "node.kubernetes.io/windows-build",
                     value: format!("10.0.{build}"),
                 };
@@ -831,10 +856,15 @@ proptest! {
     }
 
     #[test]
-    fn what_a_single_finding_advises_mends_it_and_breaks_nothing((request, _) in clusters()) {
+    fn what_a_finding_advises_is_no_more_than_makes_its_workload_start((request, _) in clusters()) {
         let mut rollout = Rollout::new(&request);
         let before = outcomes(&rollout);
         let plan = rollout.advise(&request);
+        let works = |commands: &[String], workload: &str| {
+            let after = outcomes(&carried_out(&request, &plan, commands));
+            let mut own = after.iter().filter(|((.., name), _)| name == workload);
+            own.all(|(_, starts)| *starts)
+        };
         for check in rollout.checks() {
             let commands = &check.finding.commands;
             if check.finding.outcome != Outcome::Incompatible {
@@ -844,16 +874,23 @@ proptest! {
                 prop_assert!(plan.actions.len() > MOST_ACTIONS);
                 continue;
             }
-            let after = outcomes(&carried_out(&request, &plan, commands));
-            let key = (
-                check.host.unwrap().name.clone().unwrap(),
-                check.image.unwrap().reference.clone().unwrap(),
-                check.workload.unwrap().id.name.clone(),
-            );
-            prop_assert_ne!(after.get(&key), Some(&false), "{:?}", key);
-            for (key, starts) in &after {
-                prop_assert!(*starts || !before[key], "{:?}: {:?}", key, commands);
+            let workload = &check.workload.unwrap().id.name;
+            prop_assert!(works(commands, workload), "{workload}: {:?}", commands);
+            let is_advised = |action: &&Action| {
+                action.commands().iter().all(|command| commands.contains(command))
+            };
+            for spare in plan.actions.iter().filter(is_advised) {
+                let fewer: Vec<String> = commands
+                    .iter()
+                    .filter(|command| !spare.commands().contains(command))
+                    .cloned()
+                    .collect();
+                prop_assert!(!works(&fewer, workload), "{workload}: {:?}", spare);
             }
+            let after = outcomes(&carried_out(&request, &plan, commands));
+            let breaks = after.iter().any(|(key, starts)| !starts && before[key]);
+            let fix = check.finding.fix.as_deref().unwrap();
+            prop_assert_eq!(fix.contains("others would not start"), breaks, "{}", fix);
         }
     }
 }
