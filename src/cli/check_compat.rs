@@ -84,6 +84,9 @@ pub(super) struct CheckCompat {
     /// Leave out nodes that are cordoned
     #[arg(long)]
     skip_cordoned: bool,
+    /// Let JSON have a check for each node, also where several are alike
+    #[arg(long)]
+    each_node: bool,
     /// Ask no registry, use only what is given
     #[arg(long)]
     offline: bool,
@@ -403,7 +406,7 @@ impl CheckCompat {
     ) -> io::Result<()> {
         match format {
             Format::Text => write_text(rollout, screen, out),
-            Format::Json => write_json(rollout, self.strict, out),
+            Format::Json => write_json(rollout, self.strict, self.each_node, out),
             Format::Markdown => write_markdown(rollout, out),
             Format::Junit => write_junit(rollout, self.strict, out),
             Format::Sarif => write_sarif(rollout, self.strict, out),

@@ -1,7 +1,7 @@
 //! The report as JSON, in the shape that the command line's contract promises: a check a line, put
 //! together from parts that are written once, because there can be millions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use jiff::civil::Date;
@@ -14,8 +14,13 @@ use wincimg_windows::version::WindowsVersion;
 use super::answer::{causes, fixes, in_short};
 use super::plan::as_json;
 
-/// Writes the report as one JSON document.
-pub(crate) fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
+/// Writes the report as one JSON document, with a check for each kind of node or for each node.
+pub(crate) fn write_json(
+    rollout: &Rollout,
+    strict: bool,
+    each_node: bool,
+    mut out: impl Write,
+) -> io::Result<()> {
     let compatible = rollout.is_compatible(strict);
     let summary = serde_json::to_string(&rollout.summary)?;
     write!(
@@ -31,7 +36,7 @@ pub(crate) fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -
         }
     }
     out.write_all(b"\n  ],\n  \"checks\": [")?;
-    let mut checks = Checks::new(rollout)?;
+    let mut checks = Checks::new(rollout, each_node)?;
     for placement in &rollout.placements {
         checks.write_placement(placement, &mut out)?;
     }
@@ -184,6 +189,8 @@ struct FindingPart<'a> {
 /// The parts of checks as text.
 struct Checks<'a> {
     rollout: &'a Rollout,
+    /// Whether equal nodes get a row each.
+    each_node: bool,
     hosts: Vec<String>,
     /// What comes before a check: nothing yet, or the end of the one before.
     separator: &'static str,
@@ -191,7 +198,7 @@ struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    fn new(rollout: &'a Rollout) -> io::Result<Self> {
+    fn new(rollout: &'a Rollout, each_node: bool) -> io::Result<Self> {
         let hosts = rollout.hosts.iter().map(|host| {
             host_text(&HostPart {
                 name: host.name.as_deref(),
@@ -200,6 +207,7 @@ impl<'a> Checks<'a> {
         });
         Ok(Self {
             rollout,
+            each_node,
             hosts: hosts.collect::<io::Result<_>>()?,
             separator: "",
             known: HashMap::new(),
@@ -220,11 +228,30 @@ impl<'a> Checks<'a> {
                 .map(|finding| self.end_of_check(Some(placed.image), placement.workload, finding));
             ends.push(own.collect::<io::Result<_>>()?);
         }
-        for &(host, group) in &placement.selection.hosts {
-            for end in &ends {
-                self.begin(out)?;
-                out.write_all(self.hosts[host as usize].as_bytes())?;
-                out.write_all(end[group as usize].as_bytes())?;
+        if self.each_node {
+            for &(host, group) in &placement.selection.hosts {
+                for end in &ends {
+                    self.begin(out)?;
+                    out.write_all(self.hosts[host as usize].as_bytes())?;
+                    out.write_all(end[group as usize].as_bytes())?;
+                }
+            }
+            return Ok(());
+        }
+        for (at, group) in placement.selection.groups.iter().enumerate() {
+            for hosts in of_one_version(self.rollout, &group.hosts) {
+                let names = hosts
+                    .iter()
+                    .map(|host| &self.rollout.hosts[*host as usize].name);
+                let names = serde_json::to_string(&names.collect::<Vec<_>>())?;
+                for end in &ends {
+                    self.begin(out)?;
+                    out.write_all(self.hosts[hosts[0] as usize].as_bytes())?;
+                    if hosts.len() > 1 {
+                        write!(out, ",\"nodes\":{names}")?;
+                    }
+                    out.write_all(end[at].as_bytes())?;
+                }
             }
         }
         Ok(())
@@ -270,6 +297,18 @@ impl<'a> Checks<'a> {
         };
         Ok(known.replacen(WORKLOAD, &workload, 1))
     }
+}
+
+/// Hosts by their version: a kind has several where they make no difference.
+fn of_one_version(rollout: &Rollout, hosts: &[u32]) -> Vec<Vec<u32>> {
+    let mut by_version: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+    for &host in hosts {
+        let build = rollout.hosts[host as usize].build;
+        by_version.entry(build).or_default().push(host);
+    }
+    let mut all: Vec<Vec<u32>> = by_version.into_values().collect();
+    all.sort_by_key(|hosts| hosts[0]);
+    all
 }
 
 /// Where the workload comes in a text that is shared by all workloads. No JSON text contains it: a

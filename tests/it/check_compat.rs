@@ -220,7 +220,7 @@ fn bad_input_is_told_with_its_place_and_exit_code_2() {
         ),
         (
             "{\"kind\":\"List\",\n\"items\":[7]}",
-            "stdin: line 2, column 11: invalid type",
+            "stdin: line 2, column 10: items[0]: invalid type",
         ),
         (r#"{"kind":"List","items":[]}"#, "the node list is empty"),
         (r#"{"kind":"PodList","items":[]}"#, "found kind \"PodList\""),

@@ -51,7 +51,7 @@ fn nodes_and_workloads_come_in_pages() {
     api.set("/api/v1/nodes", nodes);
     let deployments = vec![deployment("shop", "web", "repo.example/web:1")];
     api.set("/apis/apps/v1/deployments", deployments);
-    let (code, report) = answer_of(&mut wincimg(&api));
+    let (code, report) = answer_of(wincimg(&api).arg("--each-node"));
     assert_eq!(code, 1, "the image is not known with --offline");
     assert_eq!(report["checks"].as_array().unwrap().len(), 1203);
     assert_eq!(report["checks"][1202]["host"]["name"], "n1202");
@@ -151,7 +151,11 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
     api.set("/api/v1/nodes", nodes);
     api.forget_pages(1);
     let (_, report) = answer_of(wincimg(&api).args(["--image-build", "17763.973"]));
-    assert_eq!(report["checks"].as_array().unwrap().len(), 600);
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 1, "equal nodes are one");
+    assert_eq!(checks[0]["host"]["name"], "n0");
+    assert_eq!(checks[0]["nodes"].as_array().unwrap().len(), 600);
+    assert_eq!(report["summary"]["compatible"], 600);
     assert_eq!(api.requests_to("/api/v1/nodes").len(), 4);
     api.forget_pages(10);
     wincimg(&api)

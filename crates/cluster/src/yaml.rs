@@ -27,6 +27,9 @@ pub struct Malformed {
     pub(super) excerpt: Excerpt,
 }
 
+/// What is larger and begins as JSON is JSON: reading it again as YAML would take minutes.
+const MOST_IN_FLOW_STYLE: usize = 32 << 20;
+
 /// The documents of a text.
 pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
@@ -40,10 +43,12 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
         }
         match as_json(duplicate_keys) {
             // Objects with `---` between, or YAML in flow style; else the error is that of the JSON.
-            Err(problem) if !problem.is_twice => match yaml_documents(text, duplicate_keys) {
-                Err(other) if !other.is_twice => Err(problem),
-                read => read,
-            },
+            Err(problem) if !problem.is_twice && text.len() <= MOST_IN_FLOW_STYLE => {
+                match yaml_documents(text, duplicate_keys) {
+                    Err(other) if !other.is_twice => Err(problem),
+                    read => read,
+                }
+            }
             read => read,
         }
     };

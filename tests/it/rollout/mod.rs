@@ -27,7 +27,8 @@ fn wincimg() -> Command {
     command
         .current_dir(std::env::temp_dir())
         .arg("check-compat")
-        .args(["--registry-config", NO_CREDENTIALS, "--on", "2024-06-01"]);
+        .args(["--registry-config", NO_CREDENTIALS, "--on", "2024-06-01"])
+        .arg("--each-node");
     command
 }
 
