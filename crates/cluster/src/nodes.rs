@@ -10,7 +10,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::null_is_default;
 use super::text::without_place;
-use super::yaml::{Malformed, documents};
+use super::yaml::{Malformed, documents, excerpt};
 
 /// The label that says which system a node runs.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
@@ -282,7 +282,7 @@ fn read_documents(text: &str) -> Result<Vec<Document>, NodesError> {
                     line,
                     column,
                     problem: without_place(&error.to_string()).to_owned(),
-                    excerpt: Box::new(Excerpt::at_byte(text, line, column)),
+                    excerpt: Box::new(excerpt(text, line, column)),
                 });
             }
             _ => {}

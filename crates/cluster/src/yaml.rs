@@ -60,7 +60,7 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
         Err(Problem {
             malformed,
             is_twice: false,
-        }) => Err(template_of_helm(text).unwrap_or(malformed)),
+        }) => Err(template_of_helm(start_of(text, MOST_IN_FLOW_STYLE)).unwrap_or(malformed)),
         Err(twice) => {
             let last_wins = read(DuplicateKeyPolicy::LastWins);
             Ok(Documents {
@@ -188,12 +188,32 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
                         line: error.line(),
                         column: error.column(),
                         problem: problem.to_owned(),
-                        excerpt: Excerpt::at_byte(text, error.line(), error.column()),
+                        excerpt: excerpt(text, error.line(), error.column()),
                     },
                 });
             }
         }
     }
+}
+
+/// The place where JSON is wrong, of however long a line.
+pub(super) fn excerpt(text: &str, line: usize, column: usize) -> Excerpt {
+    const BEHIND: usize = 4 << 10;
+    let before: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
+    Excerpt::at_byte(start_of(text, before + column + BEHIND), line, column)
+}
+
+/// At most so many bytes of a text.
+fn start_of(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// What is said of a key that is there twice, in JSON as in YAML.
