@@ -18,7 +18,7 @@ use kube::KubeArgs;
 use wincimg_cluster::live::NodeSnapshot;
 use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{
-    Details, Flags, Image, Named, Request, Rollout, Simulation, apply_hotfix,
+    Details, Flags, Image, Named, Request, Rollout, Simulation, Tags, apply_hotfix,
 };
 use wincimg_cluster::workloads::{Workload, WorkloadList};
 use wincimg_common::diagnose::nearest;
@@ -87,6 +87,10 @@ pub(super) struct CheckCompat {
     /// Let JSON have a check for each node, also where several are alike
     #[arg(long)]
     each_node: bool,
+    /// Images on a public registry that you build, such as ghcr.io/acme: others are not advised to be
+    /// built again (repeatable)
+    #[arg(long = "own", value_name = "HOST/PREFIX")]
+    own: Vec<String>,
     /// Ask no registry, use only what is given
     #[arg(long)]
     offline: bool,
@@ -160,6 +164,7 @@ impl CheckCompat {
                 registry: self.connection.to_words(),
                 kubectl: self.kube.to_words(),
             },
+            own: self.own.clone(),
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
         let mut rollout = Rollout::new(&request);
@@ -173,7 +178,12 @@ impl CheckCompat {
             let request = request.clone();
             Rollout::new(&Request { nodes, ..request }).tally()
         });
-        let advice = rollout.advise(&request);
+        let tags = if self.offline {
+            Tags::default()
+        } else {
+            images::tags(&rollout, &self.connection, session)?
+        };
+        let advice = rollout.advise(&request, &tags);
         rollout.plan = self.plan.then_some(advice);
         self.say_what_is_left_out(&rollout, session);
         self.write(&rollout)?;

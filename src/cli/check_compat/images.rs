@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use serde::Deserialize;
 use serde_json::Value;
-use wincimg_cluster::rollout::{Content, Details, Image, Variant, Wanted, fetch, is_host_process};
+use wincimg_cluster::rollout::{
+    Content, Details, Image, Rollout, Tags, Variant, Wanted, fetch, fetch_tags, is_host_process,
+};
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
 
@@ -222,4 +224,17 @@ pub(super) fn add_details(
         ));
     }
     Ok(())
+}
+
+/// The tags of the images that others build and that do not start everywhere.
+pub(super) fn tags(
+    rollout: &Rollout,
+    connection: &RegistryArgs,
+    session: &Session,
+) -> Result<Tags, Failure> {
+    if !rollout.has_failing_images_of_others() {
+        return Ok(Tags::default());
+    }
+    let registry = connection.connect(progress::display(session))?;
+    registry_args::run(async { Ok(fetch_tags(rollout, &registry).await) })
 }

@@ -2,7 +2,7 @@ use std::process::Command;
 
 use clap::Parser as _;
 use wincimg_cluster::nodes::{Node, NodeList};
-use wincimg_cluster::rollout::{Action, Content, Flags, Image, Request, Rollout, Variant};
+use wincimg_cluster::rollout::{Action, Content, Flags, Image, Request, Rollout, Tags, Variant};
 use wincimg_oci::document::Digest;
 use wincimg_windows::compat::HostBuild;
 
@@ -90,7 +90,7 @@ fn everything_wrong() -> Request {
 fn every_command_that_is_advised_is_one_of_this_program() {
     let request = everything_wrong();
     let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request);
+    let plan = rollout.advise(&request, &Tags::new());
     let advised = rollout.checks().flat_map(|check| &check.finding.commands);
     let planned = plan.actions.iter().flat_map(Action::commands);
     let mut kinds = std::collections::BTreeSet::new();

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use wincimg_windows::compat::{Concern, Outcome};
+use wincimg_oci::reference::parse_reference;
+use wincimg_windows::compat::{Concern, HostBuild, Outcome};
 
-use super::commands::{Flags, inspect_command};
+use super::commands::{Flags, inspect_command, set_image_command};
 use super::finding::{find, is_mendable};
 use super::image::Image;
 use super::placement::Placed;
 use super::plan::{Action, Pin, Plan, Way};
+use super::tags::{Tags, fitting, retagged};
 use super::{Finding, HostKind, Placement, Request, Rollout, Shared};
 use crate::workloads::Workload;
 
@@ -18,9 +20,9 @@ pub(super) const MOST_ACTIONS: usize = 8;
 
 impl Rollout {
     /// Plans what makes everything start, and gives every finding the plan's commands that mend it.
-    pub fn advise(&mut self, request: &Request) -> Plan {
+    pub fn advise(&mut self, request: &Request, tags: &Tags) -> Plan {
         let plan = Plan::new(request, self);
-        let advisor = Advisor::new(&plan, self, &request.flags);
+        let advisor = Advisor::new(&plan, self, &request.flags, tags);
         let advice: Vec<Vec<Shared>> = advisor.all();
         let commands: Vec<Option<Vec<String>>> = self
             .notices
@@ -54,6 +56,18 @@ struct About<'a> {
     place: usize,
     image: &'a Image,
     kind: &'a HostKind,
+    placement: &'a Placement,
+    rollout: &'a Rollout,
+}
+
+impl About<'_> {
+    /// The hosts where it can land, each kind once.
+    fn hosts(&self) -> Vec<HostBuild> {
+        let groups = self.placement.selection.groups.iter();
+        groups
+            .filter_map(|group| self.rollout.kinds[group.kind].build)
+            .collect()
+    }
 }
 
 /// Finds the actions for findings.
@@ -61,12 +75,18 @@ struct Advisor<'a> {
     plan: &'a Plan,
     rollout: &'a Rollout,
     flags: &'a Flags,
+    /// Those of repositories that others push to.
+    tags: &'a Tags,
     pins: HashMap<usize, usize>,
     rebuilds: HashMap<usize, usize>,
     patches: HashMap<usize, usize>,
     /// Each action in full, for findings about something else.
     titles: Vec<String>,
 }
+
+/// What decides about advice: the finding, the image, what mends it, and for an image of others the
+/// placement.
+type Key = (*const Finding, usize, Rc<Mending>, Option<usize>);
 
 /// Actions that mend something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -77,11 +97,12 @@ struct Mending {
 }
 
 impl<'a> Advisor<'a> {
-    fn new(plan: &'a Plan, rollout: &'a Rollout, flags: &'a Flags) -> Self {
+    fn new(plan: &'a Plan, rollout: &'a Rollout, flags: &'a Flags, tags: &'a Tags) -> Self {
         let mut advisor = Self {
             plan,
             rollout,
             flags,
+            tags,
             pins: HashMap::new(),
             rebuilds: HashMap::new(),
             patches: HashMap::new(),
@@ -111,7 +132,7 @@ impl<'a> Advisor<'a> {
 
     /// The findings of every image of every placement, with what to do about them; equal ones are one.
     fn all(&self) -> Vec<Vec<Shared>> {
-        let mut known: HashMap<(*const Finding, usize, Rc<Mending>), Shared> = HashMap::new();
+        let mut known: HashMap<Key, Shared> = HashMap::new();
         let mut all = Vec::new();
         for (index, placement) in self.rollout.placements.iter().enumerate() {
             let mut of_workload: Option<Rc<Mending>> = None;
@@ -127,13 +148,17 @@ impl<'a> Advisor<'a> {
                 of_workload = placement.workload.map(|_| Rc::clone(&mending));
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 let advised = groups.map(|(group, finding)| {
-                    let key = (Rc::as_ptr(finding), placed.image, Rc::clone(&mending));
+                    // Of an image of others, the command is about this workload.
+                    let own = self.rollout.is_of_others(placed.image).then_some(index);
+                    let key = (Rc::as_ptr(finding), placed.image, Rc::clone(&mending), own);
                     let advised = known.entry(key).or_insert_with(|| {
                         let about = About {
                             workload: placement.workload,
                             place: placed.image,
                             image: &self.rollout.images[placed.image],
                             kind: &self.rollout.kinds[group.kind],
+                            placement,
+                            rollout: self.rollout,
                         };
                         self.better(finding, &about, &mending)
                     });
@@ -261,6 +286,9 @@ impl<'a> Advisor<'a> {
         let nothing = Mending::default();
         let mending = match finding.outcome {
             Outcome::Compatible | Outcome::Warning => return Rc::clone(finding),
+            Outcome::Incompatible if !is_pinned && self.rollout.is_of_others(about.place) => {
+                return Rc::new(self.with_another_tag(finding, about));
+            }
             Outcome::Incompatible if is_pinned || is_mendable(finding, about.image, about.kind) => {
                 mending
             }
@@ -318,6 +346,37 @@ impl<'a> Advisor<'a> {
             Action::Rebuild { .. } | Action::Pin { .. } => self.titles[place].clone(),
             Action::Patch { .. } => action.to_string(),
         }
+    }
+
+    /// What to do about an image that others build. Its workload is changed only to a tag that fits all
+    /// the nodes where its pods can land.
+    fn with_another_tag(&self, finding: &Finding, about: &About<'_>) -> Finding {
+        let mut advised = finding.clone();
+        let is_for_windows = finding.rule != Concern::NotWindows.name();
+        let text = about.image.reference.as_deref().unwrap_or_default();
+        let Some(reference) = parse_reference(text).ok().filter(|_| is_for_windows) else {
+            return advised;
+        };
+        let repository = format!("{}/{}", reference.registry(), reference.repository());
+        let tag = reference.tag().unwrap_or_default();
+        let known = self.tags.get(text).map(Vec::as_slice).unwrap_or_default();
+        let hosts = about.hosts();
+        let for_all = fitting(tag, known, &hosts);
+        let own: Vec<HostBuild> = about.kind.build.into_iter().collect();
+        let named = for_all.or_else(|| fitting(tag, known, &own));
+        advised.fix = Some(match named {
+            Some(tag) if for_all.is_none() => {
+                format!("use another tag of {repository} for these nodes: {tag}")
+            }
+            Some(tag) => format!("use another tag of {repository}: {tag}"),
+            None => format!("use another tag of {repository}, one whose image fits these nodes"),
+        });
+        if let (Some(tag), Some(workload)) = (for_all, about.workload) {
+            let image = retagged(&reference, tag);
+            let workload = &self.rollout.workloads[workload];
+            advised.commands = set_image_command(workload, text, &image, self.flags);
+        }
+        advised
     }
 
     fn pin_to_windows(&self, workload: usize) -> Vec<String> {

@@ -7,6 +7,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::finding::Finding;
 use super::image::Image;
 use crate::nodes::Node;
+use crate::workloads::Workload;
 
 /// What stands for the recipe in a command: nothing about an image says how it was made.
 const RECIPE: &str = "RECIPE";
@@ -110,6 +111,39 @@ pub(super) fn rebuild_command(
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     typed(&words)
+}
+
+/// The command that lets a workload's containers run another image; none for a kind whose pods keep
+/// theirs.
+pub(super) fn set_image_command(
+    workload: &Workload,
+    from: &str,
+    to: &str,
+    flags: &Flags,
+) -> Vec<String> {
+    const KINDS: [&str; 6] = [
+        "CronJob",
+        "DaemonSet",
+        "Deployment",
+        "Pod",
+        "ReplicaSet",
+        "StatefulSet",
+    ];
+    let id = &workload.id;
+    if !KINDS.contains(&id.kind.as_str()) || id.name.is_empty() || id.name.ends_with('*') {
+        return Vec::new();
+    }
+    let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
+    let containers = workload.template.containers.iter();
+    let images: Vec<String> = containers
+        .filter(|container| container.image == from)
+        .map(|container| format!("{}={to}", container.name))
+        .collect();
+    let mut words = vec!["kubectl", "set", "image", &object];
+    words.extend(images.iter().map(String::as_str));
+    words.extend(["--namespace", &id.namespace]);
+    words.extend(flags.kubectl.iter().map(String::as_str));
+    vec![typed(&words)]
 }
 
 /// A command line of these words for a shell.

@@ -16,6 +16,7 @@ mod placement;
 mod plan;
 mod prospects;
 mod simulate;
+mod tags;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +36,7 @@ pub use placement::{Placement, Selection};
 pub use plan::{Action, Pin, Plan};
 pub use prospects::{Prospect, Starts, Subject, Tally, decides};
 pub use simulate::{Named, Simulation, apply_hotfix};
+pub use tags::{Tags, fetch_tags};
 use wincimg_windows::compat::{Isolation, Outcome};
 
 use crate::nodes::{Node, NodeList};
@@ -61,6 +63,8 @@ pub struct Request {
     pub today: Option<Date>,
     /// What the commands that are advised need as this run did.
     pub flags: Flags,
+    /// Prefixes of references on public registries whose images the user builds.
+    pub own: Vec<String>,
 }
 
 /// The answers.
@@ -98,6 +102,8 @@ pub struct Rollout {
     pub what_if: Vec<String>,
     /// The day on which support was looked at.
     pub today: Option<Date>,
+    /// As the request says it.
+    own: Vec<String>,
     /// What becomes of the workloads as things are, where something is taken to be otherwise.
     pub as_it_is: Option<Tally>,
 }
@@ -181,6 +187,7 @@ impl Rollout {
             what_if: Vec::new(),
             as_it_is: None,
             today: request.today,
+            own: request.own.clone(),
         };
         rollout.notice();
         rollout
@@ -195,6 +202,12 @@ impl Rollout {
     fn notice(&mut self) {
         self.notices = notices::all(self);
         self.summary = Summary::of(&self.placements, &self.notices);
+    }
+
+    /// Whether an image is built by others, so that no build of the user's helps.
+    fn is_of_others(&self, image: usize) -> bool {
+        let reference = self.images[image].reference.as_deref();
+        reference.is_some_and(|reference| tags::is_of_others(reference, &self.own))
     }
 
     /// The names of the hosts that take no new pods for now.

@@ -238,7 +238,8 @@ fn spare(
 ) -> Vec<usize> {
     let is_mended = |place: usize, group: &Group, finding: &Finding| {
         let mut hosts = group.hosts.iter().map(|host| *host as usize);
-        is_mendable(finding, &rollout.images[place], &rollout.kinds[group.kind])
+        !rollout.is_of_others(place)
+            && is_mendable(finding, &rollout.images[place], &rollout.kinds[group.kind])
             && (choice.rebuilt.contains(&place) || hosts.any(|host| patched.contains_key(&host)))
     };
     let placements = rollout.placements.iter();

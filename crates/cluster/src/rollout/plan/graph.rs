@@ -296,7 +296,8 @@ fn meetings(
         for placed in &placement.images {
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];
-            if is_mendable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
+            let is_own = !rollout.is_of_others(placed.image);
+            if is_own && is_mendable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
                 let meeting = Meeting {
                     is_fine: finding.outcome != Outcome::Incompatible,
                     takes: finding

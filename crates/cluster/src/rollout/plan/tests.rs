@@ -4,6 +4,7 @@ use wincimg_windows::compat::{HostBuild, Runtime};
 
 use super::*;
 use crate::nodes::NodeList;
+use crate::rollout::Tags;
 use crate::rollout::advice::MOST_ACTIONS;
 use crate::rollout::{Flags, Starts};
 use crate::workloads::WorkloadList;
@@ -167,7 +168,7 @@ fn who_names_a_digest_has_to_name_the_new_one() {
     let mut request = request(&["20348.1"], &["17763.1158"]);
     request.images[0].reference = Some(digest.clone());
     let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request);
+    let plan = rollout.advise(&request, &Tags::new());
     let rest = "and name the new image where its digest is named";
     let title = plan.actions[0].title(&rollout);
     assert_eq!(title, format!("build {digest} (17763.1158) again, {rest}"));
@@ -388,7 +389,7 @@ fn what_takes_no_change_is_made_again() {
         let mut request = landed(&["17763.1158", "20348.1"], &["20348.1"], &landings);
         request.flags.kubectl = vec!["--context".to_owned(), "my cluster".to_owned()];
         let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request);
+        let plan = rollout.advise(&request, &Tags::new());
         let fix = rollout.checks().next().unwrap().finding.fix.clone();
         assert_eq!(
             fix.as_deref(),
@@ -445,7 +446,7 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
     give(&mut request, text);
     request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
     let mut rollout = Rollout::new(&request);
-    assert!(rollout.advise(&request).actions.is_empty());
+    assert!(rollout.advise(&request, &Tags::new()).actions.is_empty());
     assert_eq!(rollout.notices[0].finding.rule, "no-windows-selector");
     assert_eq!(
         rollout.notices[0].finding.commands,
@@ -467,7 +468,7 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
                 [{image: repo.example/i0:1}]}}}\n";
     give(&mut request, text);
     let mut rollout = Rollout::new(&request);
-    rollout.advise(&request);
+    rollout.advise(&request, &Tags::new());
     let advice = rollout.notices[0].finding.advice().unwrap();
     assert!(
         advice.contains("nodeSelector: {beta.kubernetes.io/os: windows}")
@@ -534,7 +535,7 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
         );
         give(request, &text);
         let mut rollout = Rollout::new(&request);
-        rollout.advise(request);
+        rollout.advise(request, &Tags::new());
         let starts = rollout.prospects().next().unwrap().starts;
         let notices = rollout.notices.iter();
         let notices: Vec<_> = notices
@@ -774,6 +775,48 @@ fn cost(plan: &Plan) -> Cost {
     cost
 }
 
+#[test]
+fn what_others_build_gets_another_tag_and_is_never_built() {
+    let image = "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022";
+    let mut request = request(&["17763.5696", "17763.5700"], &["20348.2402"]);
+    land(&mut request, &[("Deployment", vec![0], 0b11)]);
+    request.images[0].reference = Some(image.to_owned());
+    image.clone_into(&mut request.workloads[0].template.containers[0].image);
+    let tags: Tags = [(
+        image.to_owned(),
+        ["8.0-nanoserver-1809", "8.0-nanoserver-ltsc2022"]
+            .map(str::to_owned)
+            .into(),
+    )]
+    .into();
+    let advised = |request: &Request, tags: &Tags| {
+        let mut rollout = Rollout::new(request);
+        let plan = rollout.advise(request, tags);
+        let finding = rollout.checks().next().unwrap().finding.clone();
+        (plan.actions.len(), finding.fix.unwrap(), finding.commands)
+    };
+    let container = request.workloads[0].template.containers[0].name.clone();
+    assert_eq!(
+        advised(&request, &tags),
+        (
+            0,
+            "use another tag of mcr.microsoft.com/dotnet/aspnet: 8.0-nanoserver-1809".to_owned(),
+            vec![format!(
+                "kubectl set image deployment/p0 {container}=mcr.microsoft.com/dotnet/aspnet:\
+                 8.0-nanoserver-1809 --namespace default"
+            )]
+        )
+    );
+    let (_, fix, commands) = advised(&request, &Tags::new());
+    assert!(fix.ends_with("one whose image fits these nodes"), "{fix}");
+    assert!(commands.is_empty());
+    // Where it is the user's, it is built.
+    request.own = vec!["mcr.microsoft.com/dotnet".to_owned()];
+    let (actions, _, commands) = advised(&request, &tags);
+    assert_eq!(actions, 1);
+    assert!(commands[0].starts_with("wincimg build RECIPE"));
+}
+
 /// Carries out the actions whose commands these are.
 fn carried_out(request: &Request, plan: &Plan, commands: &[String]) -> Rollout {
     let mut after = request.clone();
@@ -859,7 +902,7 @@ proptest! {
     fn what_a_finding_advises_is_no_more_than_makes_its_workload_start((request, _) in clusters()) {
         let mut rollout = Rollout::new(&request);
         let before = outcomes(&rollout);
-        let plan = rollout.advise(&request);
+        let plan = rollout.advise(&request, &Tags::new());
         let works = |commands: &[String], workload: &str| {
             let after = outcomes(&carried_out(&request, &plan, commands));
             let mut own = after.iter().filter(|((.., name), _)| name == workload);

@@ -1,0 +1,180 @@
+//! Images that somebody else builds: what helps is another of their tags, not a build.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt, stream};
+use wincimg_inspect::bases::{Fit, Match, parse_location};
+use wincimg_oci::reference::{Reference, parse_reference};
+use wincimg_oci::remote::Registry;
+use wincimg_oci::store::Location;
+use wincimg_windows::compat::{HostBuild, Outcome};
+use wincimg_windows::release;
+use wincimg_windows::update::Updates;
+use wincimg_windows::version::WindowsVersion;
+
+use super::Rollout;
+
+/// Registries where everybody finds everybody's images.
+const PUBLIC: [&str; 9] = [
+    "docker.io",
+    "gcr.io",
+    "ghcr.io",
+    "k8s.gcr.io",
+    "mcr.microsoft.com",
+    "nvcr.io",
+    "public.ecr.aws",
+    "quay.io",
+    "registry.k8s.io",
+];
+
+/// How many repositories are asked for their tags at once.
+const PARALLEL: usize = 8;
+
+/// The tags of repositories, by the reference of the image that is in one.
+pub type Tags = BTreeMap<String, Vec<String>>;
+
+/// Whether an image of this name is built by others: it lies where everybody's do, below none of the
+/// prefixes that are the user's own.
+pub(super) fn is_of_others(reference: &str, own: &[String]) -> bool {
+    let Ok(Location::Registry(reference)) = parse_location(reference) else {
+        return false;
+    };
+    let repository = format!("{}/{}", reference.registry(), reference.repository());
+    let is_own = |prefix: &String| {
+        let rest = repository.strip_prefix(prefix.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    PUBLIC.contains(&reference.registry()) && !own.iter().any(is_own)
+}
+
+impl Rollout {
+    /// Whether an image that others build does not start somewhere.
+    pub fn has_failing_images_of_others(&self) -> bool {
+        !failing(self).is_empty()
+    }
+}
+
+fn failing(rollout: &Rollout) -> BTreeSet<String> {
+    let placed = rollout.placements.iter().flat_map(|it| &it.images);
+    let failing = placed.filter(|placed| {
+        let mut findings = placed.findings.iter();
+        rollout.is_of_others(placed.image)
+            && findings.any(|finding| finding.outcome == Outcome::Incompatible)
+    });
+    failing
+        .filter_map(|placed| rollout.images[placed.image].reference.clone())
+        .collect()
+}
+
+/// Asks registries for the tags of images that others build and that do not start somewhere. What cannot
+/// be listed is left out.
+pub async fn fetch_tags(rollout: &Rollout, registry: &Registry) -> Tags {
+    let references = failing(rollout);
+    let listed = stream::iter(references).map(async |text| {
+        let reference = parse_reference(&text).ok()?;
+        let tags = registry.repository(&reference).tags().await.ok()?;
+        Some((text, tags))
+    });
+    let listed = listed.buffered(PARALLEL).collect::<Vec<_>>().await;
+    listed.into_iter().flatten().collect()
+}
+
+/// The tag that says the same of an image but for the version of Windows, where one of these fits all of
+/// the hosts: `8.0-nanoserver-1809` for `8.0-nanoserver-ltsc2022`.
+pub(super) fn fitting<'t>(tag: &str, tags: &'t [String], hosts: &[HostBuild]) -> Option<&'t str> {
+    let (first, others) = hosts.split_first()?;
+    let (shape, _) = taken_apart(tag)?;
+    let candidates = tags.iter().filter_map(|tag| {
+        let (own, version) = taken_apart(tag)?;
+        let fits = |host: &HostBuild| Fit::of(version, *host, Match::Nearest);
+        let fit =
+            fits(first).filter(|_| own == shape && others.iter().all(|it| fits(it).is_some()));
+        Some((fit?, tag.as_str()))
+    });
+    candidates.max().map(|(_, tag)| tag)
+}
+
+/// The words of a tag without the one that names a version of Windows, and that version: for a release
+/// the newest that its tags may mean.
+fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
+    let words: Vec<&str> = tag.split('-').collect();
+    let version_of = |word: &str| match release::named_in_tag(word) {
+        Some(release) => {
+            let newest = Updates::known().newest(release.build);
+            Some(newest.map_or(WindowsVersion::of_build(release.build), |it| it.version()))
+        }
+        None => word
+            .parse::<WindowsVersion>()
+            .ok()
+            .filter(|version| word.starts_with("10.0.") && version.revision.is_some()),
+    };
+    let (place, version) = words
+        .iter()
+        .enumerate()
+        .find_map(|(place, word)| Some((place, version_of(word)?)))?;
+    let shape = words.iter().enumerate();
+    let shape = shape.map(|(at, word)| (at != place).then_some(*word));
+    Some((shape.collect(), version))
+}
+
+/// The same reference with another tag.
+pub(super) fn retagged(reference: &Reference, tag: &str) -> String {
+    format!("{}/{}:{tag}", reference.registry(), reference.repository())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_of_others_where_everybody_has_theirs() {
+        let own = ["ghcr.io/acme".to_owned()];
+        for reference in [
+            "mcr.microsoft.com/windows/servercore:ltsc2022",
+            "golang:1.22-windowsservercore-ltsc2022",
+            "registry.k8s.io/pause:3.9",
+            "ghcr.io/acmes/web:1",
+        ] {
+            assert!(is_of_others(reference, &own), "{reference}");
+        }
+        for reference in [
+            "ghcr.io/acme/web:1",
+            "repo.mylan.k8s:8888/mcr.microsoft.com/windows/nanoserver:1809",
+            "acme.azurecr.io/web:1",
+            "oci:out",
+        ] {
+            assert!(!is_of_others(reference, &own), "{reference}");
+        }
+    }
+
+    #[test]
+    fn the_tag_for_a_host_differs_in_its_windows_alone() {
+        let tags: Vec<String> = [
+            "8.0-nanoserver-ltsc2022",
+            "8.0-nanoserver-1809",
+            "8.0-windowsservercore-1809",
+            "9.0-nanoserver-1809",
+            "8.0",
+            "10.0.17763.5696",
+            "10.0.17763.973",
+            "10.0.20348.2402",
+            "10.0.17763.973-amd64",
+        ]
+        .map(str::to_owned)
+        .into();
+        let fitting = |tag: &str, hosts: &[&str]| {
+            let hosts = hosts
+                .iter()
+                .map(|host| HostBuild::new(host.parse().unwrap()));
+            fitting(tag, &tags, &hosts.collect::<Vec<_>>())
+        };
+        let net = "8.0-nanoserver-ltsc2022";
+        assert_eq!(fitting(net, &["17763.5696"]), Some("8.0-nanoserver-1809"));
+        assert_eq!(fitting(net, &["26100.1"]), Some("8.0-nanoserver-ltsc2022"));
+        assert_eq!(fitting(net, &["17763.5696", "20348.1"]), None);
+        assert_eq!(fitting("8.0", &["17763.5696"]), None);
+        let base = "10.0.20348.2402";
+        assert_eq!(fitting(base, &["17763.973"]), Some("10.0.17763.973"));
+        assert_eq!(fitting(base, &["17763.5700"]), Some("10.0.17763.5696"));
+    }
+}
