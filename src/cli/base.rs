@@ -185,7 +185,7 @@ impl Resolve {
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
         let host = HostBuild::new(self.host_build);
-        let wanted = self.wanted.into();
+        let wanted = self.wanted;
         let outcome =
             registry_args::run(async { Ok(resolve(&registry, &reference, host, wanted).await) })?;
         match outcome {

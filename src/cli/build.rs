@@ -162,7 +162,7 @@ impl Build {
         request.labels.clone_from(&self.labels);
         request.downloads = self.manner();
         request.options = MakeOptions {
-            compression: self.compression.into(),
+            compression: self.compression,
             created,
             reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
             docker_host: self.daemon.host(),
@@ -195,7 +195,7 @@ impl Build {
             },
             destinations: destinations(pushed_to, self.output.as_ref()),
             named_after: self.registry.clone(),
-            flavour: self.manifest_format.map(Into::into),
+            flavour: self.manifest_format,
             existing: self.tags.existing(),
             documents: self
                 .documents

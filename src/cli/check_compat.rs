@@ -49,6 +49,7 @@ use crate::report::{
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
     wincimg check-compat --kube --context production --plan\n\n\
     Exit code 0: everything starts. 1: something does not, or cannot be known.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
     #[arg(value_name = "IMAGE", add = complete::images())]

@@ -115,7 +115,7 @@ impl Lint {
     fn options(&self, session: &Session, texts: &[(String, String)]) -> Result<Options, Failure> {
         let host = self.host_build.map(HostBuild::new);
         let mut options = Options {
-            shell: self.shell.map(BaseShell::from),
+            shell: self.shell,
             host,
             ..Options::default()
         };

@@ -138,7 +138,7 @@ impl Mirror {
             platforms: self.platforms(),
             jobs: self.jobs,
             dry_run: self.dry_run,
-            flavour: self.manifest_format.map(Into::into),
+            flavour: self.manifest_format,
             with_referrers: !self.no_referrers,
         };
         let library = session.cache.library(&registry, &progress);
@@ -224,7 +224,7 @@ impl Mirror {
                 }
                 Wanted::Base(repository) => repository,
             };
-            let matched = self.wanted.into();
+            let matched = self.wanted;
             let bases = BaseRepository::open(registry, repository).await?;
             let bases = bases.of_one_flavour(&hosts, matched)?;
             for host in &hosts {

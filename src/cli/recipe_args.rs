@@ -101,7 +101,7 @@ impl RecipeArgs {
             self.hosts.distinct_builds(session)?
         };
         let base_registry = self.base.base_registry.clone();
-        let matched = self.matched.wanted.into();
+        let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
         request.noting = noting();
         Ok(Wanted {

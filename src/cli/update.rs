@@ -132,7 +132,7 @@ impl Update {
             hosts: &targets,
             base: self.base.as_deref(),
             base_registry: &self.base_registry.base_registry,
-            wanted: self.matched.wanted.into(),
+            wanted: self.matched.wanted,
             is_shared: !self.tags.no_index,
             reads_bases: !self.check,
         };
@@ -172,7 +172,7 @@ impl Update {
                 },
                 destinations: destinations(self.prefix(&image)?, self.output.as_ref()),
                 named_after: None,
-                flavour: self.manifest_format.map(Into::into),
+                flavour: self.manifest_format,
                 existing: self.tags.existing(),
                 documents: self.documents(&image, &updates)?,
                 review: &|outlooks| review(outlooks, &hosts.nodes, today, session),

@@ -373,7 +373,7 @@ fn by_choices(
         (Some((worst, _)), Some(refused)) if severity(worst.outcome) == 0 => {
             return Finding {
                 outcome: Outcome::Warning,
-                ..filtered(host, worst.clone(), &refused.by)
+                ..filtered(host, worst, &refused.by)
             };
         }
         (Some(worst), _) => worst.clone(),
@@ -381,7 +381,7 @@ fn by_choices(
             return match (refused, would_start(host, variants, isolation)) {
                 (Some(refused), Some(best)) => Finding {
                     variant: None,
-                    ..filtered(host, best, &refused.by)
+                    ..filtered(host, &best, &refused.by)
                 },
                 _ => no_match(host, variants, isolation),
             };
@@ -437,7 +437,7 @@ fn better(
 }
 
 /// What would start, were it not for the runtime, which takes no such image from a registry.
-fn filtered(host: &HostKind, finding: Finding, by: &str) -> Finding {
+fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
     let instead = if takes_a_base(host) {
         "build the image for this host too"

@@ -9,7 +9,7 @@ use wincimg_oci::remote::Registry;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{HostBuild, Outcome};
 use wincimg_windows::release;
-use wincimg_windows::update::Updates;
+use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::Rollout;
@@ -101,7 +101,7 @@ fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     let version_of = |word: &str| match release::named_in_tag(word) {
         Some(release) => {
             let newest = Updates::known().newest(release.build);
-            Some(newest.map_or(WindowsVersion::of_build(release.build), |it| it.version()))
+            Some(newest.map_or(WindowsVersion::of_build(release.build), Update::version))
         }
         None => word
             .parse::<WindowsVersion>()

@@ -44,7 +44,7 @@ fn single(text: &str) -> Variant {
 }
 
 fn plan(request: &Request) -> Plan {
-    Plan::new(request, &Rollout::new(&request))
+    Plan::new(request, &Rollout::new(request))
 }
 
 /// The plan in short: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0 to
@@ -534,7 +534,7 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
              scheduling: {{tolerations: [{{key: os, value: Windows}}]}}\n"
         );
         give(request, &text);
-        let mut rollout = Rollout::new(&request);
+        let mut rollout = Rollout::new(request);
         rollout.advise(request, &Tags::new());
         let starts = rollout.prospects().next().unwrap().starts;
         let notices = rollout.notices.iter();
@@ -604,7 +604,7 @@ fn images_for_both_systems_need_no_selector_for_windows() {
              [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
         );
         give(request, &text);
-        let rollout = Rollout::new(&request);
+        let rollout = Rollout::new(request);
         let notices = rollout.notices.iter();
         notices
             .map(|notice| notice.finding.rule)
