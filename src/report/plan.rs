@@ -1,7 +1,7 @@
 //! What to do so that everything starts, in the words of a report.
 
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Action, Pin, Plan, Rollout, Starts};
+use wincimg_cluster::rollout::{AFTER_A_PATCH, Action, Pin, Plan, Rollout, Starts};
 
 use super::answer::{noun, tally_in_words};
 use super::in_words;
@@ -31,9 +31,10 @@ fn title_of(rollout: &Rollout, action: &Action) -> String {
                 .unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
             match hosts.len() {
-                1 => format!("drain 1 node, then bring it to {to}{update}: {names}"),
+                1 => format!("drain 1 node, then bring it to {to}{update}: {names}{AFTER_A_PATCH}"),
                 count => format!(
-                    "drain {count} nodes one by one, and bring each to {to}{update}: {names}"
+                    "drain {count} nodes one by one, and bring each to {to}{update}: {names}\
+                     {AFTER_A_PATCH}"
                 ),
             }
         }
@@ -109,11 +110,14 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 image,
                 host_builds,
                 commands,
+                new_tag,
+                stays_cached: _,
                 becomes: _,
             } => json!({
                 "kind": "rebuild",
                 "image": rollout.images[*image].label(),
                 "host_builds": host_builds,
+                "new_tag": new_tag,
                 "commands": commands,
             }),
         })

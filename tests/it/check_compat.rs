@@ -94,7 +94,7 @@ fn a_windows_node_without_a_version_is_unknown_and_no_error() {
 #[test]
 fn the_matrix_fits_the_terminal_however_many_images_there_are() {
     let mut command = wincimg();
-    command.args(["--host-build", "20348.2402"]);
+    command.args(["--host-build", "20348.2402", "--on", "2024-06-01"]);
     for revision in 0..120 {
         command.args(["--image-build", &format!("20348.{revision}")]);
     }
@@ -138,7 +138,7 @@ fn markdown_and_junit_carry_the_same_answer() {
     let run = |format| {
         let output = wincimg()
             .args(["--host-build", "17763.973", "--image-build", "17763.1158"])
-            .args(["--format", format])
+            .args(["--on", "2024-06-01", "--format", format])
             .output()
             .unwrap();
         String::from_utf8(output.stdout).unwrap()

@@ -54,6 +54,8 @@ pub struct Container {
     pub image: String,
     /// Whether it is a program on the host.
     pub host_process: bool,
+    /// Whether a node asks the registry anew each time it starts, and takes none that it has.
+    pub pulls_always: bool,
 }
 
 /// A `RuntimeClass` of the cluster.
@@ -194,6 +196,7 @@ struct ContainerObject {
     #[serde(default)]
     name: String,
     image: Option<String>,
+    image_pull_policy: Option<String>,
     #[serde(default, deserialize_with = "null_is_default")]
     security_context: SecurityContext,
 }
@@ -236,6 +239,12 @@ struct Os {
     name: String,
 }
 
+/// Whether an image has the tag of which the API server takes it that it moves.
+fn is_latest(image: &str) -> bool {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
 impl From<PodObject> for PodTemplate {
     fn from(object: PodObject) -> Self {
         let spec = object.spec;
@@ -258,9 +267,14 @@ impl From<PodObject> for PodTemplate {
                 .into_iter()
                 .map(|container| {
                     let own = container.security_context.windows_options.host_process;
+                    let image = container.image.unwrap_or_default();
                     Container {
                         name: container.name,
-                        image: container.image.unwrap_or_default(),
+                        pulls_always: match container.image_pull_policy.as_deref() {
+                            None | Some("") => is_latest(&image),
+                            Some(policy) => policy == "Always",
+                        },
+                        image,
                         host_process: own.or(of_pod).unwrap_or(false),
                     }
                 })

@@ -203,6 +203,11 @@ static KNOWN: OnceLock<Updates> = OnceLock::new();
 /// A month, and some days for Microsoft's calendar to move.
 const FRESH_DAYS: i64 = 45;
 
+/// Until when an update may be the newest one.
+fn fresh_until(newest: Date) -> Option<Date> {
+    newest.checked_add(Span::new().days(FRESH_DAYS)).ok()
+}
+
 impl Updates {
     /// The table that ships with the program.
     pub fn embedded() -> &'static Self {
@@ -219,11 +224,20 @@ impl Updates {
         KNOWN.get_or_init(|| self)
     }
 
-    /// The day of the newest update, where that is so long ago that newer ones must be out.
+    /// The day of the newest update, where that is so long ago that newer ones must be out. Where only a
+    /// version is known, the others of that day are not.
     pub fn stale_since(&self, today: Date) -> Option<Date> {
-        let newest = self.0.iter().map(|update| update.date).max()?;
-        let fresh_until = newest.checked_add(Span::new().days(FRESH_DAYS)).ok()?;
-        (today > fresh_until).then_some(newest)
+        let whole = self.0.iter().filter(|update| update.kb.is_some());
+        let newest = whole.map(|update| update.date).max()?;
+        (today > fresh_until(newest)?).then_some(newest)
+    }
+
+    /// Whether the newest update of a build, as of that day, is known.
+    pub fn is_of_the_day(&self, build: u32, today: Date) -> bool {
+        let newest = self.of_build(build).iter().map(|update| update.date).max();
+        newest.is_some_and(|newest| {
+            newest <= today && fresh_until(newest).is_some_and(|until| today <= until)
+        })
     }
 
     /// Reads a table and refuses one with unreadable, unsorted or repeated rows.

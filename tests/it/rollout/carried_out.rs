@@ -225,7 +225,10 @@ fn everything_starts_once_the_printed_commands_are_typed() {
         let flag = format!(" --push {flag} ");
         planned.iter().filter(|it| it.contains(&flag)).count()
     };
-    assert_eq!((ends("--replace"), ends("--join")), (1, 1), "{planned:?}");
+    // What others have under the tag stays; else there is a new one, which no node has yet.
+    assert_eq!((ends("--replace"), ends("--join")), (0, 1), "{planned:?}");
+    let to_new_tag = |it: &&String| it.starts_with("kubectl set image deployment/web c=");
+    assert_eq!(planned.iter().filter(to_new_tag).count(), 1, "{planned:?}");
     for command in &planned {
         world.run(command).code(0);
     }

@@ -84,6 +84,19 @@ def main(words):
             at = place(workloads["items"], item["kind"].lower(), own["name"], own["namespace"])
             workloads["items"][at] = item
             save("workloads.json", workloads)
+        case ["set", "image", object, change, "--namespace", namespace]:
+            kind, name = object.split("/")
+            container, image = change.split("=", 1)
+            workloads = load("workloads.json")
+            item = workloads["items"][place(workloads["items"], kind, name, namespace)]
+            spec = item["spec"] if kind == "pod" else item["spec"]["template"]["spec"]
+            for own in spec["containers"]:
+                if own["name"] == container:
+                    own["image"] = image
+            save("workloads.json", workloads)
+        case ["rollout", "restart", object, "--namespace", namespace]:
+            kind, name = object.split("/")
+            place(load("workloads.json")["items"], kind, name, namespace)
         case ["drain", name, "--ignore-daemonsets"]:
             nodes = load("nodes.json")
             for node in nodes["items"]:

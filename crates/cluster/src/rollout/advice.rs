@@ -340,7 +340,11 @@ impl<'a> Advisor<'a> {
                 // What a verdict says by itself is about building again.
                 let own = finding.fix.as_ref().filter(|_| is_alone);
                 let words = own.cloned().unwrap_or_else(|| action.to_string());
-                words + about.image.to_name_again()
+                let name = action.under_what_name(about.image);
+                match words.split_once("; or ") {
+                    Some((build, other)) => format!("{build}{name}; or {other}"),
+                    None => words + &name,
+                }
             }
             Action::Pin { workload, .. } if about.workload == Some(*workload) => action.to_string(),
             Action::Rebuild { .. } | Action::Pin { .. } => self.titles[place].clone(),

@@ -29,10 +29,6 @@ impl Rollout {
         let Some(today) = self.today else {
             return Vec::new();
         };
-        let newest = updates.all().iter().map(|update| update.date).max();
-        if newest.is_none_or(|newest| newest > today) || updates.stale_since(today).is_some() {
-            return Vec::new();
-        }
         let images = self.images.iter().enumerate();
         let versions = images.flat_map(|(image, known)| {
             let mut versions: Vec<WindowsVersion> = known.versions().collect();
@@ -41,6 +37,7 @@ impl Rollout {
             versions.into_iter().map(move |version| (image, version))
         });
         versions
+            .filter(|(_, version)| updates.is_of_the_day(version.build, today))
             .filter_map(|(image, version)| behind(image, version, updates, today))
             .collect()
     }

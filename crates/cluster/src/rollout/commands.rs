@@ -65,11 +65,12 @@ pub(super) fn patch_commands(
 }
 
 /// The command that builds an image for hosts of these versions; `others` is the flag that says what
-/// becomes of what its tag has.
+/// becomes of what its tag has, where it gets no new one.
 pub(super) fn rebuild_command(
     image: &Image,
     hosts: &[WindowsVersion],
     others: Option<&str>,
+    new_tag: Option<&str>,
     flags: &Flags,
 ) -> String {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned(), RECIPE.to_owned()];
@@ -85,7 +86,7 @@ pub(super) fn rebuild_command(
             };
             flag("registry", prefix);
             flag("name", name.to_owned());
-            if let Some(tag) = reference.tag() {
+            if let Some(tag) = new_tag.or(reference.tag()) {
                 flag("tag", tag.to_owned());
             }
             words.push("--push".to_owned());
@@ -113,14 +114,8 @@ pub(super) fn rebuild_command(
     typed(&words)
 }
 
-/// The command that lets a workload's containers run another image; none for a kind whose pods keep
-/// theirs.
-pub(super) fn set_image_command(
-    workload: &Workload,
-    from: &str,
-    to: &str,
-    flags: &Flags,
-) -> Vec<String> {
+/// Whether Kubernetes lets the images of a workload be changed.
+pub(super) fn can_set_image(workload: &Workload) -> bool {
     const KINDS: [&str; 6] = [
         "CronJob",
         "DaemonSet",
@@ -130,7 +125,30 @@ pub(super) fn set_image_command(
         "StatefulSet",
     ];
     let id = &workload.id;
-    if !KINDS.contains(&id.kind.as_str()) || id.name.is_empty() || id.name.ends_with('*') {
+    KINDS.contains(&id.kind.as_str()) && !id.name.is_empty() && !id.name.ends_with('*')
+}
+
+/// The command that makes a workload's pods again; none for a kind whose pods nobody makes anew.
+pub(super) fn restart_command(workload: &Workload, flags: &Flags) -> Option<String> {
+    let id = &workload.id;
+    let kinds = ["DaemonSet", "Deployment", "StatefulSet"];
+    let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
+    let mut words = vec!["kubectl", "rollout", "restart", &object];
+    words.extend(["--namespace", &id.namespace]);
+    words.extend(flags.kubectl.iter().map(String::as_str));
+    kinds.contains(&id.kind.as_str()).then(|| typed(&words))
+}
+
+/// The command that lets a workload's containers run another image; none for a kind whose pods keep
+/// theirs.
+pub(super) fn set_image_command(
+    workload: &Workload,
+    from: &str,
+    to: &str,
+    flags: &Flags,
+) -> Vec<String> {
+    let id = &workload.id;
+    if !can_set_image(workload) {
         return Vec::new();
     }
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);

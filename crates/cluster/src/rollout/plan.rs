@@ -23,6 +23,7 @@ use std::fmt;
 
 use cover::{base_for, builds_for};
 use graph::{Choice, Graph, Known};
+use jiff::civil::Date;
 pub use pin::Pin;
 pub(super) use pin::Way;
 use wincimg_oci::store::Location;
@@ -30,13 +31,17 @@ use wincimg_windows::compat::Outcome;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::commands::{patch_commands, rebuild_command};
+use super::commands::{
+    can_set_image, patch_commands, rebuild_command, restart_command, set_image_command,
+};
 use super::finding::is_mendable;
 use super::image::{Content, Image, Variant};
 use super::placement::Group;
 use super::simulate::move_to;
+use super::tags::retagged;
 use super::{Finding, Request, Rollout, Summary, Tally};
 use crate::nodes::Node;
+use crate::workloads::Workload;
 
 /// What to do so that everything starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,6 +91,10 @@ pub enum Action {
         host_builds: Vec<WindowsVersion>,
         /// What it is then.
         becomes: Image,
+        /// Its new tag, as nodes keep what they have under the old one.
+        new_tag: Option<String>,
+        /// Whether nodes go on with what they have.
+        stays_cached: bool,
         /// What to type.
         commands: Vec<String>,
     },
@@ -104,7 +113,7 @@ impl Plan {
         let (pins, graph, choice) = choose(request, rollout);
         let mut after = request.clone();
         let mut actions = pinned(&pins, rollout, &mut after);
-        actions.extend(rebuilds(&graph, &choice, &mut after));
+        actions.extend(rebuilds(&graph, &choice, &pins, &mut after));
         actions.extend(patches(&graph, &choice, &mut after));
         let then = if actions.is_empty() {
             (rollout.summary, rollout.tally())
@@ -152,9 +161,32 @@ impl Action {
             }
             Self::Rebuild { image, .. } => {
                 let image = &rollout.images[*image];
-                format!("build {} again{}", image.label(), image.to_name_again())
+                format!(
+                    "build {} again{}",
+                    image.label(),
+                    self.under_what_name(image)
+                )
             }
             Self::Patch { .. } => self.to_string(),
+        }
+    }
+}
+
+impl Action {
+    /// The new name of an image that is built again, or what keeps it from the nodes.
+    pub(super) fn under_what_name(&self, image: &Image) -> String {
+        match self {
+            Self::Rebuild {
+                new_tag: Some(tag), ..
+            } => format!(", under the new tag {tag}, for nodes keep what they have of the old one"),
+            Self::Rebuild {
+                stays_cached: true, ..
+            } => format!(
+                "{}; nodes keep what they have of the tag until it is removed there, or until \
+                 imagePullPolicy is Always",
+                image.to_name_again()
+            ),
+            _ => image.to_name_again().to_owned(),
         }
     }
 }
@@ -183,7 +215,8 @@ impl fmt::Display for Action {
                     _ => "drain the nodes one by one and bring them",
                 })?;
                 write!(f, " to {to}")?;
-                kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.in_advice()))
+                kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.in_advice()))?;
+                f.write_str(AFTER_A_PATCH)
             }
         }
     }
@@ -196,6 +229,10 @@ fn nodes_left(hosts: usize, of: usize) -> String {
     }
     format!(" (leaves {hosts} of {of} nodes)")
 }
+
+/// What is to be done with the script, and then.
+pub const AFTER_A_PATCH: &str =
+    "; run the script there as an administrator, and kubectl uncordon it afterwards";
 
 /// Up to so many pins are tried to be taken back one by one.
 const TRIED: usize = 50;
@@ -313,7 +350,26 @@ fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Actio
     actions.collect()
 }
 
-fn rebuilds(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Action> {
+/// The tag that a new image gets where nodes may have the old one: for all workloads that run it can be
+/// told to them, and what has entries for other systems stays as it is.
+fn new_tag(image: &Image, users: &[&Workload], today: Option<Date>) -> Option<String> {
+    let Some(Location::Registry(reference)) = image.location() else {
+        return None;
+    };
+    if !users.iter().all(|user| can_set_image(user)) {
+        return None;
+    }
+    let tag = reference.tag().map(|tag| format!("{tag}-"));
+    let day = today?.strftime("%Y%m%d");
+    Some(format!("{}{day}", tag.unwrap_or_default()))
+}
+
+fn rebuilds(
+    graph: &Graph<'_>,
+    choice: &Choice,
+    pins: &BTreeMap<usize, Pin>,
+    after: &mut Request,
+) -> Vec<Action> {
     let mut actions = Vec::new();
     for &place in &choice.rebuilt {
         let image = &graph.rollout.images[place];
@@ -321,10 +377,51 @@ fn rebuilds(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Acti
         let builds = with_own_builds(builds_for(hosts), image);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
         let others = others(image, &builds);
+        let users = graph
+            .rollout
+            .workloads
+            .iter()
+            .enumerate()
+            .filter(|(index, user)| {
+                let mut containers = user.template.containers.iter();
+                !pins.contains_key(index)
+                    && containers
+                        .any(|container| Some(&container.image) == image.reference.as_ref())
+            });
+        let users: Vec<&Workload> = users.map(|(_, user)| user).collect();
+        let stays_cached = users.iter().any(|user| {
+            let mut containers = user.template.containers.iter();
+            containers.any(|own| Some(&own.image) == image.reference.as_ref() && !own.pulls_always)
+        });
+        let new_tag = new_tag(image, &users, after.today)
+            .filter(|_| stays_cached && others != Some("--join"));
+        let flags = &after.flags;
+        let others = others.filter(|_| new_tag.is_none());
+        let mut commands = vec![rebuild_command(
+            image,
+            &host_builds,
+            others,
+            new_tag.as_deref(),
+            flags,
+        )];
+        let (reference, text) = (image.location(), image.reference.as_deref());
+        match (&new_tag, reference, text) {
+            (Some(tag), Some(Location::Registry(reference)), Some(text)) => {
+                let to = retagged(&reference, tag);
+                let set = users
+                    .iter()
+                    .flat_map(|user| set_image_command(user, text, &to, flags));
+                commands.extend(set);
+            }
+            _ if stays_cached => {}
+            _ => commands.extend(users.iter().filter_map(|user| restart_command(user, flags))),
+        }
         actions.push(Action::Rebuild {
             image: place,
-            commands: vec![rebuild_command(image, &host_builds, others, &after.flags)],
+            commands,
             host_builds,
+            stays_cached: stays_cached && new_tag.is_none(),
+            new_tag,
             becomes: rebuilt(image, &builds),
         });
         after.images[place] = rebuilt(image, &builds);

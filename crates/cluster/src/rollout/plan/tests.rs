@@ -180,7 +180,7 @@ fn who_names_a_digest_has_to_name_the_new_one() {
         .fix
         .clone()
         .unwrap();
-    assert!(fix.ends_with(rest), "{fix}");
+    assert!(fix.contains(rest), "{fix}");
 }
 
 #[test]
@@ -815,6 +815,53 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
     let (actions, _, commands) = advised(&request, &tags);
     assert_eq!(actions, 1);
     assert!(commands[0].starts_with("wincimg build RECIPE"));
+}
+
+#[test]
+fn a_new_image_reaches_nodes_that_have_the_old_one() {
+    let day = Some("2026-11-24".parse().unwrap());
+    let built = |kind: &'static str, change: &dyn Fn(&mut Request)| {
+        let mut request = request(&["18363.900"], &["17763.1158"]);
+        land(&mut request, &[(kind, vec![0], 0b1)]);
+        request.today = day;
+        "c0".clone_into(&mut request.workloads[0].template.containers[0].name);
+        change(&mut request);
+        let plan = plan(&request);
+        let title = plan.actions[0].title(&Rollout::new(&request));
+        (plan.actions[0].commands().to_vec(), title)
+    };
+    let (commands, title) = built("Deployment", &|_| {});
+    assert!(
+        commands[0].contains(" --tag 1-20261124 --push"),
+        "{commands:?}"
+    );
+    assert!(
+        commands[0].ends_with("--push"),
+        "nothing is under the tag: {commands:?}"
+    );
+    assert_eq!(
+        commands[1..],
+        ["kubectl set image deployment/p0 c0=repo.example/i0:1-20261124 --namespace default"]
+    );
+    assert!(title.contains("under the new tag 1-20261124"), "{title}");
+    let (commands, _) = built("Deployment", &|request| {
+        request.workloads[0].template.containers[0].pulls_always = true;
+    });
+    assert_eq!(
+        commands[1..],
+        ["kubectl rollout restart deployment/p0 --namespace default"]
+    );
+    assert!(commands[0].contains(" --tag 1 "), "{commands:?}");
+    let (commands, title) = built("CloneSet", &|_| {});
+    assert_eq!(commands.len(), 1);
+    assert!(title.contains("until imagePullPolicy is Always"), "{title}");
+    let (commands, _) = built("Deployment", &|request| {
+        request.images[0].content = Content::Index(vec![linux(), single("17763.914")]);
+    });
+    assert!(
+        commands[0].ends_with("--tag 1 --push --join"),
+        "{commands:?}"
+    );
 }
 
 /// Carries out the actions whose commands these are.
