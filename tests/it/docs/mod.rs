@@ -87,7 +87,7 @@ const TOPS: [&str; 7] = [
 ];
 
 /// The longest that the README may be.
-const README_WORDS: usize = 1200;
+const README_WORDS: usize = 900;
 
 /// The words of a command line's `wincimg` that are flags, and the help that should know them.
 fn hold_flags_against_help(line: &str) {
