@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""One table: what wincimg takes beside crane, BuildKit, skopeo and tar with gzip, in turns on the same machine.
+"""Compare wincimg with crane, BuildKit, skopeo and tar with gzip, in turns on the same machine.
 
     cargo build --profile dist && benches/peers.py [--runs N] [--only pause,text,code,site,rebuild,mirror] [--write]
 
-Needs docker-registry, GNU time and root for BuildKit. REGISTRY, CRANE, BUILDKITD, BUILDCTL and SKOPEO name programs
-that are not in the PATH; a peer that is not there is left out. Every run of everybody pushes to a repository of its
-own on a registry of this machine. A ratio is that of two runs of one round; what stands in brackets is the least and
-the most of all rounds. --write puts the table into docs/benchmarks.md.
+Requires docker-registry, GNU time, and root for BuildKit. REGISTRY, CRANE, BUILDKITD, BUILDCTL and SKOPEO name programs
+that are not in the PATH; missing ones are skipped. Each run pushes to a new repository on a local registry. A ratio
+compares two runs of one round; minimum and maximum of all rounds are in brackets. --write updates docs/benchmarks.md.
 """
 
 import argparse
@@ -147,7 +146,7 @@ class Table:
     """Rows of what wincimg took beside a peer."""
 
     def __init__(self):
-        self.lines = ["| What | wincimg | beside | it takes | wincimg of that |", "|-|-|-|-|-|"]
+        self.lines = ["| Task | wincimg | Compared with | Result | Ratio |", "|-|-|-|-|-|"]
 
     def add(self, what, ours, peers):
         figure = self.figure(ours)
@@ -176,7 +175,7 @@ class Table:
         ratios = sorted(our.took / their.took for our, their in zip(ours, theirs))
         shown = f"**{statistics.median(ratios):.2f}** ({ratios[0]:.2f} to {ratios[-1]:.2f})"
         if ours[0].size and theirs[0].size:
-            shown += f", {ours[0].size / theirs[0].size:.3f} of the size"
+            shown += f", size {ours[0].size / theirs[0].size:.3f}"
         return shown
 
 
@@ -212,12 +211,12 @@ class Bench:
     def pause(self):
         """To docker-registry, and to a registry that does less for each request: what is left is the program's."""
         places = {
-            "docker-registry, its files in memory": ("/dev/shm", build.serve),
-            "docker-registry, its files on disk": (self.folder, build.serve),
+            "docker-registry in memory": ("/dev/shm", build.serve),
+            "docker-registry on disk": (self.folder, build.serve),
         }
         if self.crane:
-            places["crane's registry, all of it in memory"] = ("/dev/shm", self.serve_with_crane)
-            places["crane's registry, its blobs on disk"] = (self.folder, self.serve_blobs_with_crane)
+            places["crane's registry in memory"] = ("/dev/shm", self.serve_with_crane)
+            places["crane's registry on disk"] = (self.folder, self.serve_blobs_with_crane)
         for target, (parent, serve) in places.items():
             self.pauses(target, parent, serve)
 
@@ -236,7 +235,7 @@ class Bench:
             four = [f"--host-build={version}" for version in build.VERSIONS[1:]]
             ways = {
                 "wincimg": lambda run: wincimg.build("pause", f"four-{run}", *four),
-                "one host": lambda run: wincimg.build("pause", f"single-{run}"),
+                "wincimg, one host": lambda run: wincimg.build("pause", f"single-{run}"),
             }
             self.table.add("the same for four hosts", *in_turns(runs, ways))
 
@@ -254,7 +253,7 @@ class Bench:
         def work(registry, folder, *others):
             context = folder / "context"
             write_text(context, registry.host)
-            self.layer("250 MB of made-up text in 12,000 files", context, folder, *others)
+            self.layer("250 MB of text in 12,000 files", context, folder, *others)
 
         self.with_registry("/dev/shm", work)
 
@@ -267,7 +266,7 @@ class Bench:
     def site(self):
         """Rust's documentation, which rustup installs beside the compiler."""
         root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
-        self.copied("a site in HTML", Path(root) / "share/doc/rust/html", {".html", ".js", ".css", ".svg"})
+        self.copied("an HTML site", Path(root) / "share/doc/rust/html", {".html", ".js", ".css", ".svg"})
 
     def copied(self, what, sources, kinds):
         def work(registry, folder, wincimg, crane, buildkit):
@@ -284,7 +283,7 @@ class Bench:
             print(f"{sources} is not there: no row for {what}")
 
     def layer(self, what, context, folder, wincimg, crane, buildkit):
-        """A folder to a pushed layer."""
+        """A folder as a pushed layer."""
         def cold(way):
             buildkit.forget()
             return way()
@@ -295,13 +294,13 @@ class Bench:
         if buildkit:
             ways["BuildKit"] = lambda run: cold(lambda: buildkit.folder(context, f"buildkit-{run}"))
         ways["tar, gzip -6, not pushed"] = lambda run: tar_and_gzip(context, folder)
-        self.table.add(f"{what} to a pushed layer", *in_turns(self.runs, ways))
+        self.table.add(f"{what}, as a pushed layer", *in_turns(self.runs, ways))
         # BuildKit takes no zstd for Windows: "unsupported diff media type".
         ways = {
             "wincimg": lambda run: wincimg.folder(context, f"zstd-{run}", "--compression", "zstd"),
-            "itself with gzip": lambda run: wincimg.folder(context, f"again-{run}"),
+            "wincimg, gzip": lambda run: wincimg.folder(context, f"again-{run}"),
         }
-        self.table.add("the same as zstd", *in_turns(self.runs, ways))
+        self.table.add("the same with zstd", *in_turns(self.runs, ways))
 
     def from_disk(self, context, wincimg, crane):
         """The folder where nothing of it is in memory, as on a machine that has just begun."""
@@ -316,7 +315,7 @@ class Bench:
         ways = {"wincimg": lambda run: cold(lambda: wincimg.folder(context, f"cold-{run}"))}
         if crane:
             ways["tar, crane append"] = lambda run: cold(lambda: crane.folder(context, f"cold-crane-{run}"))
-        self.table.add("the same, none of it in memory before", *in_turns(self.runs, ways))
+        self.table.add("the same, empty page cache", *in_turns(self.runs, ways))
 
     def rebuild(self):
         def work(registry, folder, wincimg, _crane, buildkit):
@@ -328,9 +327,9 @@ class Bench:
             elsewhere = Wincimg(registry, folder / "elsewhere")
             ways = {"wincimg": lambda run: wincimg.build(context, "app")}
             if buildkit:
-                ways["BuildKit, its cache warm"] = lambda run: buildkit.push(context, "peer")
+                ways["BuildKit, warm cache"] = lambda run: buildkit.push(context, "peer")
             in_turns(1, ways)
-            title = "the same folder again beside one small file: nothing changed"
+            title = "rebuild of the text and a small file: nothing changed"
             self.table.add(title, *in_turns(self.runs * 3, ways))
 
             def new(way):
@@ -340,14 +339,14 @@ class Bench:
                 return run
 
             change = {name: new(name) for name in ways}
-            self.table.add("the small file changed", *in_turns(self.runs * 3, change))
+            self.table.add("rebuild: the small file changed", *in_turns(self.runs * 3, change))
 
             def on_another_machine(number):
                 shutil.rmtree(elsewhere.cache, ignore_errors=True)
                 changed(context, number)
                 return elsewhere.build(context, "app")
 
-            title = "the small file changed, on a machine that has no cache"
+            title = "rebuild without a local cache: the small file changed"
             self.table.add(title, *in_turns(self.runs, {"wincimg": on_another_machine}))
 
         self.with_registry("/dev/shm", work)
@@ -367,7 +366,7 @@ class Bench:
                 ways["skopeo copy"] = into_new(self.copy_with_skopeo)
             if self.crane:
                 ways["crane copy"] = into_new(Crane(self.crane, source, self.folder).mirror)
-            self.table.add("mirroring 1 GiB in 8 layers, on disk", *in_turns(self.runs, ways))
+            self.table.add("mirror 1 GiB in 8 layers, on disk", *in_turns(self.runs, ways))
 
     def copy_with_skopeo(self, source, target):
         command = [self.skopeo, "--insecure-policy", "--override-os", "windows", "copy", "--src-tls-verify=false"]
