@@ -9,22 +9,24 @@ pub const PAGE: &str = include_str!("../../../docs/registries.md");
 
 const HEAD: &str = "# Registries
 
-What wincimg does with the registries that people use. **Nothing on this page was tried at a vendor.** Each registry was played by the tests in `tests/it/zoo`, over TLS and under its real name, by a server that differs from `distribution` as listed below. Each difference names the public page that tells of it, or the specification that allows it; what a page says of one release is taken for all. `distribution` 2.8.2 was run itself, as Debian packages it.
+How wincimg works with common registries. **No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one, over TLS and under its real name, as a server that differs from `distribution` as listed below. Each difference links to a public page or specification; a page about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
 
-- `build --push`: a small image on Microsoft's base image, and one on the same base in the registry itself.
-- `mirror`: a base image from Microsoft's registry.
-- `inspect`: every layer read.
-- `base list`: every tag found, over as many pages as the registry makes.
-- `doctor`: a push tried, and nothing found that wincimg cannot do otherwise.
+| Command | Tested |
+| --- | --- |
+| `build --push` | a small image on Microsoft's base, and one on the same base in the registry |
+| `mirror` | a base from Microsoft's registry |
+| `inspect` | every layer |
+| `base list` | all tags on all pages |
+| `doctor` | a test push finds no problem that wincimg cannot work around |
 
-\"Yes\" is with small layers and with one of 40 MiB. Microsoft's registry is only read: what is built on its bases goes to `distribution`.
+\"Yes\" covers small layers and one of 40 MiB. Microsoft's registry is read-only: images on its bases are pushed to `distribution`.
 
 | Registry | `build --push` | `mirror` | `inspect` | `base list` | `doctor` |
 | --- | --- | --- | --- | --- | --- |
 ";
 
 const ATTACHED: &str = "
-What is about an image (`mirror` and `base index --push` put facts about bases there) is attached by the distribution specification 1.1: a registry that names the subject in its answer to the push lists it. For others, such as `distribution`, GHCR or Nexus, it is listed in an index under the tag `sha256-…` of the image's digest. cosign, notation and SBOM tools use the same tag: entries of others stay, and a list that somebody writes over at the same moment is written again. `distribution` 2.8.2 was run for that; the registry in this program's tests plays the other kind.
+Documents about an image, such as the facts of `mirror` and `base index --push`, use the referrers API of the distribution specification 1.1, or the tag `sha256-DIGEST` if the registry has none (`distribution`, GHCR, Nexus). cosign, notation and SBOM tools use the same tag: their entries are kept, and a concurrent overwrite is repeated. The tag was tested with `distribution` 2.8.2, the API with the tests' own registry.
 ";
 
 /// The registry that is run itself.
@@ -54,14 +56,14 @@ pub fn page() -> String {
         text.push('\n');
     }
     text += ATTACHED;
-    text += "\n## What each does differently\n";
+    text += "\n## Differences\n";
     for profile in ALL {
         text += &format!("\n### {}\n\n{}\n", profile.name, login(profile));
         for (quirk, source) in profile.rows {
             text += &format!("- {} ([source]({source}))\n", capital(&quirk.to_string()));
         }
         if !profile.flags.is_empty() {
-            text += &format!("\nPushed to with `{}`.\n", profile.flags.join(" "));
+            text += &format!("\nPush requires `{}`.\n", profile.flags.join(" "));
         }
     }
     text
@@ -70,17 +72,14 @@ pub fn page() -> String {
 fn login(profile: &Profile) -> String {
     let host = profile.host;
     match profile.login {
-        Login::Open => format!("`{host}`; everybody reads, nobody writes.\n"),
+        Login::Open => format!("`{host}`; public and read-only.\n"),
         Login::Password => {
-            format!(
-                "`{host}`; a password with every request, as user `{}`.\n",
-                profile.user
-            )
+            format!("`{host}`; password, user `{}`.\n", profile.user)
         }
         Login::Token {
             host: realm, path, ..
         } => format!(
-            "`{host}`; a token from `https://{realm}{path}`, as user `{}`.\n",
+            "`{host}`; token from `https://{realm}{path}`, user `{}`.\n",
             profile.user
         ),
     }

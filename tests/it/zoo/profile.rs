@@ -85,9 +85,9 @@ pub enum Quirk {
     RangeNeeded,
     /// A piece is answered with this status.
     PieceIs(u16),
-    /// `Range` stays at the end of the first piece.
+    /// `Range` stays at the end of the first chunk.
     StuckRange,
-    /// `Range` is that of the last piece.
+    /// `Range` is that of the last chunk.
     LastRange,
     /// `Range` of an open upload ends at the number of its bytes.
     CountedRange,
@@ -200,9 +200,9 @@ impl fmt::Display for Size {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::State => "an upload goes on at a URL whose query has to come back as it is",
-            Self::Once => "an upload goes on at another URL after each piece",
-            Self::PlainHttp => "behind a TLS proxy an upload may go on at an `http:` URL",
+            Self::State => "an upload URL's query must be repeated unchanged",
+            Self::Once => "the upload URL changes after each chunk",
+            Self::PlainHttp => "an upload URL behind a TLS proxy may be `http:`",
         })
     }
 }
@@ -210,18 +210,18 @@ impl fmt::Display for Place {
 impl fmt::Display for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Token => f.write_str("the next page is named by a token"),
+            Self::Token => f.write_str("the next page has a token"),
             Self::WithoutPrefix => {
-                f.write_str("the link to the next page lacks the first part of the path")
+                f.write_str("the link to the next page lacks the first path segment")
             }
             Self::Below(path) => {
                 write!(
                     f,
-                    "the link to the next page leads below `{path}`, where nothing is"
+                    "the link to the next page is below `{path}`, which does not exist"
                 )
             }
-            Self::AfterTags => f.write_str("the last page links to an empty one"),
-            Self::AllAtOnce => f.write_str("all tags come at once, however many were asked for"),
+            Self::AfterTags => f.write_str("the last page links to an empty page"),
+            Self::AllAtOnce => f.write_str("a list has all tags, whatever limit is requested"),
         }
     }
 }
@@ -229,68 +229,70 @@ impl fmt::Display for Next {
 impl fmt::Display for Quirk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TokenAnswer(answer) => write!(f, "a token comes as `{answer}`"),
-            Self::PlaceholderScope(scope) => write!(f, "`/v2/` asks for the scope `{scope}`"),
-            Self::BasicToo => write!(f, "there is a challenge for a password too"),
+            Self::TokenAnswer(answer) => write!(f, "token response: `{answer}`"),
+            Self::PlaceholderScope(scope) => {
+                write!(f, "the challenge of `/v2/` has the scope `{scope}`")
+            }
+            Self::BasicToo => write!(f, "a second challenge for a password"),
             Self::ScopeStar => {
                 write!(
                     f,
-                    "every challenge names the scope `*`, and a token opens all that its user may do"
+                    "every challenge has the scope `*`; a token has all rights of its user"
                 )
             }
-            Self::RefreshToken => write!(f, "the login is a refresh token, exchanged by POST"),
+            Self::RefreshToken => write!(f, "the credential is a refresh token, exchanged by POST"),
             Self::TokenRefused(status) => {
-                write!(f, "a token to push, wanted without a login, is {status}")
+                write!(f, "an anonymous request for a push token: {status}")
             }
-            Self::LastScopeAlone => write!(f, "of two scopes a token gets only the last"),
-            Self::PublicReads => write!(f, "everybody may read"),
+            Self::LastScopeAlone => write!(f, "a token for two scopes has only the last"),
+            Self::PublicReads => write!(f, "anonymous pulls"),
             Self::Unchallenged(status) => {
-                write!(f, "a request without proof is {status}, with no challenge")
+                write!(f, "a request without credentials: {status}, no challenge")
             }
             Self::UnknownNeedsPush => {
                 write!(
                     f,
-                    "a repository that does not exist is 401 to a token for pulls"
+                    "a repository that does not exist, with a pull token: 401"
                 )
             }
-            Self::MissingIs(status) => write!(f, "a tag that does not exist is {status}"),
-            Self::CreateFirst => write!(f, "a repository has to be created before the first push"),
+            Self::MissingIs(status) => write!(f, "a tag that does not exist: {status}"),
+            Self::CreateFirst => write!(f, "repositories must be created before the first push"),
             Self::TwoParts => {
                 write!(
                     f,
-                    "a name has two parts; the path of a mirrored image gets dashes for slashes"
+                    "names have two parts; slashes in the path of a mirrored image become dashes"
                 )
             }
-            Self::Mount(202) => write!(f, "a mount may be 202: nothing was mounted"),
-            Self::Mount(status) => write!(f, "a mount that it does not grant is {status}"),
+            Self::Mount(202) => write!(f, "mount: 202, nothing is mounted"),
+            Self::Mount(status) => write!(f, "a mount that is refused: {status}"),
             Self::PieceAtMost(most, status) => {
-                write!(f, "a piece of more than {} is {status}", Size(most))
+                write!(f, "a chunk of more than {}: {status}", Size(most))
             }
             Self::PieceAtLeast(least) => {
-                write!(f, "every piece but the last has at least {}", Size(least))
+                write!(f, "chunks except the last have at least {}", Size(least))
             }
-            Self::BodyAtMost(most) => write!(f, "a body of more than {} is 413", Size(most)),
-            Self::NoPieces(_) => write!(f, "a blob comes in one PUT, and pieces are refused"),
+            Self::BodyAtMost(most) => write!(f, "a body of more than {}: 413", Size(most)),
+            Self::NoPieces(_) => write!(f, "blobs in one PUT; chunks are refused"),
             Self::EmptyEnd(status) => {
-                write!(f, "a blob comes by PATCH, and a PUT with bytes is {status}")
+                write!(f, "blobs by PATCH; a PUT with a body: {status}")
             }
-            Self::RangeNeeded => write!(f, "every piece but the first needs `Content-Range`"),
-            Self::PieceIs(status) => write!(f, "a piece that is taken is {status}, not 202"),
-            Self::StuckRange => write!(f, "`Range` stays at the end of the first piece"),
-            Self::LastRange => write!(f, "`Range` is that of the last piece"),
+            Self::RangeNeeded => write!(f, "chunks except the first require `Content-Range`"),
+            Self::PieceIs(status) => write!(f, "an accepted chunk: {status} instead of 202"),
+            Self::StuckRange => write!(f, "`Range` stays at the end of the first chunk"),
+            Self::LastRange => write!(f, "`Range` is that of the last chunk"),
             Self::CountedRange => {
-                write!(f, "`Range` of an open upload ends one byte late")
+                write!(f, "`Range` of an open upload is one byte too long")
             }
-            Self::NoDelete(status) => write!(f, "a manifest cannot be deleted ({status})"),
+            Self::NoDelete(status) => write!(f, "deleting a manifest: {status}"),
             Self::Location(place) => place.fmt(f),
-            Self::BlobsFrom(host) => write!(f, "blobs come from another host, such as `{host}`"),
-            Self::PageAtMost(page) => write!(f, "a page has {page} tags at most"),
-            Self::PageRefused(page) => write!(f, "a page of more than {page} tags is 400"),
+            Self::BlobsFrom(host) => write!(f, "blobs are on another host, such as `{host}`"),
+            Self::PageAtMost(page) => write!(f, "at most {page} tags per page"),
+            Self::PageRefused(page) => write!(f, "a page of more than {page} tags: 400"),
             Self::Next(next) => next.fmt(f),
-            Self::OciOnly(status) => write!(f, "manifests in Docker's format are {status}"),
-            Self::OneFamily => write!(f, "an OCI index of manifests in Docker's format is 400"),
-            Self::Limited => write!(f, "too many pulls are 429"),
-            Self::Errors(body) => write!(f, "an error is `{body}`"),
+            Self::OciOnly(status) => write!(f, "Docker manifests: {status}"),
+            Self::OneFamily => write!(f, "an OCI index of Docker manifests: 400"),
+            Self::Limited => write!(f, "too many pulls: 429"),
+            Self::Errors(body) => write!(f, "error response: `{body}`"),
         }
     }
 }
