@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How long `wincimg build pause … --push` takes, and what it needs, against a real registry.
+"""Time and memory of `wincimg build pause … --push` with a real registry.
 
     cargo build --profile dist && benches/build.py [RUNS]
 
-Needs docker-registry and GNU time. The base images are stand-ins that lie in the same registry, as they do on a
-mirror. Every run pushes to a repository of its own, so that it has everything to send.
+Requires docker-registry and GNU time. Base images are stand-ins in the same registry, as on a mirror. Each run pushes
+to a new repository, so it sends everything.
 
-With WINCIMG_SYSTEM_HIVE, a SYSTEM hive of Windows, it tells too what a look at known facts about the base
-costs: that base has the hive, and builds with and without its facts take turns.
+With WINCIMG_SYSTEM_HIVE, a SYSTEM hive of Windows, it also measures the cost of facts about the base: a base with that
+hive, with and without its facts, in turns.
 
-The registry keeps its files in memory first, then on disk: for each blob it makes and deletes half a dozen files,
-and some file systems take a millisecond for each of those, one after the other.
+The registry's files are first in memory, then on disk: it creates and deletes six files per blob, one after the other,
+and some file systems need a millisecond for each.
 """
 
 import gzip

@@ -1,7 +1,7 @@
-"""A TCP proxy on loopback that keeps everything for a while, as a long way does, and notes the requests that pass.
+"""A TCP proxy on loopback that delays everything, as a distant server does, and records the requests.
 
-What goes through takes DELAY each way, so a request and its answer take two. Opening a connection costs nothing:
-TCP's own round trip is between client and proxy. A TLS handshake is delayed, being bytes like others.
+DELAY applies each way, so a request and its answer take two. Connections are not delayed, because TCP's round trip is
+between client and proxy; TLS handshakes are.
 """
 
 import asyncio

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""How long a Dockerfile takes that copies 250 MB of text and has ten small instructions, here and in BuildKit.
+"""Compare wincimg with BuildKit: a Dockerfile that copies 250 MB of text and has ten small instructions.
 
     cargo build --profile dist && benches/dockerfile.py [RUNS]
 
-Needs buildkitd and buildctl, in the PATH or named by BUILDKITD and BUILDCTL, runc, and root. The base is a stand-in
-from a registry on this machine. Both write an OCI layout into a folder. They take turns, and each begins with nothing:
-BuildKit's cache is pruned before every run, and wincimg's is a folder of its own. Then one small file changes, and
-both build again.
+Requires buildkitd and buildctl (in the PATH, or BUILDKITD and BUILDCTL), runc, and root. The base is a stand-in from a
+local registry. Both write an OCI layout, take turns, and start with an empty cache. Then one small file changes, and
+both rebuild.
 """
 
 import os

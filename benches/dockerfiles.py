@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Builds plans of a folder of Dockerfiles for Windows, and counts what is said of them.
+"""Plan a folder of Windows Dockerfiles and count the results.
 
     benches/dockerfiles.py FOLDER [--wincimg PROGRAM] [--list] [--repositories]
 
-No network is needed. Each base is a stand-in (see stand_ins.py), the files that COPY and ADD name are made up,
-and so are the arguments that have no value. What is downloaded is not fetched. A Dockerfile is `whole` where all of
-its instructions are carried out on these, `needs --stage` where they are once folders stand in place of some
-stages, `after downloads` where they are but for those that work with what is downloaded, whose outcome is open;
-`needs Windows` and `refused` are the others.
+No network is used. Bases are stand-ins (stand_ins.py); the files of COPY and ADD and missing arguments are generated;
+downloads are skipped. A Dockerfile is `whole` if all instructions run, `needs --stage` if they run once folders replace
+some stages, `after downloads` if all run except those that work with a download, else `needs Windows` or `refused`.
 """
 
 import argparse

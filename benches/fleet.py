@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""How long `wincimg fleet` takes over many images, against a real registry.
+"""Time of `wincimg fleet` for many images, with a real registry.
 
     cargo build --profile dist && benches/fleet.py [IMAGES] [BUILDS]
 
-Needs docker-registry and GNU time. A fleet of 1,000 images for four builds of Windows by default; each is a
-recipe of its own with a file. The registry keeps its files in memory, where there is such a place. All images are
-built once, then nothing is left to do; then one recipe changes.
+Requires docker-registry and GNU time. By default 1,000 images for four Windows builds, each a recipe with one file. The
+registry's files are in memory if possible. All images are built; then nothing changed; then one recipe changed.
 """
 
 import json

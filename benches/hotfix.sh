@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Downloads one large update from a local server with wincimg, which hashes it, with curl, which does
-# not, and with curl and sha256sum or sha1sum after it; compares rates, and says wincimg's memory.
-# At full speed, loopback is faster than any processor hashes, so that the hash sets the limit; the
-# first line says how fast it is here. The last server sends as fast as a network of 10 Gbit/s.
+# Download a large update from a local server with wincimg, which hashes it, with curl, which does not,
+# and with curl followed by sha256sum or sha1sum; compare rates, and print wincimg's memory. Requires
+# curl and python3. At full loopback speed the hash is the limit; the first line has its rate. The last
+# server sends at 10 Gbit/s.
 #   benches/hotfix.sh [WINCIMG] [MEGABYTES] [RUNS]
 set -euo pipefail
 wincimg=$(realpath "${1:-target/dist/wincimg}")

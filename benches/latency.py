@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""How many round trips deep wincimg's commands are: what they cost where the registry is far away.
+"""Count the sequential round trips of wincimg's commands: their cost with a distant registry.
 
     cargo build --profile dist && benches/latency.py [RUNS] [--requests]
 
-Needs docker-registry and GNU time. A proxy before the registry (delay.py) keeps everything for 25 ms each way. The
-depth of a command is its longest chain of requests of which each waits for the answer to the one before; its time
-in round trips counts what the registry and the program need themselves too. --requests shows what was asked, by
-depth.
+Requires docker-registry and GNU time. A proxy (delay.py) delays everything by 25 ms each way. The depth of a command is
+its longest chain of requests that each wait for the previous answer; its time in round trips includes the time of the
+registry and the program. --requests prints requests by depth.
 
-The base images are stand-ins in the same registry, as on a mirror. Cold is a build without a cache folder that has
-everything to send; warm is the next one by the same name, of which something changed.
+Base images are stand-ins in the same registry, as on a mirror. Cold is a build without a cache that sends everything;
+warm is the next build of the same tag, with one change.
 """
 
 import json

@@ -1,10 +1,10 @@
 #!/bin/bash
-# How fast a folder of text becomes a layer in a registry, against `tar | gzip -6 | upload`.
+# Compare the push of a folder of text as a layer with `tar | gzip -6 | upload`.
 #
 #   benches/layer.sh [FOLDER] [ROUNDS]
 #
-# Without FOLDER, 250 MB of source code from cargo's registry cache is taken. Needs curl and
-# docker-registry. Both ways run in turn on the same cores; the best of ROUNDS (3) counts.
+# The default FOLDER is 250 MB of source code from cargo's registry cache. Requires curl and
+# docker-registry. Both run in turns on the same cores; the best of ROUNDS (3) counts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

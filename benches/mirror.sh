@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Mirrors a large image from one docker-registry to another with `wincimg mirror` and with
-# `skopeo copy`, in turns, and prints time, ratio and peak memory side by side.
+# Mirror a large image between two docker-registries with `wincimg mirror` and `skopeo copy`, in turns,
+# and print time, ratio and peak memory.
 #
 #   cargo build --profile dist && benches/mirror.sh
 #   SIZE_MIB=256 LAYERS=8 RUNS=5 WINCIMG=path/to/wincimg benches/mirror.sh
 #
-# Needs docker-registry, skopeo, GNU time (/usr/bin/time), openssl and about three times SIZE_MIB in
-# TMPDIR. Exits 1 where wincimg is slower than skopeo or uses more than 64 MiB.
+# Requires docker-registry, skopeo, GNU time (/usr/bin/time), openssl and three times SIZE_MIB in TMPDIR.
+# Exits with 1 if wincimg is slower than skopeo or uses more than 64 MiB.
 set -euo pipefail
 
 size_mib=${SIZE_MIB:-1024}

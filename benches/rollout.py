@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long `wincimg check-compat` takes for a large cluster, and what it needs, all from files.
+"""Time and memory of `wincimg check-compat` for a large cluster, from files.
 
     cargo build --profile dist && benches/rollout.py [RUNS] [FOLDER]
 
-2,000 nodes as kubectl prints them, 500 workloads, 200 images; the target is 2 s and 200 MB. Needs GNU
-time. With a FOLDER the files and the reports stay there, to look at.
+2,000 nodes as kubectl prints them, 500 workloads, 200 images; the target is 2 s and 200 MB. Requires GNU time. FOLDER
+keeps the files and reports.
 """
 
 import copy

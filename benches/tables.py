@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Holds the tables of updates and of releases against others', so that wrong rows are found.
+"""Compare the tables of updates and releases with another source, to find wrong rows.
 
     benches/tables.py OTHER.tsv [--builds 17763,20348]
 
-OTHER.tsv has a row for each update: build, revision, KB, and if it knows them date and kind, between
-tabs. Lines that begin with # are passed over. Every row that one of the two has alone, and every
-difference, is a line. The exit code is 1 where both have a row and disagree.
+OTHER.tsv has a row for each update: build, revision, KB, and optionally date and kind, separated by tabs. Lines that
+start with # are comments. Each missing or different row is printed. The exit code is 1 if rows differ.
 """
 
 import argparse

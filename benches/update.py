@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How long `wincimg update … --push` takes to put an image on another base, against a real registry.
+"""Time of `wincimg update … --push`, with a real registry.
 
     cargo build --profile dist && benches/update.py [RUNS]
 
-Needs docker-registry and GNU time. The image has one layer, as of a `COPY`: a folder with 1,000 files, 64 MiB in all.
-The first update reads it once, to know what it touches; those that are measured find that in the cache. Every run
-updates an image of a repository of its own, and the registry's log tells which bytes of layers were asked for or sent.
+Requires docker-registry and GNU time. The image has one layer, as from `COPY`: 1,000 files, 64 MiB. The first update
+reads it; measured updates use the cache. Each run updates an image in a new repository; the registry's log shows which
+bytes of layers were requested or sent.
 
-With WINCIMG_SYSTEM_HIVE, a SYSTEM hive of Windows, the layer also has a file in Windows' own folder, so that it is
-compared with both bases, which have that hive.
+With WINCIMG_SYSTEM_HIVE, a SYSTEM hive of Windows, the layer also has a file in the Windows folder, so it is compared
+with both bases, which have that hive.
 """
 
 import gzip
