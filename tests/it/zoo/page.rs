@@ -9,7 +9,7 @@ pub const PAGE: &str = include_str!("../../../docs/registries.md");
 
 const HEAD: &str = "# Registries
 
-How wincimg works with common registries. **No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one, over TLS and under its real name, as a server that differs from `distribution` as listed below. Each difference links to a public page or specification; a page about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
+How wincimg works with common registries. **No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one, over TLS and under its real name, as a server that differs from `distribution` as listed below. Each difference links to its source; a source about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
 
 | Command | Tested |
 | --- | --- |
@@ -26,7 +26,7 @@ How wincimg works with common registries. **No vendor's registry was tested.** T
 ";
 
 const ATTACHED: &str = "
-Documents about an image, such as the facts of `mirror` and `base index --push`, use the referrers API of the distribution specification 1.1, or the tag `sha256-DIGEST` if the registry has none (`distribution`, GHCR, Nexus). cosign, notation and SBOM tools use the same tag: their entries are kept, and a concurrent overwrite is repeated. The tag was tested with `distribution` 2.8.2, the API with the tests' own registry.
+Documents about an image, such as the facts of `mirror` and `base index --push`, use the referrers API, or the tag `sha256-DIGEST` of registries without it (`distribution`, GHCR, Nexus; tested with `distribution` 2.8.2). Entries of cosign, notation and SBOM tools in that tag are kept; if another program overwrites it at the same time, it is written again.
 ";
 
 /// The registry that is run itself.
@@ -71,17 +71,16 @@ pub fn page() -> String {
 
 fn login(profile: &Profile) -> String {
     let host = profile.host;
+    let user = match profile.user {
+        "me" => String::new(),
+        name => format!(", user `{name}`"),
+    };
     match profile.login {
         Login::Open => format!("`{host}`; public and read-only.\n"),
-        Login::Password => {
-            format!("`{host}`; password, user `{}`.\n", profile.user)
-        }
+        Login::Password => format!("`{host}`; password{user}.\n"),
         Login::Token {
             host: realm, path, ..
-        } => format!(
-            "`{host}`; token from `https://{realm}{path}`, user `{}`.\n",
-            profile.user
-        ),
+        } => format!("`{host}`; token from `https://{realm}{path}`{user}.\n"),
     }
 }
 
