@@ -25,7 +25,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
 
-/// List base images, resolve the one for a host, or show what is inside
+/// List, resolve, index and show base images
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base list nanoserver\n  \

@@ -40,11 +40,12 @@ use super::registry_args;
 use super::session::Session;
 use super::{Answer, complete};
 
-/// Build an image from a recipe or a Dockerfile, on the base that fits each host
+/// Build images from a recipe or a Dockerfile for each host
 ///
-/// The direct engine writes layers and registry changes itself; it needs neither Windows nor
-/// Docker. It executes the RUN lines that it understands completely, and names each line that
-/// requires Windows. The docker engine builds on a Docker daemon on Windows.
+/// Each image is built on the base that fits its host. The direct engine writes layers and registry
+/// changes itself; it needs neither Windows nor Docker. It executes the RUN lines that it
+/// understands completely, and names each line that requires Windows. The docker engine builds on a
+/// Docker daemon on Windows.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
@@ -69,7 +70,7 @@ pub(super) struct Build {
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
     /// Add a label to the image (repeatable)
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
     /// Push the image to the registry
     #[arg(long)]
@@ -84,17 +85,17 @@ pub(super) struct Build {
     dry_run: bool,
     /// Pin downloads that have no checksum: write their digests to wincimg.lock next to the recipe
     /// or Dockerfile
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with = "dry_run", hide_short_help = true)]
     update_lock: bool,
     /// Compression of new layers
-    #[arg(long, value_enum, default_value = "gzip")]
+    #[arg(long, value_enum, default_value = "gzip", hide_short_help = true)]
     compression: Compression,
     /// Reuse unchanged layers of this image too: a reference, oci:DIR[:TAG] or docker-archive:FILE
     /// (repeatable)
-    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images())]
+    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
     /// Manifest format in the registry [default: the base's]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<Flavour>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]

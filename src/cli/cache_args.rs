@@ -19,7 +19,7 @@ const MOST_DOCUMENTS: u64 = 8 << 20;
 #[derive(Debug, Clone, Args)]
 pub(super) struct CacheArgs {
     /// Cache directory [default: wincimg in the user's cache directory, such as ~/.cache]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache_dir: Option<PathBuf>,
     /// Cache size for base indexes, and the same again for downloads, such as 500M; 0 disables the
     /// cache
@@ -28,8 +28,7 @@ pub(super) struct CacheArgs {
         global = true,
         value_name = "SIZE",
         default_value = "1G",
-        value_parser = read_size
-    )]
+        value_parser = read_size, hide_short_help = true)]
     cache_size: u64,
 }
 

@@ -40,7 +40,7 @@ use crate::report::{
     Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
 };
 
-/// Check which Windows images start on which hosts, and how to fix those that do not
+/// Check which images start on which nodes, and what to fix
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
@@ -59,7 +59,7 @@ pub(super) struct CheckCompat {
     image_builds: Vec<WindowsVersion>,
     /// Read image details from the JSON of `wincimg build` or `wincimg inspect` instead of a
     /// registry (repeatable)
-    #[arg(long = "images", value_name = "FILE")]
+    #[arg(long = "images", value_name = "FILE", hide_short_help = true)]
     image_files: Vec<PathBuf>,
     /// Kubernetes workloads as YAML or JSON; - reads stdin (repeatable)
     #[arg(long, value_name = "FILE")]
@@ -67,45 +67,45 @@ pub(super) struct CheckCompat {
     #[command(flatten)]
     hosts: HostArgs,
     /// Container isolation
-    #[arg(long, value_enum, default_value = "process")]
+    #[arg(long, value_enum, default_value = "process", hide_short_help = true)]
     isolation: Isolation,
     /// Assume that nodes run another version: win-a=17763.1158, or win-*=17763.1158 for all of
     /// build 17763 (repeatable)
     #[arg(long, value_name = "NODE=BUILD")]
     simulate: Vec<Simulation>,
     /// Assume that nodes of the matching build have this update installed (repeatable)
-    #[arg(long, value_name = "KB")]
+    #[arg(long, value_name = "KB", hide_short_help = true)]
     simulate_hotfix: Vec<Kb>,
     /// Add a plan: the smallest set of actions after which everything starts
     #[arg(long)]
     plan: bool,
     /// Include workloads that are scaled to 0, suspended or completed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     include_inactive: bool,
     /// Skip cordoned nodes
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     skip_cordoned: bool,
     /// Do not group equal nodes in JSON: one check per node
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     each_node: bool,
     /// Images on a public registry that you build, such as ghcr.io/acme; only these are proposed
     /// for a rebuild (repeatable)
-    #[arg(long = "own", value_name = "HOST/PREFIX")]
+    #[arg(long = "own", value_name = "HOST/PREFIX", hide_short_help = true)]
     own: Vec<String>,
     /// Do not contact any registry
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     offline: bool,
     /// Exit with 1 on warnings too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     strict: bool,
     /// Check Windows' end of support on this date [default: today]
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day, hide_short_help = true)]
     on: Option<Date>,
     /// Report format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Write the report to this file instead of stdout
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     output: Option<PathBuf>,
     /// Also write the report to a file, such as html:report.html (repeatable)
     #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]

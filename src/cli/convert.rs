@@ -18,9 +18,10 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments};
 use super::session::Session;
 use super::{Answer, registry_args};
 
-/// Convert a Dockerfile to a recipe, or list the lines that require Windows
+/// Convert a Dockerfile to a recipe
 ///
-/// The recipe builds the same image, layer by layer, on the base of the same host.
+/// The recipe builds the same image, layer by layer, on the base of the same host. If the
+/// Dockerfile requires Windows, the lines that do are listed instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg convert Dockerfile --host-build 17763.973\n  \

@@ -19,7 +19,7 @@ use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use crate::cli::failure::Context;
 
-/// Run a demo: build, push, inspect and check-compat on an in-process registry, offline
+/// Run the main commands against an in-process registry, offline
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg demo\n  \

@@ -29,7 +29,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::colour_on;
 use super::typed::hide;
 
-/// Check registries, credentials, base images, the Docker daemon and the Update Catalog
+/// Check registries, credentials, Docker and the Update Catalog
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \

@@ -13,10 +13,15 @@ pub(super) struct DocumentArgs {
     #[arg(long, value_enum, value_name = "FORM")]
     sbom: Vec<Form>,
     /// Attach SLSA provenance to each image
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     provenance: bool,
     /// Builder ID in the provenance, such as the URL of a pipeline [default: wincimg's URL]
-    #[arg(long, value_name = "URI", requires = "provenance")]
+    #[arg(
+        long,
+        value_name = "URI",
+        requires = "provenance",
+        hide_short_help = true
+    )]
     builder_id: Option<String>,
 }
 

@@ -28,7 +28,7 @@ use super::session::Session;
 use super::{Answer, complete};
 use wincimg_oci::document::Flavour;
 
-/// Copy images with all layers to your registry, so that nodes need no internet
+/// Copy images with all layers to your own registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
@@ -67,16 +67,16 @@ pub(super) struct Mirror {
     #[arg(long, conflicts_with = "platform")]
     all_platforms: bool,
     /// Number of layers copied in parallel
-    #[arg(long, value_name = "N", default_value_t = MirrorOptions::default().jobs, value_parser = read_jobs)]
+    #[arg(long, value_name = "N", default_value_t = MirrorOptions::default().jobs, value_parser = read_jobs, hide_short_help = true)]
     jobs: usize,
     /// Manifest format in the target registry [default: the source's]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<Flavour>,
     /// Do not index the files and registry keys of Windows images
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_facts: bool,
     /// Do not copy attached artifacts: SBOMs, provenance, signatures
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_referrers: bool,
     /// Print what would be copied, with sizes, without copying
     #[arg(long)]

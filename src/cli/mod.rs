@@ -16,6 +16,7 @@ mod doctor;
 mod document_args;
 mod failure;
 mod fleet;
+mod groups;
 mod hosts;
 mod hotfix;
 mod http_args;
@@ -49,7 +50,7 @@ use config::{Arguments, Refusal};
 use failure::Failure;
 use session::Session;
 
-/// Builds, checks and moves Windows container images, from Linux too.
+/// Build, check and copy Windows container images, from Linux.
 #[derive(Debug, Parser)]
 #[command(
     name = "wincimg",

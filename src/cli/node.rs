@@ -69,7 +69,7 @@ struct MakeScript {
     pause: String,
     /// Tag of the pause image, for all hosts [default: each host's version, as `wincimg build` tags
     /// it]
-    #[arg(long, short, value_name = "TAG")]
+    #[arg(long, short, value_name = "TAG", hide_short_help = true)]
     tag: Option<String>,
     /// Base image to pull in advance (repeatable)
     #[arg(long = "base", value_name = "NAME", default_value = "nanoserver", add = complete::bases())]
@@ -83,16 +83,16 @@ struct MakeScript {
     #[arg(long = "ca-file", value_name = "FILE")]
     ca_files: Vec<PathBuf>,
     /// Container runtime of the nodes [default: detected on each node]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     runtime: Option<Runtime>,
     /// How long a pull may stall
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline, hide_short_help = true)]
     pull_deadline: String,
     /// Disable automatic updates, so that nodes keep the version that their images are for
     #[arg(long)]
     hold_updates: bool,
     /// Write a script that reverts all changes
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     undo: bool,
     /// Print what the script would do, instead of the script
     #[arg(long)]

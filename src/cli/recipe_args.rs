@@ -33,7 +33,7 @@ pub(super) struct RecipeArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::variables())]
     values: Vec<(String, String)>,
     /// Build context [default: . for a recipe, its folder for a Dockerfile]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     context: Option<PathBuf>,
     #[command(flatten)]
     base: BaseRegistryArgs,

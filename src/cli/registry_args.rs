@@ -31,11 +31,11 @@ const TO_WIND_UP: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Args)]
 pub(super) struct CertificateArgs {
     /// Trust the CAs and self-signed certificates in this file (repeatable)
-    #[arg(long = "ca-file", value_name = "FILE")]
+    #[arg(long = "ca-file", value_name = "FILE", hide_short_help = true)]
     ca_files: Vec<PathBuf>,
     /// Read certificates from DIR/HOST[:PORT]: *.crt to trust, *.cert with *.key for client
     /// authentication [default: Docker's and containers' certs.d]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     certs_dir: Option<PathBuf>,
 }
 
@@ -94,13 +94,13 @@ pub(super) struct RegistryArgs {
     pub(super) certificates: CertificateArgs,
     /// Read credentials from this file [default: Docker's config.json, then `REGISTRY_AUTH_FILE` or
     /// containers' auth.json]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     registry_config: Option<PathBuf>,
     /// Send credentials over plain HTTP too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     plain_credentials: bool,
     /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
     timeout: Option<Duration>,
 }
 

@@ -26,10 +26,11 @@ use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete, stop};
 
-/// Run an image's program under wine, as a smoke test without Windows (experimental)
+/// Run an image's program under wine (experimental)
 ///
-/// Unpacks the image's own layers into a temporary wine prefix (files, registry, environment, user
-/// folders), runs the entry point in its working directory, and exits with its exit code.
+/// A smoke test without Windows: unpacks the image's own layers into a temporary wine prefix
+/// (files, registry, environment, user folders), runs the entry point in its working directory, and
+/// exits with its exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg try oci:./web-1.4\n  \

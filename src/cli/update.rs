@@ -34,7 +34,7 @@ use super::session::Session;
 use super::{Answer, complete};
 use wincimg_oci::document::Flavour;
 
-/// Rebase an image onto the current base of each host, without its sources
+/// Rebase an image onto its current base, without its sources
 ///
 /// The image's own layers are kept. They are compared with the old and the new base; if a layer
 /// hides or repeats something that an update changed, the image is left unchanged, and the layer

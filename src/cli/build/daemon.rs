@@ -15,16 +15,16 @@ pub(in crate::cli) struct DaemonArgs {
     #[command(flatten)]
     docker: DockerArgs,
     /// Isolation of the containers that run commands [default: the daemon's]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     isolation: Option<Isolation>,
     /// Memory limit of the containers that run commands, such as 2g
-    #[arg(long, value_name = "BYTES", value_parser = read_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = read_bytes, hide_short_help = true)]
     memory: Option<u64>,
     /// Pull the base even if the daemon has it
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pull: bool,
     /// Do not reuse layers: run every command and write every layer again
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) no_cache: bool,
     /// Set a build argument; without a value, take it from the environment (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]", add = complete::build_arguments())]

@@ -67,16 +67,21 @@ pub(super) struct FollowArgs {
     #[command(flatten)]
     kube: KubeArgs,
     /// Lease for leader election [default namespace: the context's, or the pod's]
-    #[arg(long, value_name = "[NAMESPACE/]NAME", default_value = "wincimg-fleet")]
+    #[arg(
+        long,
+        value_name = "[NAMESPACE/]NAME",
+        default_value = "wincimg-fleet",
+        hide_short_help = true
+    )]
     lease: LeaseArgument,
     /// Lease duration: another replica takes over when the leader is silent for this long
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = read_time, hide_short_help = true)]
     lease_duration: Duration,
     /// Interval between full checks of all images
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = read_time, hide_short_help = true)]
     resync: Duration,
     /// Initial delay before a failed image is retried; doubles up to --resync
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = read_time, hide_short_help = true)]
     retry: Duration,
     /// Serve /metrics, /healthz and /readyz on this address, over plain HTTP without
     /// authentication; :8080 listens on all addresses [default: off]

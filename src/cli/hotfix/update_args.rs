@@ -244,10 +244,10 @@ pub(super) struct PickArgs {
     #[arg(long, value_name = "ARCH", default_value_t = Arch::X64)]
     pub(super) arch: Arch,
     /// ID of the update, if several match
-    #[arg(long, value_name = "GUID", value_parser = parse_update_id)]
+    #[arg(long, value_name = "GUID", value_parser = parse_update_id, hide_short_help = true)]
     update_id: Option<String>,
     /// Leave out the servicing stack updates that older nodes need first
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     without_prerequisites: bool,
 }
 

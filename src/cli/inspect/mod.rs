@@ -25,7 +25,7 @@ use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
 
-/// Show an image: Windows version, entry point, shutdown times, layers, registry changes
+/// Show an image's version, layers, start and registry changes
 ///
 /// Shows all Windows images of an index, unless --platform selects others.
 #[derive(Debug, Args)]
