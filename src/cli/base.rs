@@ -25,7 +25,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
 
-/// List base images, find the one that fits a host, or look inside one
+/// List, resolve, index and show base images
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base list nanoserver\n  \
@@ -44,7 +44,7 @@ enum BaseCommand {
     Show(show::Show),
 }
 
-/// List the images of a repository, or of one of its flavours, by their tags, the newest first
+/// List the base images of a repository, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base list nanoserver\n  \
@@ -53,17 +53,17 @@ enum BaseCommand {
 struct List {
     #[command(flatten)]
     name: Name,
-    /// List only images that start on this host, as far as tags say their version
+    /// List only images that start on this host
     #[arg(long, value_name = "B.R")]
     host_build: Option<WindowsVersion>,
     #[command(flatten)]
     common: Common,
 }
 
-/// Find the base image for a host and pin it by digest
+/// Resolve the base image for a host, pinned by digest
 ///
-/// The host's own revision comes first, else the newest one that starts there and is not newer than
-/// the host, else the oldest one that is newer.
+/// Prefers the host's own revision, then the newest older revision that starts on the host, then
+/// the oldest newer one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base resolve nanoserver --host-build 17763.973\n  \
@@ -76,7 +76,7 @@ struct Resolve {
     /// The host's build and revision
     #[arg(long, value_name = "B.R")]
     host_build: WindowsVersion,
-    /// Whether another revision than the host's will do
+    /// How closely the base must match the host
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -90,15 +90,15 @@ struct Resolve {
 
 #[derive(Debug, Args)]
 struct Name {
-    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
-    /// flavours, with one behind a colon: dotnet/aspnet:8.0
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; with a flavour where
+    /// it has several: dotnet/aspnet:8.0
     #[arg(value_name = "NAME", add = complete::bases())]
     name: String,
 }
 
 #[derive(Debug, Args)]
 struct Common {
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
@@ -110,7 +110,7 @@ struct Common {
 /// Which base images will do for the hosts of an image.
 #[derive(Debug, Clone, Args)]
 pub(super) struct MatchArgs {
-    /// How close base images have to be to the host
+    /// How closely the base must match the host
     #[arg(
         long = "match",
         value_name = "MATCH",

@@ -40,11 +40,12 @@ use super::registry_args;
 use super::session::Session;
 use super::{Answer, complete};
 
-/// Build an image from a recipe or a Dockerfile, on the base that fits each host
+/// Build images from a recipe or a Dockerfile for each host
 ///
-/// The direct engine writes layers and registry changes itself and needs neither Windows nor Docker.
-/// Of a Dockerfile, RUN lines are read and done without Windows where all of them is understood; else
-/// the line is named. What has to run on Windows goes to a Docker daemon there.
+/// Each image is built on the base that fits its host. The direct engine writes layers and registry
+/// changes itself; it needs neither Windows nor Docker. It executes the RUN lines that it
+/// understands completely, and names each line that requires Windows. The docker engine builds on a
+/// Docker daemon on Windows.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
@@ -55,47 +56,48 @@ use super::{Answer, complete};
     --registry repo.mylan.k8s:8888 --push\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.")]
 pub(super) struct Build {
-    /// Who builds: direct, unless the recipe needs Windows
+    /// Build engine: direct, unless the recipe requires Windows
     #[arg(long, default_value = "auto", value_parser = engines())]
     engine: EngineChoice,
-    /// Where to push the image to
+    /// Registry to push to
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
     registry: Option<RegistryPrefix>,
-    /// The image's name [default: the recipe's]
+    /// Image name [default: the recipe's]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
     name: Option<String>,
-    /// The image's tag; with several builds the index's [default: the base's version, latest]
+    /// Image tag; the tag of the index if there are several builds [default: the base's version, or
+    /// latest]
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
-    /// Give the image a label (repeatable)
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    /// Add a label to the image (repeatable)
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
-    /// Push to the registry
+    /// Push the image to the registry
     #[arg(long)]
     push: bool,
-    /// Write to oci:DIR or docker-archive:FILE
+    /// Write the image to oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
     output: Option<Location>,
     #[command(flatten)]
     tags: TagArgs,
-    /// Print the plan and build nothing
+    /// Print the plan without building
     #[arg(long)]
     dry_run: bool,
-    /// Pin downloads that have no checksum: note their digests in wincimg.lock, beside the recipe or
-    /// the Dockerfile
-    #[arg(long, conflicts_with = "dry_run")]
+    /// Pin downloads that have no checksum: write their digests to wincimg.lock next to the recipe
+    /// or Dockerfile
+    #[arg(long, conflicts_with = "dry_run", hide_short_help = true)]
     update_lock: bool,
-    /// How the recipe's layer is compressed
-    #[arg(long, value_enum, default_value = "gzip")]
+    /// Compression of new layers
+    #[arg(long, value_enum, default_value = "gzip", hide_short_help = true)]
     compression: Compression,
-    /// Take unchanged layers from an image too, beside what the tag has: a reference, oci:DIR[:TAG]
-    /// or docker-archive:FILE (repeatable)
-    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images())]
+    /// Reuse unchanged layers of this image too: a reference, oci:DIR[:TAG] or docker-archive:FILE
+    /// (repeatable)
+    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
-    /// The format of manifests in a registry [default: the base's]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    /// Manifest format in the registry [default: the base's]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<Flavour>,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     // The last four, because the heading of each goes for what follows it.

@@ -18,18 +18,17 @@ const MOST_DOCUMENTS: u64 = 8 << 20;
 /// Where what is learnt is kept between runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CacheArgs {
-    /// The folder of the cache [default: wincimg in the user's folder for caches, such as ~/.cache]
-    #[arg(long, global = true, value_name = "DIR")]
+    /// Cache directory [default: wincimg in the user's cache directory, such as ~/.cache]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache_dir: Option<PathBuf>,
-    /// The most that the cache keeps about bases, and as much again of downloads, such as 500M; 0
-    /// keeps nothing
+    /// Cache size for base indexes, and the same again for downloads, such as 500M; 0 disables the
+    /// cache
     #[arg(
         long,
         global = true,
         value_name = "SIZE",
         default_value = "1G",
-        value_parser = read_size
-    )]
+        value_parser = read_size, hide_short_help = true)]
     cache_size: u64,
 }
 

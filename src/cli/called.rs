@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use clap::{Command, CommandFactory as _};
 
-use super::Cli;
+use super::{Cli, groups};
 
 const NAME: &str = "wincimg";
 
@@ -24,9 +24,10 @@ fn plugin(called: &Path) -> Option<&'static str> {
 
 /// The command line, by the name that the program was called by.
 pub(super) fn command() -> Command {
+    let command = groups::grouped(Cli::command());
     match *PLUGIN {
-        Some(name) => renamed(Cli::command(), name).bin_name(name),
-        None => Cli::command(),
+        Some(name) => renamed(command, name).bin_name(name),
+        None => command,
     }
 }
 

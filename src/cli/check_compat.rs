@@ -40,7 +40,7 @@ use crate::report::{
     Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
 };
 
-/// Say which Windows images start on which hosts, and what to do about those that do not
+/// Check which images start on which nodes, and what to fix
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
@@ -54,60 +54,60 @@ pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
     #[arg(value_name = "IMAGE", add = complete::images())]
     references: Vec<String>,
-    /// An image's build and revision, as in its os.version (repeatable)
+    /// Check an image of this Windows version, such as 17763.1158 (repeatable)
     #[arg(long = "image-build", value_name = "B.R")]
     image_builds: Vec<WindowsVersion>,
-    /// Read what images are from a file, which `wincimg build --format json` or `wincimg inspect
-    /// --format json` wrote, instead of looking them up (repeatable)
-    #[arg(long = "images", value_name = "FILE")]
+    /// Read image details from the JSON of `wincimg build` or `wincimg inspect` instead of a
+    /// registry (repeatable)
+    #[arg(long = "images", value_name = "FILE", hide_short_help = true)]
     image_files: Vec<PathBuf>,
-    /// Workloads as Kubernetes YAML or JSON; - reads stdin (repeatable)
+    /// Kubernetes workloads as YAML or JSON; - reads stdin (repeatable)
     #[arg(long, value_name = "FILE")]
     workloads: Vec<PathBuf>,
     #[command(flatten)]
     hosts: HostArgs,
-    /// How containers are isolated from the host
-    #[arg(long, value_enum, default_value = "process")]
+    /// Container isolation
+    #[arg(long, value_enum, default_value = "process", hide_short_help = true)]
     isolation: Isolation,
-    /// Pretend that nodes run another version: win-a=17763.1158, or win-*=17763.1158 for those of
+    /// Assume that nodes run another version: win-a=17763.1158, or win-*=17763.1158 for all of
     /// build 17763 (repeatable)
     #[arg(long, value_name = "NODE=BUILD")]
     simulate: Vec<Simulation>,
-    /// Pretend that nodes have this update, where it is for their build (repeatable)
-    #[arg(long, value_name = "KB")]
+    /// Assume that nodes of the matching build have this update installed (repeatable)
+    #[arg(long, value_name = "KB", hide_short_help = true)]
     simulate_hotfix: Vec<Kb>,
-    /// Add the smallest set of actions after which everything starts
+    /// Add a plan: the smallest set of actions after which everything starts
     #[arg(long)]
     plan: bool,
-    /// Check workloads too that run nothing as they stand: scaled to 0, suspended or done
-    #[arg(long)]
+    /// Include workloads that are scaled to 0, suspended or completed
+    #[arg(long, hide_short_help = true)]
     include_inactive: bool,
-    /// Leave out nodes that are cordoned
-    #[arg(long)]
+    /// Skip cordoned nodes
+    #[arg(long, hide_short_help = true)]
     skip_cordoned: bool,
-    /// Let JSON have a check for each node, also where several are alike
-    #[arg(long)]
+    /// Do not group equal nodes in JSON: one check per node
+    #[arg(long, hide_short_help = true)]
     each_node: bool,
-    /// Images on a public registry that you build, such as ghcr.io/acme: others are not advised to be
-    /// built again (repeatable)
-    #[arg(long = "own", value_name = "HOST/PREFIX")]
+    /// Images on a public registry that you build, such as ghcr.io/acme; only these are proposed
+    /// for a rebuild (repeatable)
+    #[arg(long = "own", value_name = "HOST/PREFIX", hide_short_help = true)]
     own: Vec<String>,
-    /// Ask no registry, use only what is given
-    #[arg(long)]
+    /// Do not contact any registry
+    #[arg(long, hide_short_help = true)]
     offline: bool,
-    /// Treat warnings as failures
-    #[arg(long)]
+    /// Exit with 1 on warnings too
+    #[arg(long, hide_short_help = true)]
     strict: bool,
-    /// Judge the support of Windows on this day [default: today]
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    /// Check Windows' end of support on this date [default: today]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day, hide_short_help = true)]
     on: Option<Date>,
-    /// The form of the report
+    /// Report format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Write the report to this file instead of stdout
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     output: Option<PathBuf>,
-    /// Write it in another form too, such as html:report.html (repeatable)
+    /// Also write the report to a file, such as html:report.html (repeatable)
     #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
     reports: Vec<(Format, PathBuf)>,
     #[command(flatten)]

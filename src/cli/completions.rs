@@ -9,8 +9,8 @@ use super::output::{Format, write_json, write_result};
 
 /// Print the completion script for a shell
 ///
-/// It completes what exists: recipes and their variables, bases, OCI layouts, the stages of a
-/// Dockerfile, the contexts of the kubeconfig. Nothing is asked of a network.
+/// Completes recipes and their variables, base images, OCI layouts, Dockerfile stages and
+/// kubeconfig contexts, without network access.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo 'source <(wincimg completions bash)' >> ~/.bashrc\n  \
@@ -18,10 +18,10 @@ use super::output::{Format, write_json, write_result};
     wincimg completions fish > ~/.config/fish/completions/wincimg.fish\n  \
     echo 'wincimg completions powershell | Out-String | Invoke-Expression' >> $PROFILE")]
 pub(super) struct Completions {
-    /// The shell that will read it
+    /// Shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
-    /// The form of the result: the script, or JSON with the script in it
+    /// Output format: the script, or JSON that contains it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

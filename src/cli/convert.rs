@@ -18,10 +18,10 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments};
 use super::session::Session;
 use super::{Answer, registry_args};
 
-/// Write the recipe that a Dockerfile comes to, or say line by line what needs Windows
+/// Convert a Dockerfile to a recipe
 ///
-/// The recipe makes the same image, layer by layer, on the base of the same host. It says
-/// what the lines do, so that you can read it and go on from there.
+/// The recipe builds the same image, layer by layer, on the base of the same host. If the
+/// Dockerfile requires Windows, the lines that do are listed instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg convert Dockerfile --host-build 17763.973\n  \
@@ -29,19 +29,19 @@ use super::{Answer, registry_args};
     wincimg convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
     Exit code 0: the recipe is written. 1: lines stand in the way, and each is named.")]
 pub(super) struct Convert {
-    /// The recipe's name [default: that of the Dockerfile's folder]
+    /// Recipe name [default: the name of the Dockerfile's folder]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
     pub(super) name: Option<String>,
-    /// Write the recipe to this file; its paths are relative to the folder of that
+    /// Write the recipe to this file; paths in it are relative to its folder
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     pub(super) force: bool,
-    /// Set a build argument; without a value it is taken from the environment (repeatable)
+    /// Set a build argument; without a value, take it from the environment (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
     pub(super) arguments: Vec<String>,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
     // The last two, because the heading of each goes for what follows it.

@@ -19,13 +19,13 @@ use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use crate::cli::failure::Context;
 
-/// Show build, push, inspect and check-compat on a registry inside this process
+/// Run the main commands against an in-process registry, offline
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg demo\n  \
     wincimg demo --format json")]
 pub(super) struct Demo {
-    /// The form of the result: each command with what it printed, or with its own JSON
+    /// Output format: each command with its output, or with its JSON
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -7,7 +7,8 @@ use wincimg_engine::docker::{Endpoint, EndpointError, Environment};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Docker options")]
 pub(super) struct DockerArgs {
-    /// The Docker daemon [default: as docker finds it: `DOCKER_HOST`, the context, the platform's]
+    /// Docker daemon to use [default: `DOCKER_HOST`, then Docker's context, then the platform's
+    /// default]
     #[arg(long, value_name = "URL")]
     pub(super) docker_host: Option<String>,
 }

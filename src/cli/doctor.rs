@@ -29,7 +29,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::colour_on;
 use super::typed::hide;
 
-/// Check what the other commands need: registries, credentials, base images, Docker, the catalog
+/// Check registries, credentials, Docker and the Update Catalog
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
@@ -39,17 +39,17 @@ use super::typed::hide;
     --insecure-registry repo.mylan.k8s:9999\n\n\
     Exit code 0: all is well. 1: there is a problem, and its line says the fix.")]
 pub(super) struct Doctor {
-    /// A registry that images are pushed to (repeatable)
+    /// Registry that images are pushed to (repeatable)
     #[arg(
         long = "registry",
         value_name = "HOST[:PORT][/PREFIX]",
         help_heading = "Registry options"
     )]
     registries: Vec<MirrorTarget>,
-    /// Try a push to the repository that --registry names, and delete what was pushed
+    /// Test a push to the repository in --registry, and delete the pushed data
     #[arg(long, requires = "registries", help_heading = "Registry options")]
     push: bool,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

@@ -9,14 +9,19 @@ use wincimg_inspect::provenance::{Form, SourceFile, Tool};
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Documents beside the image")]
 pub(super) struct DocumentArgs {
-    /// Attach a bill of materials to each image (repeatable)
+    /// Attach an SBOM to each image (repeatable)
     #[arg(long, value_enum, value_name = "FORM")]
     sbom: Vec<Form>,
-    /// Attach how each image came to be: SLSA provenance
-    #[arg(long)]
+    /// Attach SLSA provenance to each image
+    #[arg(long, hide_short_help = true)]
     provenance: bool,
-    /// Who vouches for the build, such as the address of a pipeline [default: wincimg's own]
-    #[arg(long, value_name = "URI", requires = "provenance")]
+    /// Builder ID in the provenance, such as the URL of a pipeline [default: wincimg's URL]
+    #[arg(
+        long,
+        value_name = "URI",
+        requires = "provenance",
+        hide_short_help = true
+    )]
     builder_id: Option<String>,
 }
 

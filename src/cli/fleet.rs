@@ -27,11 +27,11 @@ use crate::report::{
     write_fleet_text,
 };
 
-/// Bring a list of images to every Windows build among the nodes
+/// Build a list of images for every Windows build among the nodes
 ///
-/// FILE is TOML: a registry and what else all images have in common, then an [[image]] for each. What
-/// is missing, on a base that was published anew, or made of other files than now is built; the rest
-/// is not touched.
+/// FILE is TOML: the registry and other common settings, then one [[image]] table per image. Images
+/// that are missing, outdated by a new base, or built from other files are built; the rest is not
+/// touched.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg fleet check fleet.toml --kube\n  \
@@ -56,10 +56,10 @@ enum FleetCommand {
     Schema(SchemaArgs),
 }
 
-/// Make what is missing of a fleet, and touch nothing else
+/// Build the missing and outdated images of a fleet
 ///
-/// Each image's tag is an index with an entry for each build of Windows; entries of other builds and
-/// platforms stay. What cannot be made is told, and stops no other image.
+/// Each tag is an index with one entry per Windows build; entries of other builds and platforms are
+/// kept. An image that cannot be built is reported and does not stop the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg fleet build fleet.toml --kube\n  \
@@ -74,7 +74,7 @@ struct BuildArgs {
     documents: DocumentArgs,
 }
 
-/// Say what is missing of a fleet, and make nothing
+/// List the missing and outdated images of a fleet, without building
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg fleet check fleet.toml --kube\n  \
@@ -86,32 +86,31 @@ struct CheckArgs {
     common: CommonArgs,
 }
 
-/// Print the JSON schema of a fleet's file, for editors
+/// Print the JSON schema of fleet files, for editors
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wincimg fleet schema > fleet.schema.json")]
 struct SchemaArgs {}
 
 #[derive(Debug, Args)]
 struct CommonArgs {
-    /// The list of images
+    /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]
     file: PathBuf,
     #[command(flatten)]
     hosts: HostArgs,
-    /// Only the images of one part of N, with I from 0 to N-1; an image stays in its part whatever
-    /// else the file has
+    /// Only shard I of N, with I from 0 to N-1; an image keeps its shard when the file changes
     #[arg(long, value_name = "I/N", conflicts_with = "shards")]
     shard: Option<Shard>,
-    /// The same where `JOB_COMPLETION_INDEX` says which part: of a Kubernetes Job with N completions
+    /// Only this pod's shard of N, as given by `JOB_COMPLETION_INDEX` in an indexed Kubernetes Job
     #[arg(long, value_name = "N")]
     shards: Option<u32>,
-    /// The form of the report
+    /// Report format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write it in another form too, such as html:report.html (repeatable)
+    /// Also write the report to a file, such as html:report.html (repeatable)
     #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
     reports: Vec<(Format, PathBuf)>,
     #[command(flatten)]
@@ -126,10 +125,10 @@ struct CommonArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
-    /// Read the nodes from the cluster
+    /// Read nodes from the cluster
     #[arg(long)]
     pub(super) kube: bool,
-    /// The context of the kubeconfig [default: the current one, or the pod's own cluster]
+    /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
     #[arg(long, value_name = "NAME", requires = "kube", add = complete::contexts())]
     pub(super) context: Option<String>,
 }

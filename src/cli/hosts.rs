@@ -16,10 +16,10 @@ use super::{complete, input};
 /// Which hosts.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HostArgs {
-    /// A host's build and revision, such as 17763.973 (repeatable)
+    /// Build and revision of a host, such as 17763.973 (repeatable)
     #[arg(long = "host-build", value_name = "B.R", add = complete::builds())]
     builds: Vec<WindowsVersion>,
-    /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
+    /// Read hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ use super::Answer;
 use super::failure::Failure;
 use super::session::Session;
 
-/// Find, download and install the update that brings a node to a build
+/// Find, download and install Windows updates for nodes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg hotfix resolve 17763.1158\n  \
@@ -47,7 +47,7 @@ impl Hotfix {
 /// Where updates are looked for.
 #[derive(Debug, Clone, Args)]
 struct CatalogArgs {
-    /// The Microsoft Update Catalog, or a copy of it
+    /// URL of the Microsoft Update Catalog or a copy of it
     #[arg(long, value_name = "URL", default_value = DEFAULT_CATALOG)]
     catalog: String,
 }

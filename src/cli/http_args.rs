@@ -16,12 +16,12 @@ pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"
 /// How hosts are reached.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HttpArgs {
-    /// Allow plain HTTP or an unverified certificate for this host alone (repeatable)
+    /// Allow plain HTTP or an unverified certificate for this host (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
     insecure: Vec<String>,
     #[command(flatten)]
     certificates: CertificateArgs,
-    /// Give up after this time, such as 90s, 10m or 1h [default: never]
+    /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
     #[arg(long, value_name = "TIME", value_parser = read_time)]
     timeout: Option<Duration>,
 }

@@ -11,20 +11,20 @@ use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::{Answer, complete};
 
-/// List the recipes that ship, with their variables
+/// List the built-in recipes and their variables
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg images\n  \
     wincimg images --show pause > my-pause.toml\n  \
     wincimg images --schema > recipe.schema.json")]
 pub(super) struct Images {
-    /// The form of the list, or of what --show prints; the schema is always JSON
+    /// Output format; the schema is always JSON
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Print the JSON schema of recipe files, for editors
     #[arg(long, conflicts_with = "show")]
     schema: bool,
-    /// Print this recipe's file, as a start for your own
+    /// Print the file of this recipe
     #[arg(long, value_name = "NAME", add = complete::recipes())]
     show: Option<String>,
 }

@@ -27,30 +27,29 @@ const FILE: &str = "recipe.toml";
 /// What every project below its folder has in common.
 const SHARED: &str = "Directory.Build.props";
 
-/// Write a recipe to start from, and say what to type next
+/// Create a recipe and print the next commands
 ///
-/// NAME/recipe.toml is an image that builds as it is, with comments on what else there is. With
-/// --dotnet the recipe is for what a project publishes and is put beside it; with --from it is what a
-/// Dockerfile comes to.
+/// NAME/recipe.toml builds as it is and has comments on all other keys. With --dotnet the recipe
+/// packages what a .NET project publishes; with --from it is converted from a Dockerfile.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg init shop\n  \
     wincimg init --dotnet ./src/Shop.Web\n  \
     wincimg init shop --from ./shop/Dockerfile --host-build 17763.973")]
 pub(super) struct Init {
-    /// The image's name, and the folder of its recipe [default: this folder and its name]
+    /// Image name and folder of the recipe [default: the current folder and its name]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Begin with what this Dockerfile comes to, on the base of a host
+    /// Convert this Dockerfile
     #[arg(long, value_name = "DOCKERFILE", conflicts_with = "dotnet")]
     from: Option<PathBuf>,
-    /// Begin with this .NET project, or the one in this folder
+    /// Create a recipe for this .NET project file or folder
     #[arg(long, value_name = "PROJECT")]
     dotnet: Option<PathBuf>,
-    /// Replace a recipe that is there
+    /// Overwrite an existing recipe
     #[arg(long)]
     force: bool,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

@@ -22,7 +22,7 @@ use super::session::{Session, colour_on};
 use super::{Answer, complete, input};
 use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 
-/// Find what goes wrong on Windows in Dockerfiles, and what to write instead
+/// Find mistakes in Dockerfiles for Windows, with fixes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg lint Dockerfile\n  \
@@ -31,22 +31,22 @@ use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
     wincimg lint Dockerfile --resolve\n\n\
     Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
 pub(super) struct Lint {
-    /// The Dockerfiles; - reads stdin
+    /// Dockerfiles; - reads stdin
     #[arg(value_name = "DOCKERFILE", required = true, add = complete::dockerfiles())]
     dockerfiles: Vec<PathBuf>,
-    /// The base image, for its shell and version: a reference, oci:DIR or docker-archive:FILE
+    /// Take the shell and version from this base image: a reference, oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "shell", add = complete::images())]
     base: Option<Location>,
-    /// The shell that the base images set [default: known for Microsoft's and Docker's own images]
+    /// Shell that the base images set [default: known for Microsoft's and Docker's official images]
     #[arg(long, value_enum)]
     shell: Option<BaseShell>,
-    /// Ask the registries of the base images for their shells and versions
+    /// Read the shells and versions of the base images from their registries
     #[arg(long, conflicts_with_all = ["shell", "base"])]
     resolve: bool,
-    /// The host that the image is for, with its revision
+    /// Build and revision of the host that the image is for
     #[arg(long, value_name = "B.R")]
     host_build: Option<WindowsVersion>,
-    /// The form of the findings
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

@@ -21,10 +21,10 @@ use crate::cli::failure::Context;
 /// No password is longer.
 const MOST_INPUT: u64 = 64 * 1024;
 
-/// Keep user and password for a registry where Docker's tools find them
+/// Log in to a registry
 ///
-/// They are tried first. The helper that Docker's config.json names keeps them; without one they are
-/// kept in that file, for its owner alone to read.
+/// Verifies the credentials, then stores them with the credential helper of Docker's config.json,
+/// or in that file if there is no helper.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg login repo.mylan.k8s:8888\n  \
@@ -32,34 +32,34 @@ const MOST_INPUT: u64 = 64 * 1024;
     wincimg login docker.io\n\n\
     Exit code 3: the registry cannot be reached, or does not take them; then nothing is kept.")]
 pub(super) struct Login {
-    /// The registry
+    /// Registry
     #[arg(value_name = "HOST[:PORT]", value_parser = host)]
     host: String,
-    /// The user [default: it is asked for]
+    /// User name [default: prompt]
     #[arg(short, long, value_name = "NAME")]
     user: Option<String>,
     /// Read the password from stdin
     #[arg(long, requires = "user")]
     password_stdin: bool,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
     connection: RegistryArgs,
 }
 
-/// Forget what is kept for a registry
+/// Log out from a registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg logout repo.mylan.k8s:8888")]
 pub(super) struct Logout {
-    /// The registry
+    /// Registry
     #[arg(value_name = "HOST[:PORT]", value_parser = host)]
     host: String,
-    /// Forget it in this file [default: Docker's config.json]
+    /// Remove the credentials from this file [default: Docker's config.json]
     #[arg(long, value_name = "FILE")]
     registry_config: Option<std::path::PathBuf>,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -28,7 +28,7 @@ use super::session::Session;
 use super::{Answer, complete};
 use wincimg_oci::document::Flavour;
 
-/// Copy images with every layer to a registry of your own, so that nodes need no internet
+/// Copy images with all layers to your own registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
@@ -40,15 +40,15 @@ use wincimg_oci::document::Flavour;
 // Each is a flag that people type.
 #[allow(clippy::struct_excessive_bools)]
 pub(super) struct Mirror {
-    /// An image, or base:NAME for the base image of each host
+    /// Image to copy, or base:NAME for the base image of each host
     #[arg(value_name = "IMAGE", required = true, add = complete::images_to_mirror())]
     images: Vec<String>,
-    /// The mirror; an image keeps its path and tag below it
+    /// Target registry; images keep their path and tag below it
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
     to: MirrorTarget,
     #[command(flatten)]
     hosts: HostArgs,
-    /// Whether another revision than the host's will do as its base
+    /// How closely the base must match the host
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -56,32 +56,32 @@ pub(super) struct Mirror {
         default_value = "nearest"
     )]
     wanted: Match,
-    /// Copy images of this platform from an index (repeatable)
+    /// Copy only images of this platform from an index (repeatable)
     #[arg(
         long,
         value_name = "OS/ARCH[:OSVERSION]",
         default_value = "windows/amd64"
     )]
     platform: Vec<PlatformFilter>,
-    /// Copy every image of an index, and the index as it is
+    /// Copy the index with all its images
     #[arg(long, conflicts_with = "platform")]
     all_platforms: bool,
-    /// At most so many layers on their way at once
-    #[arg(long, value_name = "N", default_value_t = MirrorOptions::default().jobs, value_parser = read_jobs)]
+    /// Number of layers copied in parallel
+    #[arg(long, value_name = "N", default_value_t = MirrorOptions::default().jobs, value_parser = read_jobs, hide_short_help = true)]
     jobs: usize,
-    /// The format of manifests in the mirror [default: the source's]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    /// Manifest format in the target registry [default: the source's]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<Flavour>,
-    /// Do not find out what is inside Windows images, and put nothing about that beside them
-    #[arg(long)]
+    /// Do not index the files and registry keys of Windows images
+    #[arg(long, hide_short_help = true)]
     no_facts: bool,
-    /// Do not copy what lies beside images: bills of materials, provenance, signatures
-    #[arg(long)]
+    /// Do not copy attached artifacts: SBOMs, provenance, signatures
+    #[arg(long, hide_short_help = true)]
     no_referrers: bool,
-    /// Say what would be copied, with sizes, and copy nothing
+    /// Print what would be copied, with sizes, without copying
     #[arg(long)]
     dry_run: bool,
-    /// The form of the report
+    /// Report format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

@@ -16,6 +16,7 @@ mod doctor;
 mod document_args;
 mod failure;
 mod fleet;
+mod groups;
 mod hosts;
 mod hotfix;
 mod http_args;
@@ -49,7 +50,7 @@ use config::{Arguments, Refusal};
 use failure::Failure;
 use session::Session;
 
-/// Builds, checks and moves Windows container images, from Linux too.
+/// Build, check and copy Windows container images, from Linux.
 #[derive(Debug, Parser)]
 #[command(
     name = "wincimg",
@@ -71,14 +72,14 @@ struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 struct Global {
-    /// Print nothing but the result and errors
+    /// Print only the result and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Log to stderr what is done; twice to include the libraries' logs
+    /// Log to stderr; repeat to include the libraries' logs
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Read defaults of flags from this file [default: `WINCIMG_CONFIG`, then wincimg.toml here or in
-    /// a folder above]
+    /// Read defaults for flags from this file [default: `WINCIMG_CONFIG`, then wincimg.toml in this
+    /// folder or a parent]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
     #[command(flatten)]

@@ -21,7 +21,7 @@ use super::registry_args::{BaseRegistryArgs, read_time};
 use super::session::Session;
 use super::{Answer, complete};
 
-/// Make nodes use your registry and your pause image
+/// Configure nodes to use your registry and pause image
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1")]
@@ -43,12 +43,12 @@ impl Node {
     }
 }
 
-/// Write the PowerShell script that makes a node use a registry and its pause image
+/// Write a PowerShell script that configures a node for a registry and its pause image
 ///
-/// The script pulls the pause image of the node's own version and the bases, and then tells
-/// containerd, or Docker and its kubelet, to use it. It trusts the registry as you say, gives large
-/// images the time that they take, keeps a copy of every file that it changes, and restarts services
-/// only where something changed. It can be run again at any time.
+/// The script pulls the pause image of the node's version and the base images, then configures
+/// containerd, or Docker and the kubelet, to use it. It sets up trust for the registry and a longer
+/// pull timeout, backs up every file that it changes, restarts services only if something changed,
+/// and can be run again at any time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1\n  \
@@ -61,45 +61,46 @@ impl Node {
 struct MakeScript {
     #[command(flatten)]
     hosts: HostArgs,
-    /// The registry that has the pause image
+    /// Registry of the pause image
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
     registry: RegistryPrefix,
-    /// The pause image's name in the registry
+    /// Name of the pause image in the registry
     #[arg(long, value_name = "NAME", default_value = "pause")]
     pause: String,
-    /// The pause image's tag, for all hosts [default: each host's version, as `wincimg build` writes it]
-    #[arg(long, short, value_name = "TAG")]
+    /// Tag of the pause image, for all hosts [default: each host's version, as `wincimg build` tags
+    /// it]
+    #[arg(long, short, value_name = "TAG", hide_short_help = true)]
     tag: Option<String>,
-    /// A base image that the node pulls before pods need it (repeatable)
+    /// Base image to pull in advance (repeatable)
     #[arg(long = "base", value_name = "NAME", default_value = "nanoserver", add = complete::bases())]
     bases: Vec<String>,
     #[command(flatten)]
     base_registry: BaseRegistryArgs,
-    /// Let nodes use plain HTTP or an unverified certificate with this registry alone (repeatable)
+    /// Let nodes use plain HTTP or an unverified certificate with this registry (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
     insecure: Vec<String>,
-    /// Let nodes trust the CAs in this file with these registries (repeatable)
+    /// Let nodes trust the CAs in this file for these registries (repeatable)
     #[arg(long = "ca-file", value_name = "FILE")]
     ca_files: Vec<PathBuf>,
-    /// What runs the nodes' containers [default: what each node has]
-    #[arg(long, value_enum)]
+    /// Container runtime of the nodes [default: detected on each node]
+    #[arg(long, value_enum, hide_short_help = true)]
     runtime: Option<Runtime>,
-    /// How long a pull may go without progress
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline)]
+    /// How long a pull may stall
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline, hide_short_help = true)]
     pull_deadline: String,
-    /// Turn automatic updates off, so that nodes keep the version that their images are for
+    /// Disable automatic updates, so that nodes keep the version that their images are for
     #[arg(long)]
     hold_updates: bool,
-    /// Write a script that takes everything back
-    #[arg(long)]
+    /// Write a script that reverts all changes
+    #[arg(long, hide_short_help = true)]
     undo: bool,
-    /// Say what the script does, in place of the script
+    /// Print what the script would do, instead of the script
     #[arg(long)]
     dry_run: bool,
     /// Write the script to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

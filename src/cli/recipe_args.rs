@@ -22,7 +22,7 @@ use super::session::Session;
 /// What is built, and the hosts that its images are for.
 #[derive(Debug, Args)]
 pub(super) struct RecipeArgs {
-    /// A recipe that ships, a recipe file, a Dockerfile, or a folder with one of them
+    /// A built-in recipe, a recipe file, a Dockerfile, or a folder that contains one
     #[arg(value_name = "IMAGE", add = complete::images_to_build())]
     image: String,
     #[command(flatten)]
@@ -32,8 +32,8 @@ pub(super) struct RecipeArgs {
     /// Set a variable of the recipe (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::variables())]
     values: Vec<(String, String)>,
-    /// The folder that context files are in [default: a recipe's is ., a Dockerfile's its own]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Build context [default: . for a recipe, its folder for a Dockerfile]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     context: Option<PathBuf>,
     #[command(flatten)]
     base: BaseRegistryArgs,
@@ -45,13 +45,13 @@ pub(super) struct RecipeArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Dockerfile options")]
 pub(super) struct DockerfileArgs {
-    /// The Dockerfile, where the folder has it under another name
+    /// Dockerfile in the folder, if it has another name
     #[arg(short = 'f', long, value_name = "FILE", add = complete::dockerfiles())]
     file: Option<PathBuf>,
-    /// The stage to build [default: the last]
+    /// Stage to build [default: the last]
     #[arg(long, value_name = "STAGE", add = complete::stages())]
     target: Option<String>,
-    /// Put a folder in place of what a stage would make (repeatable)
+    /// Use a folder instead of building a stage (repeatable)
     #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages())]
     stages: Vec<(String, String)>,
 }

@@ -30,12 +30,12 @@ const TO_WIND_UP: Duration = Duration::from_millis(100);
 /// Which certificates are trusted beside the machine's.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CertificateArgs {
-    /// Trust the CAs in this file, and a self-signed certificate in it exactly as it is (repeatable)
-    #[arg(long = "ca-file", value_name = "FILE")]
+    /// Trust the CAs and self-signed certificates in this file (repeatable)
+    #[arg(long = "ca-file", value_name = "FILE", hide_short_help = true)]
     ca_files: Vec<PathBuf>,
-    /// Take certificates from DIR/HOST[:PORT]: *.crt to trust, *.cert with its *.key as a client's
-    /// [default: Docker's and containers' certs.d]
-    #[arg(long, value_name = "DIR")]
+    /// Read certificates from DIR/HOST[:PORT]: *.crt to trust, *.cert with *.key for client
+    /// authentication [default: Docker's and containers' certs.d]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     certs_dir: Option<PathBuf>,
 }
 
@@ -87,20 +87,20 @@ fn not_a_file(path: &Path) -> Failure {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
 pub(super) struct RegistryArgs {
-    /// Allow plain HTTP or an unverified certificate for this registry alone (repeatable)
+    /// Allow plain HTTP or an unverified certificate for this registry (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
     pub(super) insecure: Vec<String>,
     #[command(flatten)]
     pub(super) certificates: CertificateArgs,
-    /// Take credentials from this file [default: Docker's config.json, then `REGISTRY_AUTH_FILE` or
+    /// Read credentials from this file [default: Docker's config.json, then `REGISTRY_AUTH_FILE` or
     /// containers' auth.json]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     registry_config: Option<PathBuf>,
-    /// Send credentials to a plain-HTTP registry too
-    #[arg(long)]
+    /// Send credentials over plain HTTP too
+    #[arg(long, hide_short_help = true)]
     plain_credentials: bool,
-    /// Give up after this time, such as 90s, 10m or 1h [default: never]
-    #[arg(long, value_name = "TIME", value_parser = read_time)]
+    /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
     timeout: Option<Duration>,
 }
 
@@ -188,7 +188,7 @@ impl RegistryArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
 pub(super) struct BaseRegistryArgs {
-    /// Take base images from this registry or mirror
+    /// Registry or mirror of the base images
     #[arg(
         long,
         value_name = "HOST[:PORT][/PREFIX]",

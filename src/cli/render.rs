@@ -18,9 +18,9 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted};
 use super::session::Session;
 use super::{Answer, registry_args};
 
-/// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
+/// Render an image's Dockerfile and build context
 ///
-/// Every value in it is quoted for its place, and commands run without a shell in between.
+/// Every value is quoted for its place, and commands run in exec form, without a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg render pause --host-build 17763.973\n  \
@@ -28,13 +28,13 @@ use super::{Answer, registry_args};
     docker build ./build\n\n\
     Without --output the Dockerfile goes to stdout. With several hosts each has a folder in DIR.")]
 pub(super) struct Render {
-    /// Write the Dockerfile and the files that it copies into this folder
+    /// Write the Dockerfile and its context to this directory
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Replace what an earlier run wrote there
+    /// Overwrite the output of an earlier run
     #[arg(long, requires = "output")]
     force: bool,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     // The last, because its heading goes for what follows it.

@@ -26,11 +26,11 @@ use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete, stop};
 
-/// Start an image's program here, under wine: a smoke test where there is no Windows (experimental)
+/// Run an image's program under wine (experimental)
 ///
-/// Lays the image's own layers into a Windows of wine in a temporary folder (files, registry,
-/// environment, the user's folders), starts its entry point in its working folder, and ends with its
-/// exit code.
+/// A smoke test without Windows: unpacks the image's own layers into a temporary wine prefix
+/// (files, registry, environment, user folders), runs the entry point in its working directory, and
+/// exits with its exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg try oci:./web-1.4\n  \
@@ -46,22 +46,24 @@ use super::{Answer, complete, stop};
     The exit code is the program's, 255 where that is larger; wincimg's own errors have their usual\n\
     ones, and say \"error:\". wine comes from the PATH, or from WINELOADER and WINESERVER.")]
 pub(super) struct Try {
-    /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    ///
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     image: Location,
-    /// Arguments in place of the image's command
+    /// Arguments instead of the image's command
     #[arg(value_name = "ARGS", last = true)]
     arguments: Vec<String>,
-    /// Start this program in place of the image's entry point and command
+    /// Program to run instead of the image's entry point and command
     #[arg(long, value_name = "PROGRAM")]
     entrypoint: Option<String>,
-    /// The image of this platform from an index
+    /// Select the image of this platform from an index
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Option<PlatformFilter>,
-    /// Print what would start, and in which surroundings; needs no wine
+    /// Print the program and its environment without running it; does not need wine
     #[arg(long)]
     dry_run: bool,
-    /// The form of what --dry-run prints
+    /// Output format of --dry-run
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

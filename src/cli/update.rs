@@ -34,11 +34,11 @@ use super::session::Session;
 use super::{Answer, complete};
 use wincimg_oci::document::Flavour;
 
-/// Put an image on the base that fits each host, without its sources
+/// Rebase an image onto its current base, without its sources
 ///
-/// The image's own layers stay as they are. They are compared with the base that they were made on and
-/// with the one that fits now; where they hide or repeat what servicing changed, the image is left as it
-/// is, and the layer and the file or key that forbid it are named.
+/// The image's own layers are kept. They are compared with the old and the new base; if a layer
+/// hides or repeats something that an update changed, the image is left unchanged, and the layer
+/// and the file or key are named.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
@@ -47,35 +47,35 @@ use wincimg_oci::document::Flavour;
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
     Without --push and --output it says what would be pushed.")]
 pub(super) struct Update {
-    /// The image, in a registry
+    /// Image in a registry
     #[arg(value_name = "IMAGE")]
     image: String,
     #[command(flatten)]
     hosts: HostArgs,
     #[command(flatten)]
     matched: MatchArgs,
-    /// What the image was built on, such as nanoserver, dotnet/aspnet:8.0 or a reference [default:
-    /// what the image names, else what its lowest layers are]
+    /// Base of the image, such as nanoserver, dotnet/aspnet:8.0 or a reference [default: recorded
+    /// in the image, or recognised by its lowest layers]
     #[arg(long, value_name = "BASE", add = complete::bases())]
     base: Option<String>,
-    /// The tag of the new image [default: the image's own]
+    /// Tag of the new image [default: the image's own]
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
     /// Push to the image's repository
     #[arg(long)]
     push: bool,
-    /// Write to oci:DIR or docker-archive:FILE
+    /// Write the image to oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
     output: Option<Location>,
-    /// Only say whether the image is on the bases that fit: exit code 1 where it is not
+    /// Only check whether the image is up to date; exit code 1 if it is not
     #[arg(long, conflicts_with_all = ["push", "output"])]
     check: bool,
     #[command(flatten)]
     tags: TagArgs,
-    /// The format of manifests in a registry [default: the image's]
+    /// Manifest format in the registry [default: the image's]
     #[arg(long, value_enum, value_name = "FORMAT")]
     manifest_format: Option<Flavour>,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

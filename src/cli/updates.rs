@@ -23,10 +23,10 @@ const QUOTED: usize = 3;
 /// Where the table of updates comes from.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RefreshArgs {
-    /// Read the table of updates anew from Microsoft's page of releases, and keep it
+    /// Refresh the table of updates from Microsoft's release page
     #[arg(long)]
     refresh: bool,
-    /// The page that --refresh reads: an address, or a copy as HTML or Markdown in a file
+    /// Page that --refresh reads: a URL, or a file with a copy as HTML or Markdown
     #[arg(long, value_name = "URL|FILE", default_value = RELEASE_INFO)]
     release_info: String,
 }

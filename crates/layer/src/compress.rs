@@ -47,10 +47,10 @@ use zstd::zstd_safe::{CParameter, version_number};
     serde(rename_all = "lowercase")
 )]
 pub enum Compression {
-    /// What every runtime reads.
+    /// Supported by every runtime.
     #[default]
     Gzip,
-    /// Smaller and faster; Docker from 23 and containerd from 1.5 read it.
+    /// Smaller and faster; requires Docker 23 or containerd 1.5.
     Zstd,
 }
 

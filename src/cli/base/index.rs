@@ -17,11 +17,11 @@ use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
 use crate::cli::{Answer, registry_args};
 
-/// Find out what is inside base images by reading their layers, and keep it
+/// Index the files and registry keys of base images
 ///
-/// Builds on them know then which keys, files and security descriptors they have, and need not read
-/// the layers. --push puts that beside the image in its registry, for everybody; `wincimg mirror`
-/// does so by itself.
+/// Later builds on these bases know their keys, files and security descriptors without reading the
+/// layers. With --push the index is attached to the image in its registry, for all builds. `wincimg
+/// mirror` does this by default.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
@@ -29,10 +29,10 @@ use crate::cli::{Answer, registry_args};
 pub(super) struct Index {
     #[command(flatten)]
     base: BaseArgs,
-    /// Put it beside the image in its registry too
+    /// Attach the index to the image in its registry
     #[arg(long)]
     push: bool,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

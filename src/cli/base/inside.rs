@@ -24,10 +24,12 @@ use crate::cli::session::Session;
 /// The base image that a command looks into.
 #[derive(Debug, Args)]
 pub(super) struct BaseArgs {
-    /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    ///
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     pub(super) image: Location,
-    /// Take the image of this platform from an index (repeatable) [default: those for Windows]
+    /// Select the image of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
     #[command(flatten)]

@@ -27,9 +27,10 @@ const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\En
 /// As much of a value's bytes is shown to people.
 const SHOWN_BYTES: usize = 32;
 
-/// Show what is inside a base image: its registry, files, and who may do what with them
+/// Show the registry keys, files and permissions of a base image
 ///
-/// Without options a summary. What is not known yet is read from the layers first and kept.
+/// Prints a summary without options. Reads the layers and caches the result if the base is not
+/// indexed yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base show repo.mylan.k8s:9999/windows/servercore:ltsc2022\n  \
@@ -40,15 +41,15 @@ const SHOWN_BYTES: usize = 32;
 pub(super) struct Show {
     #[command(flatten)]
     base: BaseArgs,
-    /// Show this key: its descriptor, class, values and subkeys
+    /// Show this registry key: values, subkeys, class and security descriptor
     // For other commands the flag of this name is a host, and a file of defaults may set that for
     // all commands; a key does not belong there.
     #[arg(long, value_name = "KEY", conflicts_with = "path")]
     registry: Option<String>,
-    /// Show this file or folder: its attributes, descriptor, and what is in it
+    /// Show this file or folder: attributes, contents and security descriptor
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

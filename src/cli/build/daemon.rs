@@ -14,20 +14,19 @@ use crate::cli::recipe_args::build_arguments;
 pub(in crate::cli) struct DaemonArgs {
     #[command(flatten)]
     docker: DockerArgs,
-    /// How the containers of commands are isolated [default: as the daemon does]
-    #[arg(long, value_enum)]
+    /// Isolation of the containers that run commands [default: the daemon's]
+    #[arg(long, value_enum, hide_short_help = true)]
     isolation: Option<Isolation>,
-    /// Memory for each command's container, such as 2g
-    #[arg(long, value_name = "BYTES", value_parser = read_bytes)]
+    /// Memory limit of the containers that run commands, such as 2g
+    #[arg(long, value_name = "BYTES", value_parser = read_bytes, hide_short_help = true)]
     memory: Option<u64>,
-    /// Let the daemon ask for the base although it has it
-    #[arg(long)]
+    /// Pull the base even if the daemon has it
+    #[arg(long, hide_short_help = true)]
     pull: bool,
-    /// Run every command although the daemon did so before; the direct engine writes every layer
-    #[arg(long)]
+    /// Do not reuse layers: run every command and write every layer again
+    #[arg(long, hide_short_help = true)]
     pub(super) no_cache: bool,
-    /// Set a build argument such as `HTTP_PROXY`; without a value it is taken from the environment
-    /// (repeatable)
+    /// Set a build argument; without a value, take it from the environment (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]", add = complete::build_arguments())]
     arguments: Vec<String>,
 }

@@ -6,16 +6,16 @@ use wincimg_engine::publication::IndexWhen;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TagArgs {
-    /// Keep what the tag has for other platforms and builds of Windows, in one index
+    /// Keep the tag's entries for other platforms and Windows builds
     ///
-    /// A registry has no way to publish only in place of what was read, so the tag is looked at again
-    /// a moment later, and what another build published over is added once more.
+    /// Registries cannot update a tag atomically, so the tag is read again after the push, and
+    /// entries that a concurrent build removed are restored.
     #[arg(long, conflicts_with_all = ["replace", "no_index"])]
     join: bool,
-    /// Drop what the tag has for other platforms and builds of Windows
+    /// Remove the tag's entries for other platforms and Windows builds
     #[arg(long)]
     replace: bool,
-    /// Publish the images under their versions' tags alone, without an index over them
+    /// Push only the version tags, without an index
     #[arg(long)]
     pub(in crate::cli) no_index: bool,
 }

@@ -11,19 +11,19 @@ use crate::cli::failure::Failure;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
-    /// Read nodes from the cluster, and its workloads too where no image is given
+    /// Read nodes from the cluster, and its workloads if no image is given
     #[arg(long)]
     pub(super) kube: bool,
-    /// The context of the kubeconfig [default: the current one, or the pod's own cluster]
+    /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
     #[arg(long, value_name = "NAME", requires = "kube", add = complete::contexts())]
     context: Option<String>,
-    /// Only workloads of this namespace
+    /// Only workloads in this namespace
     #[arg(long, value_name = "NAME", requires = "kube")]
     namespace: Option<String>,
-    /// Only workloads whose labels match, such as app=web,tier!=cache
+    /// Only workloads with matching labels, such as app=web,tier!=cache
     #[arg(long, value_name = "LABELS", requires = "kube")]
     selector: Option<String>,
-    /// Keep running as nodes change: a table on a terminal, else a line for each verdict that changes
+    /// Watch the cluster: a live table on a terminal, otherwise one line per changed verdict
     #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
     pub(super) watch: bool,
 }

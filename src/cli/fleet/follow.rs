@@ -48,11 +48,11 @@ const SAID: usize = 10_000;
 /// A shorter lease would be lost by the first slow answer.
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
-/// Keep a fleet's images ready for the nodes of a cluster, as these come and change
+/// Watch a cluster and build a fleet's images as nodes change
 ///
-/// It watches the nodes. When one has a build of Windows that is new to the cluster, its images are
-/// made at once. Any number of replicas may run: one does the work, by a Lease, and another takes over
-/// when that one ends. It may be ended at any moment.
+/// Builds the images as soon as a node has a Windows build that is new to the cluster. Several
+/// replicas can run: one holds a Lease and works, another takes over when it ends. It is safe to
+/// stop at any time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg fleet follow fleet.toml --kube\n  \
@@ -61,29 +61,33 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
     It prints a line for each image that is made or missing, and for each node whose images are there.\n\
     The node gets an event that says so. It ends by a signal, and lets another have the lease.")]
 pub(super) struct FollowArgs {
-    /// The list of images
+    /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]
     file: PathBuf,
     #[command(flatten)]
     kube: KubeArgs,
-    /// The Lease by which replicas agree who works [default namespace: the context's, or the pod's own]
-    #[arg(long, value_name = "[NAMESPACE/]NAME", default_value = "wincimg-fleet")]
+    /// Lease for leader election [default namespace: the context's, or the pod's]
+    #[arg(
+        long,
+        value_name = "[NAMESPACE/]NAME",
+        default_value = "wincimg-fleet",
+        hide_short_help = true
+    )]
     lease: LeaseArgument,
-    /// After this time without a sign of life another replica takes over
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = read_time)]
+    /// Lease duration: another replica takes over when the leader is silent for this long
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = read_time, hide_short_help = true)]
     lease_duration: Duration,
-    /// Look at every image again after this time, also where nothing changed
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = read_time)]
+    /// Interval between full checks of all images
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = read_time, hide_short_help = true)]
     resync: Duration,
-    /// Try an image that could not be made again after this time; each next wait is twice as long, up
-    /// to --resync
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = read_time)]
+    /// Initial delay before a failed image is retried; doubles up to --resync
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = read_time, hide_short_help = true)]
     retry: Duration,
-    /// Serve /metrics, /healthz and /readyz here, without encryption and to whoever asks; :8080 is
-    /// every address of this machine [default: nowhere]
+    /// Serve /metrics, /healthz and /readyz on this address, over plain HTTP without
+    /// authentication; :8080 listens on all addresses [default: off]
     #[arg(long, value_name = "[HOST]:PORT")]
     listen: Option<String>,
-    /// The form of the lines: words, or a JSON object each
+    /// Output format: text, or one JSON object per line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{Answer, progress, registry_args};
 
-/// Download every file of the update that brings a host to a build, verified
+/// Download and verify all files of an update
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
@@ -30,10 +30,10 @@ pub(super) struct Fetch {
     what: WhatArgs,
     #[command(flatten)]
     pick: PickArgs,
-    /// The folder for the update's own, which is named after its article
+    /// Directory; the files go to a subfolder named after the KB
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Take files too for which the catalog has no digest; only over TLS
+    /// Accept files without a digest in the catalog; over TLS only
     #[arg(long)]
     without_digest: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct Fetch {
     catalog: CatalogArgs,
     #[command(flatten)]
     http: HttpArgs,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -13,7 +13,7 @@ use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;
 
-/// Say which update brings a host to a build, or to which build an update brings it
+/// Resolve a build to its update, or an update to its builds
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg hotfix resolve 17763.1158\n  \
@@ -29,7 +29,7 @@ pub(super) struct Resolve {
     table: RefreshArgs,
     #[command(flatten)]
     http: HttpArgs,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

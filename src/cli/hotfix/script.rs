@@ -17,11 +17,11 @@ use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{Answer, progress, registry_args};
 
-/// Write the PowerShell script that installs an update on a node
+/// Write a PowerShell script that installs an update on a node
 ///
-/// The script checks what the node has, verifies every file before it changes anything, turns
-/// automatic updates off so that the node stays there, and can be run again at any time. What it
-/// installs is looked up in the catalog, or in a folder that `hotfix fetch` filled.
+/// The script checks the node's version, verifies every file before it changes anything, disables
+/// automatic updates, and can be run again at any time. The files come from the catalog or from a
+/// folder of `hotfix fetch`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg hotfix script 17763.1158 --output install.ps1\n  \
@@ -37,16 +37,16 @@ pub(super) struct MakeScript {
     what: WhatArgs,
     #[command(flatten)]
     pick: PickArgs,
-    /// Nodes download the files from here, from the update's folder, instead of Microsoft's servers
+    /// Base URL from which nodes download the update's folder, instead of Microsoft's servers
     #[arg(long, value_name = "URL", conflicts_with = "from_dir", value_parser = read_mirror)]
     from_url: Option<String>,
-    /// Nodes have the update's folder in this one, or on this share
+    /// Directory or share on the nodes that contains the update's folder
     #[arg(long, value_name = "DIR")]
     from_dir: Option<String>,
-    /// Take what `hotfix fetch` put into this folder, without asking the catalog
+    /// Use the files that `hotfix fetch` wrote to this directory, without the catalog
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
-    /// Let the script restart the node if that is needed
+    /// Let the script restart the node if required
     #[arg(long)]
     restart: bool,
     /// Write the script to this file instead of stdout
@@ -58,7 +58,7 @@ pub(super) struct MakeScript {
     catalog: CatalogArgs,
     #[command(flatten)]
     http: HttpArgs,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -22,14 +22,14 @@ use crate::cli::{Answer, progress, registry_args};
     wincimg hotfix search \"2020-04 Windows Server 2019\" --format json\n\n\
     Exit code 1: the catalog has nothing of the kind.")]
 pub(super) struct Search {
-    /// Words of a title, or an article
+    /// Search terms, such as a KB number
     #[arg(value_name = "QUERY", required = true, num_args = 1..)]
     query: Vec<String>,
     #[command(flatten)]
     catalog: CatalogArgs,
     #[command(flatten)]
     http: HttpArgs,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -41,10 +41,10 @@ impl FromStr for What {
 #[derive(Debug, Clone, Args)]
 #[group(id = "update", required = true, multiple = false)]
 pub(super) struct WhatArgs {
-    /// A build with its revision, such as 17763.1158, or an article, such as KB4549949
+    /// Build and revision, such as 17763.1158, or KB number, such as KB4549949
     #[arg(value_name = "BUILD|KB")]
     what: Option<What>,
-    /// The newest update of this build that is neither a hotpatch nor a preview
+    /// Use the newest update of this build that is not a hotpatch or preview
     #[arg(long, value_name = "BUILD")]
     latest: Option<WindowsVersion>,
 }
@@ -237,17 +237,17 @@ impl Between {
 /// Which of an article's updates in the catalog is meant.
 #[derive(Debug, Clone, Args)]
 pub(super) struct PickArgs {
-    /// The product [default: the server edition of the build]
+    /// Product [default: the server edition of the build]
     #[arg(long, value_name = "NAME")]
     product: Option<String>,
-    /// The architecture: x64, x86 or arm64
+    /// Architecture: x64, x86 or arm64
     #[arg(long, value_name = "ARCH", default_value_t = Arch::X64)]
     pub(super) arch: Arch,
-    /// The update itself, out of several that fit
-    #[arg(long, value_name = "GUID", value_parser = parse_update_id)]
+    /// ID of the update, if several match
+    #[arg(long, value_name = "GUID", value_parser = parse_update_id, hide_short_help = true)]
     update_id: Option<String>,
-    /// Leave out the servicing stack updates that old nodes need first
-    #[arg(long)]
+    /// Leave out the servicing stack updates that older nodes need first
+    #[arg(long, hide_short_help = true)]
     without_prerequisites: bool,
 }
 

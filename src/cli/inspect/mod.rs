@@ -25,9 +25,9 @@ use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
 
-/// Show what is in an image: its Windows, how it starts and stops, layers, registry changes
+/// Show an image's version, layers, start and registry changes
 ///
-/// Shows all Windows images of an index, unless --platform chooses others.
+/// Shows all Windows images of an index, unless --platform selects others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
@@ -39,24 +39,26 @@ use super::{Answer, complete};
     read to their end, which checks their digests; of larger ones the first 4 MiB, where wincimg\n\
     puts hives. What that leaves open is said, and --layers all reads everything.")]
 pub(super) struct Inspect {
-    /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    ///
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     image: Location,
-    /// Show images of this platform from an index (repeatable) [default: all for Windows]
+    /// Select the images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
-    /// Show every registry change of every layer
+    /// Show all registry changes by layer
     // For other commands the flag of this name is a host, and a file of defaults may set that for
     // all commands; it means nothing here.
     #[arg(long, action = ArgAction::SetTrue, value_parser = is_true)]
     registry: bool,
-    /// Show the registry as a container sees it: that of Windows with all changes applied
+    /// Show the registry as a container sees it, with all changes applied to the base
     #[arg(long)]
     merged: bool,
-    /// How much to read of the layers above the bottom one
+    /// Which layers above the bottom one to read
     #[arg(long, value_enum, default_value = "small")]
     layers: Reach,
-    /// Print the bill of materials that lies beside the image, as it is there [default: the first]
+    /// Print the attached SBOM [default: the first]
     #[arg(
         long,
         value_enum,
@@ -67,10 +69,10 @@ pub(super) struct Inspect {
         conflicts_with_all = ["registry", "merged", "provenance"]
     )]
     sbom: Option<BillArg>,
-    /// Print how the image came to be, as it says beside it
+    /// Print the attached provenance
     #[arg(long, conflicts_with_all = ["registry", "merged"])]
     provenance: bool,
-    /// The form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: InspectFormat,
     #[command(flatten)]
@@ -83,7 +85,7 @@ enum InspectFormat {
     Text,
     /// For programs
     Json,
-    /// The registry changes as a .reg file
+    /// Registry changes as a .reg file
     Reg,
 }
 

@@ -16,10 +16,10 @@ use wincimg_windows::version::WindowsVersion;
     serde(rename_all = "lowercase")
 )]
 pub enum Match {
-    /// The nearest revision that starts on it.
+    /// The nearest revision that starts on the host.
     #[default]
     Nearest,
-    /// Its own revision alone.
+    /// Only the host's own revision.
     Exact,
 }
 

@@ -33,9 +33,9 @@ const OCI_FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.t
     serde(rename_all = "lowercase")
 )]
 pub enum Flavour {
-    /// Docker's, which every registry takes.
+    /// Docker's format, supported by every registry.
     Docker,
-    /// OCI's.
+    /// OCI format.
     Oci,
 }
 
