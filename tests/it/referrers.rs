@@ -28,7 +28,7 @@ fn image_of(manifest: &Bytes) -> Descriptor {
 async fn made(repository: &Repository, image: &Descriptor, kind: &str, text: &str) -> Artifact {
     let content = Bytes::from(text.to_owned());
     let blob = put(repository, &content).await;
-    let blob = Descriptor::new("text/plain", blob.digest().clone(), blob.size());
+    let blob = Descriptor::new("text/plain", blob.digest.clone(), blob.size);
     let notes = BTreeMap::from([("vnd.example.text".to_owned(), text.to_owned())]);
     Artifact::new(kind, image, vec![blob], notes).unwrap()
 }

@@ -200,7 +200,7 @@ impl Layout {
     }
 
     fn blob_dir(&self, digest: &Digest) -> PathBuf {
-        self.root.join("blobs").join(digest.algorithm().as_ref())
+        self.root.join("blobs").join(digest.algorithm())
     }
 
     /// The same, with the directory made: for a blob that someone else will put there, verified.

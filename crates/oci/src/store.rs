@@ -136,7 +136,7 @@ impl Source {
                     (found.as_ref().map(|it| it.digest.clone()), found)
                 } else {
                     let head = repository.head_manifest(tag).await?;
-                    (head.map(|head| head.digest().clone()), None)
+                    (head.map(|head| head.digest), None)
                 };
                 digest.map(|digest| Tagged {
                     source: Self::Registry(repository),
@@ -214,7 +214,7 @@ impl Source {
             });
         }
         let bytes = match self {
-            Self::Registry(repository) => repository.get_blob(&blob.into(), MAX_DOCUMENT).await?,
+            Self::Registry(repository) => repository.get_blob(blob, MAX_DOCUMENT).await?,
             Self::Layout(layout) => layout.read(&blob.digest).await?,
             Self::Archive(archive) => archive.read(&blob.digest).await?,
         };
@@ -239,7 +239,7 @@ impl Source {
     /// The blob's bytes, for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
         Ok(match self {
-            Self::Registry(repository) => Blob::Remote(Box::new(repository.blob(&blob.into()))),
+            Self::Registry(repository) => Blob::Remote(Box::new(repository.blob(blob))),
             Self::Layout(layout) => Blob::Local(layout.blob(blob)),
             Self::Archive(archive) => Blob::Local(archive.blob(blob)?),
         })
@@ -400,7 +400,7 @@ impl Sink {
             return Ok(None);
         };
         let head = repository.head_manifest(which).await?;
-        Ok(head.map(|head| head.digest().clone()))
+        Ok(head.map(|head| head.digest))
     }
 
     /// Whether the place has the blob, whole and right.

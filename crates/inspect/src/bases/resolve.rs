@@ -6,9 +6,8 @@
 
 use std::fmt;
 
-use oci_spec::image::Digest;
 use wincimg_common::diagnose::{Diagnose, nearest};
-use wincimg_oci::document::Image;
+use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::{Registry, RegistryError, Repository};
 use wincimg_windows::compat::{HostBuild, Isolation, judge};

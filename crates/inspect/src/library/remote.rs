@@ -59,7 +59,7 @@ impl Library {
                 ));
                 continue;
             }
-            let bytes = repository.get_blob(&(&content).into(), LARGEST).await?;
+            let bytes = repository.get_blob(&content, LARGEST).await?;
             match BaseFacts::read(bytes.clone()) {
                 Ok(facts) if facts.base_digest() == base => return Ok(Some((facts, bytes))),
                 Ok(facts) => self.warn(format!(

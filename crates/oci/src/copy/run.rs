@@ -331,7 +331,7 @@ impl Copier {
                 digest: blob.digest.clone(),
             });
         };
-        let bytes = self.registry.url_source(&blob.urls, &blob.into());
+        let bytes = self.registry.url_source(&blob.urls, blob);
         Ok((Blob::Remote(Box::new(bytes)), first.clone()))
     }
 

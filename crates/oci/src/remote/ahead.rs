@@ -4,7 +4,6 @@
 //! goes on with it. Nobody sees an upload that is not closed. Whatever goes wrong ends it here: the
 //! blob is then sent when it is whole, as if nothing had been tried.
 
-use oci_spec::image::Digest;
 use tokio::sync::watch;
 use wincimg_common::progress::Silent;
 use wincimg_http::{BlobSource, Piece};
@@ -13,6 +12,7 @@ use super::error::RegistryError;
 use super::repository::Repository;
 use super::session::{self, Session};
 use super::takes::Manner;
+use crate::document::Digest;
 
 /// Less is not worth a request of its own. Registries that keep blobs in S3 want 5 MiB in each piece
 /// but the last.

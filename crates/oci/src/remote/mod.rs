@@ -1,9 +1,8 @@
 //! A client of the OCI distribution specification: tags, manifests and blobs of a registry.
 //!
-//! Types come from `oci-spec`, challenges from `http-auth`, waits from `backon`, HTTP from
-//! `reqwest`; what is here is the protocol between them, and the running of credential helpers, for
-//! which `docker_credential` 1.4 waits as long as they like. It replaces `oci-client` 0.18, whose
-//! transport cannot
+//! Challenges come from `http-auth`, waits from `backon`, HTTP from `reqwest`; what is here is the
+//! protocol between them, and the running of credential helpers, for which `docker_credential` 1.4
+//! waits as long as they like. It replaces `oci-client` 0.18, whose transport cannot
 //! - accept an unverified certificate from one host only (`accept_invalid_certificates` is for its
 //!   one HTTP client), or find out which protocol a host speaks;
 //! - refuse a redirect, or a foreign layer's URL, that leaves HTTPS;

@@ -7,7 +7,6 @@
 //! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
 //! begins again. Between two pieces it resumes with every registry.
 
-use oci_spec::image::Digest;
 use reqwest::header::{HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Task;
@@ -20,6 +19,7 @@ use super::repository::Repository;
 use super::request::Request;
 use super::session::{self, Sending, Session, Stands, octets, upload_location};
 use super::takes::Manner;
+use crate::document::Digest;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 
