@@ -35,7 +35,7 @@ impl BehindTag {
         let image = match &self.image {
             Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
             Pointer::Entry(entry) => {
-                repository.foresee_questions_about(entry);
+                repository.prefetch_referrers(entry);
                 match load_entry(repository, entry).await? {
                     Ok(image) => image,
                     Err(reason) => return Ok(Err(reason)),
@@ -67,7 +67,7 @@ pub(super) async fn read_tag(
     match document {
         Document::Index(index) => read_index(repository, &index).await,
         Document::Manifest(manifest) => {
-            repository.foresee_questions_about(manifest.digest());
+            repository.prefetch_referrers(manifest.digest());
             let image = match load_config(repository, *manifest).await? {
                 Ok(image) => image,
                 Err(reason) => return Ok(Err(reason)),

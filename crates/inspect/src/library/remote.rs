@@ -26,7 +26,7 @@ impl Library {
     pub fn will_look(&self) {
         let cache = self.cache.clone();
         self.registry
-            .will_ask_about_bases(ARTIFACT_TYPE, move |repository, base| {
+            .want_referrers_of_bases(ARTIFACT_TYPE, move |repository, base| {
                 let cache = cache.as_ref();
                 !cache.is_some_and(|cache| cache.has_answer(base, &repository.to_string()))
             });

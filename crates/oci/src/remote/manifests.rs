@@ -67,7 +67,7 @@ impl Repository {
 
     /// The document that a tag or digest names; its digest is verified.
     pub async fn get_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
-        if let Some(answer) = self.foreseen_manifest(which).await {
+        if let Some(answer) = self.prefetched_manifest(which).await {
             return answer;
         }
         let request = self.manifest_request(which);
@@ -76,7 +76,10 @@ impl Repository {
     }
 
     /// One attempt at that.
-    pub(super) async fn ask_for_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+    pub(super) async fn fetch_manifest_once(
+        &self,
+        which: &str,
+    ) -> Result<RawManifest, RegistryError> {
         let request = self.manifest_request(which);
         let (headers, _, bytes) = self.inner().fetch_once(&request, LIMIT).await?;
         self.read_manifest(which, &headers, bytes)
@@ -163,7 +166,6 @@ impl Repository {
         request.headers.insert(CONTENT_TYPE, content_type);
         request.payload = Payload::Bytes(bytes);
         let answer = self.inner().call(&request).await;
-        self.forget_tags();
         let response = answer.map_err(|error| {
             if error.refuses_format() {
                 RegistryError::Manifest {

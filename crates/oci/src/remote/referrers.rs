@@ -72,14 +72,14 @@ impl Repository {
         subject: &Digest,
         artifact_type: &str,
     ) -> Result<Vec<Descriptor>, RegistryError> {
-        match self.foreseen_referrers(subject, artifact_type).await {
+        match self.prefetched_referrers(subject, artifact_type).await {
             Some(answer) => answer,
-            None => self.ask_for_referrers(subject, artifact_type).await,
+            None => self.fetch_referrers(subject, artifact_type).await,
         }
     }
 
-    /// The same without what was asked ahead.
-    pub(super) async fn ask_for_referrers(
+    /// The same without what was prefetched.
+    pub(super) async fn fetch_referrers(
         &self,
         subject: &Digest,
         artifact_type: &str,
@@ -105,8 +105,6 @@ impl Repository {
         let tag = tag_of(subject);
         let (listed, under_tag) = if self.host.takes.get().referrers {
             (self.ask(subject, artifact_type).await, None)
-        } else if self.lacked_tag(&tag) {
-            (self.ask(subject, artifact_type).await, Some(Ok(None)))
         } else {
             // Which of the two ways a registry has shows only when it is asked, and one question
             // after the other would take twice as long.

@@ -152,7 +152,7 @@ impl Repository {
         (
             self.host().to_owned(),
             self.name().to_owned(),
-            digest.to_string(),
+            digest.clone(),
         )
     }
 }
