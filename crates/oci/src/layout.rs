@@ -31,7 +31,7 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 const MOST_ARTIFACTS: usize = 10_000;
 
 /// An OCI image layout on disk.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     root: PathBuf,
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::reference::{DOCKER_HUB, Reference, ReferenceError, parse_reference};
 
 /// A registry with the path in front of its images' names: `repo.mylan.k8s:8888/apps`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RegistryPrefix {
     host: String,
     path: Option<String>,

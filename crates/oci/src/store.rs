@@ -360,7 +360,7 @@ impl Tagged {
 }
 
 /// A place that images are written to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
     /// A repository of a registry.
     Registry(Repository),

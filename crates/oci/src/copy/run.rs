@@ -33,7 +33,7 @@ pub struct Copier {
     watcher: Option<Arc<dyn Watcher>>,
     /// Where each blob has been put or found, by digest. Whoever deals with a blob holds its lock,
     /// so that the next one finds it done.
-    placed: Mutex<HashMap<String, Arc<AsyncMutex<Vec<Sink>>>>>,
+    placed: Mutex<HashMap<Digest, Arc<AsyncMutex<Vec<Sink>>>>>,
 }
 
 /// What was done with a blob, or would be.
@@ -237,7 +237,7 @@ impl Copier {
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
         let is_there = if self.is_sent_unasked(descriptor, sink) {
-            is_known(sink, &places)
+            places.contains(sink)
         } else {
             is_there(descriptor, sink, &mut places).await?
         };
@@ -337,7 +337,7 @@ impl Copier {
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {
         let mut placed = lock(&self.placed);
-        placed.entry(digest.to_string()).or_default().clone()
+        placed.entry(digest.clone()).or_default().clone()
     }
 }
 
@@ -347,7 +347,7 @@ async fn is_there(
     sink: &Sink,
     places: &mut Vec<Sink>,
 ) -> Result<bool, StoreError> {
-    if is_known(sink, places) {
+    if places.contains(sink) {
         return Ok(true);
     }
     let there = sink.has_blob(blob).await?;
@@ -355,12 +355,6 @@ async fn is_there(
         places.push(sink.clone());
     }
     Ok(there)
-}
-
-/// Whether the sink is among the places where a blob is known to be.
-fn is_known(sink: &Sink, places: &[Sink]) -> bool {
-    let key = sink.to_string();
-    places.iter().any(|place| place.to_string() == key)
 }
 
 fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {
