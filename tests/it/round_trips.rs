@@ -44,7 +44,7 @@ async fn a_push_is_five_round_trips_deep_and_less_again() {
     });
     // One more for the index, whose tag is looked at again while the manifests are on their way.
     let cache = folder.path().join("two").display().to_string();
-    rounds.check(&[6, 6, 5, 5, 3, 1], || {
+    rounds.check(&[6, 6, 4, 4, 3, 1], || {
         push(
             "two",
             &["--host-build", "20348.2402", "--cache-dir", &cache],
