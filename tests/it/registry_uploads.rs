@@ -336,3 +336,55 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
         assert_eq!(log.count("POST", "/uploads/"), 2);
     }
 }
+
+/// A registry that takes each piece but the last and then knows nothing of it would get them for ever.
+#[test]
+async fn what_a_registry_loses_is_no_headway() {
+    let (log, server) = scripted(|asked: &Asked| match asked.method.as_str() {
+        "POST" => answer(202, &[("Location", "/up")], ""),
+        "PATCH" if asked.header("content-range") == Some("2097152-3145727") => answer(500, &[], ""),
+        "PATCH" => answer(202, &[], ""),
+        _ => answer(404, &[], ""),
+    });
+    let repository = repository(
+        in_pieces(loopback_options(None)),
+        &format!("{}/a", server.host()),
+    );
+    let bytes = Bytes::from(noise(3 * MIB, 12));
+    let blob = describe(&bytes);
+    let put = repository.put_blob(&blob.digest, blob.size, &bytes, &Silent);
+    let error = put.await.unwrap_err();
+    assert!(
+        matches!(error, RegistryError::GaveUp { attempts: 6, .. }),
+        "{error:?}"
+    );
+    assert_eq!(log.count("PATCH", "/up"), 3 * 6);
+}
+
+/// A piece that never arrives whole is headway as far as the registry keeps what came of it.
+#[test]
+async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
+    const GAIN: usize = MIB / 8;
+    let kept = Arc::new(Mutex::new(0));
+    let (log, server) = scripted(move |asked: &Asked| {
+        let mut kept = kept.lock().unwrap();
+        match asked.method.as_str() {
+            "POST" => answer(202, &[("Location", "/up")], ""),
+            "PATCH" if asked.body.len() > GAIN => {
+                *kept += GAIN;
+                answer(500, &[], "")
+            }
+            "PATCH" => answer(202, &[], ""),
+            "GET" => answer(204, &[("Range", &*format!("0-{}", *kept - 1))], ""),
+            "PUT" => answer(201, &[], ""),
+            _ => answer(404, &[], ""),
+        }
+    });
+    let repository = repository(
+        in_pieces(loopback_options(None)),
+        &format!("{}/a", server.host()),
+    );
+    put(&repository, &Bytes::from(noise(2 * MIB, 13))).await;
+    assert_eq!(log.count("PATCH", "/up"), 2 * MIB / GAIN);
+    assert_eq!(log.count("POST", "/uploads/"), 1);
+}

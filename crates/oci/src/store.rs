@@ -58,9 +58,9 @@ pub enum StoreError {
         /// Why.
         source: Box<StreamError>,
     },
-    /// A blob is larger than is read whole.
+    /// A blob or a document is larger than is read whole.
     #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
-    LongBlob {
+    TooLarge {
         /// Where it is.
         place: String,
         /// The blob.
@@ -69,16 +69,6 @@ pub enum StoreError {
         size: u64,
         /// The most that is read.
         most: u64,
-    },
-    /// A document is larger than any real one.
-    #[error("{digest} in {place} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
-    TooLarge {
-        /// Where it is.
-        place: String,
-        /// The document.
-        digest: String,
-        /// Its size.
-        size: u64,
     },
 }
 
@@ -206,13 +196,7 @@ impl Source {
 
     /// A configuration or another small document that is stored as a blob, verified.
     pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Verbatim<T>, StoreError> {
-        if blob.size > MAX_DOCUMENT {
-            return Err(StoreError::TooLarge {
-                place: self.to_string(),
-                digest: blob.digest.to_string(),
-                size: blob.size,
-            });
-        }
+        self.check_size(blob, MAX_DOCUMENT)?;
         let bytes = match self {
             Self::Registry(repository) => repository.get_blob(blob, MAX_DOCUMENT).await?,
             Self::Layout(layout) => layout.read(&blob.digest).await?,
@@ -239,9 +223,9 @@ impl Source {
     /// The blob's bytes, for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
         Ok(match self {
-            Self::Registry(repository) => Blob::Remote(Box::new(repository.blob(blob))),
-            Self::Layout(layout) => Blob::Local(layout.blob(blob)),
-            Self::Archive(archive) => Blob::Local(archive.blob(blob)?),
+            Self::Registry(repository) => repository.blob(blob).into(),
+            Self::Layout(layout) => layout.blob(blob).into(),
+            Self::Archive(archive) => archive.blob(blob)?.into(),
         })
     }
 
@@ -295,14 +279,7 @@ impl Source {
 
     /// A blob of no more than so many bytes, whole and verified.
     pub async fn bytes(&self, blob: &Descriptor, most: u64) -> Result<Bytes, StoreError> {
-        if blob.size > most {
-            return Err(StoreError::LongBlob {
-                place: self.to_string(),
-                digest: blob.digest.to_string(),
-                size: blob.size,
-                most,
-            });
-        }
+        self.check_size(blob, most)?;
         let mut reader = self.open_blob(blob).await?;
         let mut bytes = Vec::new();
         let read = reader.read_to_end(&mut bytes).await;
@@ -311,6 +288,18 @@ impl Source {
             source: Box::new(StreamError::unreadable(blob, bytes.len() as u64, error)),
         })?;
         Ok(bytes.into())
+    }
+
+    fn check_size(&self, blob: &Descriptor, most: u64) -> Result<(), StoreError> {
+        if blob.size <= most {
+            return Ok(());
+        }
+        Err(StoreError::TooLarge {
+            place: self.to_string(),
+            digest: blob.digest.to_string(),
+            size: blob.size,
+            most,
+        })
     }
 
     /// What a registry here answered with, as what it is.
@@ -447,8 +436,8 @@ impl Sink {
         from: &Blob,
         task: &dyn Task,
     ) -> Result<(), StoreError> {
-        match (self, from) {
-            (Self::Layout(layout), Blob::Remote(remote)) => {
+        match (self, from.as_download()) {
+            (Self::Layout(layout), Some(remote)) => {
                 let path = layout.place_for(blob).await?;
                 Ok(remote.download(&path, task).await?)
             }

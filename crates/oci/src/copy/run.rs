@@ -12,7 +12,7 @@ use wincimg_common::progress::Progress;
 use super::error::CopyError;
 use super::neighbours::Neighbours;
 use super::plan::{CopyPlan, PlannedBlob};
-use super::watch::{Watched, Watcher};
+use super::watch::Watcher;
 use crate::document::{Descriptor, Digest, media_type};
 use crate::remote::{BlobSource, Registry, Repository};
 use crate::store::{Sink, Source, StoreError};
@@ -213,12 +213,12 @@ impl Copier {
             Some(from) => Action::Mount { from },
             None if in_source => {
                 let bytes = source.blob(descriptor)?;
-                self.transfer(descriptor, &bytes, sink).await?;
+                self.transfer(descriptor, bytes, sink).await?;
                 Action::Copy
             }
             None => {
                 let (bytes, from) = self.download_source(descriptor, source)?;
-                self.transfer(descriptor, &bytes, sink).await?;
+                self.transfer(descriptor, bytes, sink).await?;
                 Action::Download { from }
             }
         };
@@ -294,12 +294,7 @@ impl Copier {
         Ok(mounted.map_err(StoreError::from)?)
     }
 
-    async fn transfer(
-        &self,
-        blob: &Descriptor,
-        bytes: &Blob,
-        sink: &Sink,
-    ) -> Result<(), CopyError> {
+    async fn transfer(&self, blob: &Descriptor, bytes: Blob, sink: &Sink) -> Result<(), CopyError> {
         if self.dry_run {
             return Ok(());
         }
@@ -308,13 +303,11 @@ impl Copier {
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
         let receiver = self.watcher.as_ref().and_then(|it| it.watch(blob));
-        match receiver {
-            Some(receiver) => {
-                let bytes = Watched::new(bytes, receiver);
-                sink.put_blob(blob, &bytes, task.as_ref()).await?;
-            }
-            None => sink.take_blob(blob, bytes, task.as_ref()).await?,
-        }
+        let bytes = match receiver {
+            Some(receiver) => bytes.watched_by(receiver),
+            None => bytes,
+        };
+        sink.take_blob(blob, &bytes, task.as_ref()).await?;
         task.done("copied");
         Ok(())
     }
@@ -332,7 +325,7 @@ impl Copier {
             });
         };
         let bytes = self.registry.url_source(&blob.urls, blob);
-        Ok((Blob::Remote(Box::new(bytes)), first.clone()))
+        Ok((bytes.into(), first.clone()))
     }
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {

@@ -6,7 +6,7 @@
 
 use tokio::sync::watch;
 use wincimg_common::progress::Silent;
-use wincimg_http::{BlobSource, Piece};
+use wincimg_http::{BlobSource, KeptReader, Piece};
 
 use super::error::RegistryError;
 use super::repository::Repository;
@@ -36,6 +36,7 @@ impl Repository {
         mut grown: watch::Receiver<u64>,
     ) -> Option<Begun> {
         let mut begun = None;
+        let reader = KeptReader::default();
         while let Some(most) = self.most_at_once() {
             let (offset, least) = match &begun {
                 Some(Session { offset, least, .. }) => (*offset, *least),
@@ -52,6 +53,7 @@ impl Repository {
             }
             let piece = Piece {
                 source: blob,
+                reader: &reader,
                 task: &Silent,
                 offset,
                 length: (size - offset).min(most.max(least)),
