@@ -402,9 +402,9 @@ impl Sink {
     }
 
     /// Whether the beginning of a blob is there, with which [`Self::put_blob`] goes on.
-    pub fn has_begun(&self, blob: &Descriptor) -> bool {
+    pub fn has_partial_upload(&self, blob: &Descriptor) -> bool {
         match self {
-            Self::Registry(repository) => repository.has_begun(&blob.digest),
+            Self::Registry(repository) => repository.has_partial_upload(&blob.digest),
             Self::Layout(_) | Self::Archive(_) => false,
         }
     }

@@ -256,7 +256,7 @@ impl Copier {
 
     /// Whether a blob goes to a registry without a question whether that has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
-        let is_worth_it = blob.size <= SENT_UNASKED || sink.has_begun(blob);
+        let is_worth_it = blob.size <= SENT_UNASKED || sink.has_partial_upload(blob);
         !self.dry_run && matches!(sink, Sink::Registry(_)) && is_worth_it
     }
 

@@ -20,7 +20,6 @@
 //! How many run at once is the caller's decision.
 
 mod access;
-mod ahead;
 mod auth;
 mod blobs;
 mod challenge;
@@ -40,12 +39,12 @@ mod repository;
 mod request;
 mod secret;
 mod session;
+mod streamed;
 mod takes;
 mod upload;
 mod words;
 
 pub use access::{Connection, DaemonCredential, Login, Ping};
-pub use ahead::Begun;
 pub use blobs::RemoteBlob;
 pub use client::{Options, Registry};
 pub use credentials::docker_folder;
@@ -54,4 +53,5 @@ pub use login::{Kept, Password, forget, keep};
 pub use manifests::RawManifest;
 pub use referrers::tag_of;
 pub use repository::Repository;
+pub use streamed::PartialUpload;
 pub use wincimg_http::{BlobReader, BlobSource, CertificateFiles, HttpError, RetryPolicy};
