@@ -248,37 +248,6 @@ async fn who_does_not_know_the_question_is_asked_for_the_tag() {
 }
 
 #[test]
-async fn a_tag_that_is_not_among_all_is_not_asked_for_until_somebody_here_may_have_made_it() {
-    let image = sha256(b"image");
-    let tag = image.to_string().replace(':', "-");
-    for is_listed in [false, true] {
-        let tags = if is_listed {
-            vec!["1", &tag]
-        } else {
-            vec!["1"]
-        };
-        let tags = json!({ "tags": tags }).to_string();
-        let (log, server) = scripted(move |asked: &Asked| match asked.method.as_str() {
-            "PUT" => answer(201, &[], ""),
-            _ if asked.path.contains("/tags/list") => answer(200, &[], &tags),
-            _ => answer(404, &[], ""),
-        });
-        let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
-        let asked_for_tag = async || {
-            let before = log.lines().len();
-            assert_eq!(repository.referrers(&image, OURS).await.unwrap(), []);
-            log.lines()[before..].iter().any(|it| it.contains(&tag))
-        };
-        assert!(asked_for_tag().await);
-        repository.tags().await.unwrap();
-        assert_eq!(asked_for_tag().await, is_listed);
-        let index = Bytes::from_static(b"{}");
-        repository.put_manifest("2", INDEX, index).await.unwrap();
-        assert!(asked_for_tag().await);
-    }
-}
-
-#[test]
 async fn what_is_listed_is_believed_only_when_it_names_the_image_itself() {
     let server = FakeRegistry::start();
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));

@@ -375,7 +375,9 @@ async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
                 answer(500, &[], "")
             }
             "PATCH" => answer(202, &[], ""),
-            "GET" => answer(204, &[("Range", &*format!("0-{}", *kept - 1))], ""),
+            "GET" if asked.path == "/up" => {
+                answer(204, &[("Range", &*format!("0-{}", *kept - 1))], "")
+            }
             "PUT" => answer(201, &[], ""),
             _ => answer(404, &[], ""),
         }

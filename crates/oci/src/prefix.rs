@@ -43,12 +43,12 @@ impl FromStr for RegistryPrefix {
         if let Some((scheme, rest)) = text.split_once("://")
             && let Ok(prefix) = rest.parse::<Self>()
         {
-            let mut instead = prefix.to_string();
-            if scheme == "http" {
-                let host = prefix.host;
-                instead += &format!(", and --insecure-registry {host} where it speaks plain HTTP");
-            }
-            return Err(PrefixError::Scheme(instead));
+            return Err(PrefixError::Scheme(match (scheme, &prefix.host) {
+                ("http", host) => {
+                    format!("{prefix}, and --insecure-registry {host} where it speaks plain HTTP")
+                }
+                _ => prefix.to_string(),
+            }));
         }
         let trimmed = text.trim_end_matches('/');
         let (host, path) = match trimmed.split_once('/') {

@@ -29,7 +29,9 @@ pub(super) struct Prefetch {
 }
 
 /// Requests, and when they were sent.
-struct Pending<A>(Mutex<HashMap<Key, (Instant, AbortOnDropHandle<Answer<A>>)>>);
+struct Pending<A>(Mutex<HashMap<Key, Sent<A>>>);
+
+type Sent<A> = (Instant, AbortOnDropHandle<Answer<A>>);
 
 /// Repository, tag or digest, and with which rights it is asked for.
 type Key = (String, String, bool);
