@@ -93,7 +93,7 @@ pub(super) fn published(runtime: &Runtime, site: &Site) -> BTreeMap<String, Stri
             let mut command = site.command(&["inspect", "--registry", "--quiet"]);
             command.arg(format!("{}/own:{tag}", site.host()));
             assert_eq!(outcome(&survives(command)), "done", "{tag} is not whole");
-            found.insert(tag, head.digest().to_string());
+            found.insert(tag, head.digest.to_string());
         }
         found
     })

@@ -346,7 +346,7 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
     let attach = async |image: &Descriptor, facts: &[u8]| {
         let bytes = bytes::Bytes::copy_from_slice(facts);
         let blob = wincimg_testkit::put(&repository, &bytes).await;
-        let blob = Descriptor::new("application/x", blob.digest().clone(), blob.size());
+        let blob = Descriptor::new("application/x", blob.digest.clone(), blob.size);
         let artifact = wincimg_oci::document::Artifact::new(
             ARTIFACT,
             image,

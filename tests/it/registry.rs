@@ -25,9 +25,9 @@ async fn what_is_pushed_is_there_and_reads_back() {
     );
     let bytes = Bytes::from(noise(3_000_000, 1));
     let blob = describe(&bytes);
-    assert!(!repository.has_blob(blob.digest()).await.unwrap());
+    assert!(!repository.has_blob(&blob.digest).await.unwrap());
     put(&repository, &bytes).await;
-    assert!(repository.has_blob(blob.digest()).await.unwrap());
+    assert!(repository.has_blob(&blob.digest).await.unwrap());
     assert_eq!(repository.get_blob(&blob, 4_000_000).await.unwrap(), bytes);
 }
 
@@ -44,7 +44,7 @@ async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
     let docker = plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let (manifest, _) = push_image(&repository, "1.0").await;
-    let digest = describe(&manifest).digest().clone();
+    let digest = describe(&manifest).digest;
     for which in ["1.0", digest.as_ref()] {
         let found = repository.get_manifest(which).await.unwrap();
         assert_eq!(
@@ -125,9 +125,9 @@ async fn a_blob_is_mounted_from_another_repository() {
     let source = repository(options(&host), &format!("{host}/source"));
     let target = repository(options(&host), &format!("{host}/target"));
     let blob = put(&source, &Bytes::from_static(b"shared")).await;
-    assert!(!target.has_blob(blob.digest()).await.unwrap());
-    assert!(target.mount_blob(blob.digest(), "source").await.unwrap());
-    assert!(target.has_blob(blob.digest()).await.unwrap());
+    assert!(!target.has_blob(&blob.digest).await.unwrap());
+    assert!(target.mount_blob(&blob.digest, "source").await.unwrap());
+    assert!(target.has_blob(&blob.digest).await.unwrap());
 }
 
 #[test]
@@ -138,7 +138,7 @@ async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
     let bytes = Bytes::from_static(b"nowhere yet");
     assert!(
         !target
-            .mount_blob(describe(&bytes).digest(), "source")
+            .mount_blob(&describe(&bytes).digest, "source")
             .await
             .unwrap()
     );
@@ -156,7 +156,7 @@ async fn a_blob_streams_from_one_registry_to_another() {
     let blob = put(&source, &bytes).await;
     let remote = source.blob(&blob);
     target
-        .put_blob(blob.digest(), blob.size(), &remote, &Silent)
+        .put_blob(&blob.digest, blob.size, &remote, &Silent)
         .await
         .unwrap();
     assert_eq!(target.get_blob(&blob, 5_000_000).await.unwrap(), bytes);

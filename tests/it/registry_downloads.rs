@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
-use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
+use wincimg_oci::document::Descriptor;
+use wincimg_oci::document::media_type::OCI_LAYER;
 use wincimg_oci::remote::{BlobSource, HttpError, Options, RegistryError};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, reads_blob};
@@ -70,7 +71,7 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
     let bytes = Bytes::from(noise(2 * MIB, 2));
     let shared = bytes.clone();
     let blob = describe(&bytes);
-    let path = format!("/v2/a/blobs/{}", blob.digest());
+    let path = format!("/v2/a/blobs/{}", blob.digest);
     let router = Router::new()
         .route("/v2/", get(|| async { "{}" }))
         .route(&path, get(move || async move { shared }));
@@ -124,7 +125,7 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let expected = format!(
         "gave up after 6 attempts: {0} failed to read blob {1} of {0}/a: 500 Internal Server Error",
         proxy.host(),
-        blob.digest()
+        blob.digest
     );
     assert_eq!(chain(&error), expected);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
@@ -142,7 +143,7 @@ async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
     assert!(
         error
             .to_string()
-            .contains(&format!("expected digest {}", blob.digest())),
+            .contains(&format!("expected digest {}", blob.digest)),
         "{error}"
     );
 
@@ -168,7 +169,7 @@ async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
 #[test]
 async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
     let manifest = r#"{"schemaVersion":2,"config":{},"layers":[]}"#;
-    let digest = describe(b"something else").digest().to_string();
+    let digest = describe(b"something else").digest.to_string();
     let promised = digest.clone();
     let answer = move || async move { ([("Docker-Content-Digest", promised)], manifest) };
     let router = Router::new()
@@ -200,7 +201,7 @@ async fn a_length_that_lies_is_an_error() {
     );
 
     for size in [999, 1001] {
-        let lie = Descriptor::new(MediaType::ImageLayer, size, blob.digest().clone());
+        let lie = Descriptor::new(OCI_LAYER, blob.digest.clone(), size);
         let error = repository.get_blob(&lie, 2000).await.unwrap_err();
         assert!(matches!(error, RegistryError::Length { .. }), "{error:?}");
     }
@@ -213,7 +214,7 @@ async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 2000).await.unwrap(), bytes);
-    let longer = Descriptor::new(MediaType::ImageLayer, 999, blob.digest().clone());
+    let longer = Descriptor::new(OCI_LAYER, blob.digest.clone(), 999);
     let error = repository.get_blob(&longer, 2000).await.unwrap_err();
     assert!(matches!(error, RegistryError::Length { .. }), "{error:?}");
 }
@@ -274,7 +275,7 @@ async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
     let manifest = serde_json::json!({
         "schemaVersion": 2,
         "mediaType": media_type,
-        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "size": 2, "digest": config.digest()},
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "size": 2, "digest": config.digest},
         "layers": [],
     });
     let bytes = Bytes::from(manifest.to_string());
@@ -283,10 +284,7 @@ async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
         .await
         .unwrap();
     let found = repository.head_manifest("1").await.unwrap().unwrap();
-    assert_eq!(
-        (found.digest(), found.size()),
-        (&digest, bytes.len() as u64)
-    );
+    assert_eq!((&found.digest, found.size), (&digest, bytes.len() as u64));
     assert_eq!(repository.head_manifest("2").await.unwrap(), None);
 }
 

@@ -142,7 +142,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
         let repository = repository(options, &format!("{}/a", server.host()));
         for size in [MIB / 2, 2 * MIB] {
             let bytes = Bytes::from(noise(size, 6));
-            let digest = describe(&bytes).digest().clone();
+            let digest = describe(&bytes).digest;
             let put = repository.put_blob(&digest, size as u64, &bytes, &Silent);
             put.await.unwrap_err();
         }
@@ -210,7 +210,7 @@ async fn a_mount_that_is_not_granted_is_no_error() {
             );
         let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
         let bytes = Bytes::from_static(b"layer");
-        let digest = describe(&bytes).digest().clone();
+        let digest = describe(&bytes).digest;
         for _ in 0..2 {
             assert!(
                 !repository.mount_blob(&digest, "b").await.unwrap(),
@@ -250,7 +250,7 @@ async fn a_token_for_two_repositories_that_is_refused_means_not_mounted() {
         });
         let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
         let bytes = Bytes::from_static(b"layer");
-        let digest = describe(&bytes).digest().clone();
+        let digest = describe(&bytes).digest;
         assert!(
             !repository.mount_blob(&digest, "b").await.unwrap(),
             "{refusal}"

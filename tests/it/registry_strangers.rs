@@ -141,7 +141,7 @@ async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
     let target = repository(bob(&server.host(), &folder), &name).to_push_to();
     let blob = describe(b"x");
     assert!(target.head_manifest("1").await.unwrap().is_none());
-    assert!(!target.has_blob(blob.digest()).await.unwrap());
+    assert!(!target.has_blob(&blob.digest).await.unwrap());
     let all = log.all();
     let scopes = all.iter().filter_map(|asked| asked.field("scope"));
     let scopes: Vec<_> = scopes.collect();
@@ -190,7 +190,7 @@ async fn a_registry_without_head_is_asked_by_get_from_then_on() {
                 },
             );
         let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
-        let found = repository.has_blob(describe(b"x").digest()).await.unwrap();
+        let found = repository.has_blob(&describe(b"x").digest).await.unwrap();
         assert!(!found, "{status}");
         assert!(repository.head_manifest("2").await.unwrap().is_none());
         let heads = log

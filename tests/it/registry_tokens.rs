@@ -147,7 +147,7 @@ async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
 async fn many_requests_at_once_wait_for_one_token() {
     let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
-    let digest = describe(b"x").digest().clone();
+    let digest = describe(b"x").digest;
     let looks = (0..20).map(|_| repository.has_blob(&digest));
     for outcome in futures_util::future::join_all(looks).await {
         assert!(outcome.unwrap());
@@ -169,7 +169,7 @@ async fn a_token_that_expired_on_the_way_is_replaced() {
 async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
     let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/target", server.host()));
-    let digest = describe(b"x").digest().clone();
+    let digest = describe(b"x").digest;
     assert!(repository.mount_blob(&digest, "source").await.unwrap());
     repository.tags().await.unwrap();
     let office = office.lock().unwrap();

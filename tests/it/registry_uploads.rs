@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
 use wincimg_common::progress::Silent;
+use wincimg_oci::document::Descriptor;
+use wincimg_oci::document::media_type::OCI_LAYER;
 use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, Options, RegistryError};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
@@ -116,7 +117,7 @@ async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
     let bytes = Bytes::from_static(b"these");
     let wrong = describe(b"those");
     let error = repository
-        .put_blob(wrong.digest(), 5, &bytes, &Silent)
+        .put_blob(&wrong.digest, 5, &bytes, &Silent)
         .await
         .unwrap_err();
     assert!(error.to_string().contains("DIGEST_INVALID"), "{error}");
@@ -145,7 +146,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
         (Broken(Some("bad sector")), "bad sector"),
         (Broken(None), "it ended after 5 bytes"),
     ] {
-        let put = repository.put_blob(blob.digest(), blob.size(), &source, &Silent);
+        let put = repository.put_blob(&blob.digest, blob.size, &source, &Silent);
         let error = put.await.unwrap_err();
         assert!(
             matches!(error, RegistryError::Http(HttpError::Source { .. })),
@@ -153,7 +154,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
         );
         assert!(chain(&error).contains(reason), "{}", chain(&error));
     }
-    assert!(!repository.has_blob(blob.digest()).await.unwrap());
+    assert!(!repository.has_blob(&blob.digest).await.unwrap());
 }
 
 /// Both are asked through one proxy: the blob is read by `GET`, and sent by `PATCH`.
@@ -168,7 +169,7 @@ async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
     let from = repository(options.clone(), &format!("{}/a", proxy.host()));
     let to = repository(options, &format!("{}/b", proxy.host()));
     let source = from.blob(&blob);
-    let sent = to.put_blob(blob.digest(), blob.size(), &source, &Silent);
+    let sent = to.put_blob(&blob.digest, blob.size, &source, &Silent);
     sent.await.unwrap();
     assert_eq!(proxy.requests("PATCH", "").len(), 4);
     assert_eq!(proxy.requests("GET", "/a/blobs/").len(), 1);
@@ -187,7 +188,7 @@ async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
     for options in [in_pieces(options.clone()), options] {
         let to = repository(options, &format!("{}/b", target.host()));
         let bytes = from.blob(&blob);
-        let sent = to.put_blob(blob.digest(), blob.size(), &bytes, &Silent);
+        let sent = to.put_blob(&blob.digest, blob.size, &bytes, &Silent);
         let error = chain(&sent.await.unwrap_err());
         assert!(error.contains("is damaged"), "{error}");
     }
@@ -216,7 +217,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
             .put_blob(&digest, size, &Endless(size), &Silent)
             .await
             .unwrap();
-        let blob = Descriptor::new(MediaType::ImageLayer, size, digest);
+        let blob = Descriptor::new(OCI_LAYER, digest, size);
         let mut reader = repository.blob(&blob).open(0).await.unwrap();
         assert_eq!(
             tokio::io::copy(&mut reader, &mut tokio::io::sink())
@@ -257,7 +258,7 @@ async fn an_upload_that_cannot_end_is_cancelled() {
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = describe(b"longer than that");
-    let put = repository.put_blob(blob.digest(), blob.size(), &Broken(None), &Silent);
+    let put = repository.put_blob(&blob.digest, blob.size, &Broken(None), &Silent);
     put.await.unwrap_err();
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 1);
 }
@@ -334,4 +335,58 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
         assert_eq!(bodies, sent);
         assert_eq!(log.count("POST", "/uploads/"), 2);
     }
+}
+
+/// A registry that takes each piece but the last and then knows nothing of it would get them for ever.
+#[test]
+async fn what_a_registry_loses_is_no_headway() {
+    let (log, server) = scripted(|asked: &Asked| match asked.method.as_str() {
+        "POST" => answer(202, &[("Location", "/up")], ""),
+        "PATCH" if asked.header("content-range") == Some("2097152-3145727") => answer(500, &[], ""),
+        "PATCH" => answer(202, &[], ""),
+        _ => answer(404, &[], ""),
+    });
+    let repository = repository(
+        in_pieces(loopback_options(None)),
+        &format!("{}/a", server.host()),
+    );
+    let bytes = Bytes::from(noise(3 * MIB, 12));
+    let blob = describe(&bytes);
+    let put = repository.put_blob(&blob.digest, blob.size, &bytes, &Silent);
+    let error = put.await.unwrap_err();
+    assert!(
+        matches!(error, RegistryError::GaveUp { attempts: 6, .. }),
+        "{error:?}"
+    );
+    assert_eq!(log.count("PATCH", "/up"), 3 * 6);
+}
+
+/// A piece that never arrives whole is headway as far as the registry keeps what came of it.
+#[test]
+async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
+    const GAIN: usize = MIB / 8;
+    let kept = Arc::new(Mutex::new(0));
+    let (log, server) = scripted(move |asked: &Asked| {
+        let mut kept = kept.lock().unwrap();
+        match asked.method.as_str() {
+            "POST" => answer(202, &[("Location", "/up")], ""),
+            "PATCH" if asked.body.len() > GAIN => {
+                *kept += GAIN;
+                answer(500, &[], "")
+            }
+            "PATCH" => answer(202, &[], ""),
+            "GET" if asked.path == "/up" => {
+                answer(204, &[("Range", &*format!("0-{}", *kept - 1))], "")
+            }
+            "PUT" => answer(201, &[], ""),
+            _ => answer(404, &[], ""),
+        }
+    });
+    let repository = repository(
+        in_pieces(loopback_options(None)),
+        &format!("{}/a", server.host()),
+    );
+    put(&repository, &Bytes::from(noise(2 * MIB, 13))).await;
+    assert_eq!(log.count("PATCH", "/up"), 2 * MIB / GAIN);
+    assert_eq!(log.count("POST", "/uploads/"), 1);
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use wincimg_common::digest::{Digest, digest};
+use wincimg_common::digest::Digest;
 
 /// Every digest that the catalog gives for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,8 +46,8 @@ impl Digests {
             });
         }
         Ok(Self {
-            sha256: sha256.map(|bytes| digest("sha256", &bytes)),
-            sha1: sha1.or(in_name).map(|bytes| digest("sha1", &bytes)),
+            sha256: sha256.map(|bytes| Digest::new("sha256", &bytes)),
+            sha1: sha1.or(in_name).map(|bytes| Digest::new("sha1", &bytes)),
         })
     }
 
@@ -59,7 +59,7 @@ impl Digests {
 
 /// A digest as Microsoft's tools write it: `SHA-1 90e8…`.
 pub(super) fn in_words(digest: &Digest) -> String {
-    let algorithm = digest.algorithm().as_ref().to_ascii_uppercase();
+    let algorithm = digest.algorithm().to_ascii_uppercase();
     format!("{} {}", algorithm.replace("SHA", "SHA-"), digest.digest())
 }
 

@@ -230,7 +230,7 @@ impl Script<'_> {
             "@{{ Name = {}; Stack = {}; Algorithm = '{}'; Digest = '{}'{url} }}",
             quoted(&item.name)?,
             switch(item.role == Role::ServicingStack),
-            digest.algorithm().as_ref().to_ascii_uppercase(),
+            digest.algorithm().to_ascii_uppercase(),
             digest.digest(),
         ))
     }

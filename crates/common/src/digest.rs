@@ -1,10 +1,105 @@
 //! Digests, and the running hashes that make them.
 
+use std::fmt;
 use std::io::{self, Read};
+use std::str::FromStr;
 
-pub use oci_spec::image::Digest;
-use oci_spec::image::DigestAlgorithm;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
+
+/// A digest as OCI's image specification writes it: `ALGORITHM:HASH`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Digest {
+    text: Box<str>,
+    /// Where the colon is.
+    colon: usize,
+}
+
+/// A text that is not a digest, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid digest: {0}")]
+pub struct InvalidDigest(&'static str);
+
+impl Digest {
+    /// The digest that an algorithm's hash is.
+    pub fn new(algorithm: &str, hash: &[u8]) -> Self {
+        Self {
+            text: format!("{algorithm}:{}", hex::encode(hash)).into(),
+            colon: algorithm.len(),
+        }
+    }
+
+    /// The algorithm's name, such as `sha256`.
+    pub fn algorithm(&self) -> &str {
+        &self.text[..self.colon]
+    }
+
+    /// The hash; of SHA-2 in lowercase hexadecimal digits, as many as it has.
+    pub fn digest(&self) -> &str {
+        &self.text[self.colon + 1..]
+    }
+}
+
+impl FromStr for Digest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let (algorithm, hash) = text.split_once(':').ok_or(InvalidDigest("no colon"))?;
+        let is_component = |it: &str| {
+            let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+            !it.is_empty() && it.bytes().all(is_plain)
+        };
+        if !algorithm.split(['+', '.', '_', '-']).all(is_component) {
+            return Err(InvalidDigest("invalid algorithm"));
+        }
+        let is_encoded =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'=' | b'_' | b'-');
+        if hash.is_empty() || !hash.bytes().all(is_encoded) {
+            return Err(InvalidDigest("invalid hash"));
+        }
+        let digits = match algorithm {
+            "sha256" => Some(64),
+            "sha384" => Some(96),
+            "sha512" => Some(128),
+            _ => None,
+        };
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if digits.is_some_and(|digits| hash.len() != digits || !hash.bytes().all(is_digit)) {
+            return Err(InvalidDigest(
+                "the hash does not have the algorithm's number of lowercase hexadecimal digits",
+            ));
+        }
+        Ok(Self {
+            text: text.into(),
+            colon: algorithm.len(),
+        })
+    }
+}
+
+impl AsRef<str> for Digest {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
 
 /// The sha256 digest of some bytes.
 pub fn sha256(bytes: &[u8]) -> Digest {
@@ -57,10 +152,10 @@ impl Hasher {
     /// A hasher of the algorithm that `digest` was made with, if that is known: SHA-2 or SHA-1.
     pub fn like(digest: &Digest) -> Option<Self> {
         match digest.algorithm() {
-            DigestAlgorithm::Sha256 => Some(Self::default()),
-            DigestAlgorithm::Sha384 => Some(Self::sha384()),
-            DigestAlgorithm::Sha512 => Some(Self::sha512()),
-            other if other.as_ref() == "sha1" => Some(Self::sha1()),
+            "sha256" => Some(Self::default()),
+            "sha384" => Some(Self::sha384()),
+            "sha512" => Some(Self::sha512()),
+            "sha1" => Some(Self::sha1()),
             _ => None,
         }
     }
@@ -96,27 +191,61 @@ impl Hasher {
     /// The digest of all pieces.
     pub fn finish(self) -> Digest {
         match self.0 {
-            State::Md5(hash) => digest("md5", &hash.finalize()),
-            State::Sha1(hash) => digest("sha1", &hash.finalize()),
-            State::Sha256(hash) => digest("sha256", &hash.finalize()),
-            State::Sha384(hash) => digest("sha384", &hash.finalize()),
-            State::Sha512(hash) => digest("sha512", &hash.finalize()),
+            State::Md5(hash) => Digest::new("md5", &hash.finalize()),
+            State::Sha1(hash) => Digest::new("sha1", &hash.finalize()),
+            State::Sha256(hash) => Digest::new("sha256", &hash.finalize()),
+            State::Sha384(hash) => Digest::new("sha384", &hash.finalize()),
+            State::Sha512(hash) => Digest::new("sha512", &hash.finalize()),
         }
     }
-}
-
-/// The digest that an algorithm's hash is.
-#[expect(
-    clippy::expect_used,
-    reason = "the hex digits of a hash are a valid digest of its algorithm"
-)]
-pub fn digest(algorithm: &str, hash: &[u8]) -> Digest {
-    Digest::try_from(format!("{algorithm}:{}", hex::encode(hash))).expect("a valid digest")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_is_written_as_the_specification_says() {
+        let hash = |digits: usize| "6c".repeat(digits / 2);
+        for text in [
+            "foo:bar".to_owned(),
+            "xxhash:42".to_owned(),
+            "multihash+base58:QmRZxt2b1FVZPNqd8hsiykDL3TdBDeTSPX9Kv46HmX4Gx8".to_owned(),
+            "a.b_c-d:A=_-".to_owned(),
+            format!("sha256:{}", hash(64)),
+            format!("sha384:{}", hash(96)),
+            format!("sha512:{}", hash(128)),
+        ] {
+            let digest: Digest = text.parse().unwrap();
+            let (algorithm, hash) = text.split_once(':').unwrap();
+            assert_eq!((digest.algorithm(), digest.digest()), (algorithm, hash));
+            assert_eq!(digest.to_string(), text);
+            let json = serde_json::to_string(&digest).unwrap();
+            assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
+        }
+        for text in [
+            "",
+            "foo",
+            ":",
+            "blah+",
+            "blah+:1",
+            "_digest:somevalue",
+            ":blah",
+            "blah:",
+            "blah:a:b",
+            "FooBar:123abc",
+            "^:foo",
+            "bar^baz:blah",
+            "sha256:123456*78",
+            "sha384:x",
+            &format!("sha256:{}zz", hash(62)),
+            &format!("sha256:{}", hash(64).to_uppercase()),
+            &format!("sha384:{}", hash(64)),
+            &format!("sha512:{}", hash(64)),
+        ] {
+            assert!(text.parse::<Digest>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_hasher_computes_the_kind_that_is_expected() {

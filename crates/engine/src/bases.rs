@@ -17,7 +17,19 @@ use super::plans::PlanError;
 /// A search for bases, and what it has found so far.
 pub struct BaseSearch {
     registry: Registry,
-    found: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
+    found: Mutex<HashMap<Key, Arc<OnceCell<Answer>>>>,
+}
+
+/// What was looked for, where, and for whom.
+type Key = (Name, BaseRegistry, Vec<HostBuild>, Match);
+
+/// The name of a base, as it was written.
+#[derive(PartialEq, Eq, Hash)]
+enum Name {
+    /// In a recipe.
+    Recipe(String),
+    /// In a Dockerfile.
+    Dockerfile(String),
 }
 
 /// What a search ended with, for whoever asks again too.
@@ -69,7 +81,8 @@ impl BaseSearch {
             let searches = searches.map(|host| bases.resolve(*host, wanted.matched));
             Ok(Found::OfHosts(try_join_all(searches).await?))
         };
-        self.once("base", name, wanted, Box::pin(search)).await
+        let name = Name::Recipe(name.to_owned());
+        self.once(name, wanted, Box::pin(search)).await
     }
 
     /// The base of that name in a Dockerfile.
@@ -83,7 +96,8 @@ impl BaseSearch {
             let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
             Ok(Found::OfHosts(found.await?))
         };
-        match self.once("image", text, wanted, Box::pin(search)).await? {
+        let name = Name::Dockerfile(text.to_owned());
+        match self.once(name, wanted, Box::pin(search)).await? {
             Found::OfHosts(found) => Ok(found),
             Found::HostProcess(_) => Ok(Vec::new()),
         }
@@ -91,8 +105,7 @@ impl BaseSearch {
 
     async fn once(
         &self,
-        kind: &str,
-        name: &str,
+        name: Name,
         wanted: &Wanted<'_>,
         search: impl Future<Output = Result<Found, PlanError>>,
     ) -> Result<Found, PlanError> {
@@ -101,7 +114,7 @@ impl BaseSearch {
             hosts,
             matched,
         } = wanted;
-        let key = format!("{kind} {name} {registry:?} {hosts:?} {matched:?}");
+        let key = (name, (*registry).clone(), hosts.to_vec(), *matched);
         let cell = {
             let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())

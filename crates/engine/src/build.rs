@@ -20,7 +20,7 @@ use wincimg_recipe::Plan;
 
 use super::bases::BaseSearch;
 use super::choice::{Engine, Reason};
-use super::delivery::{Delivered, DeliveryError, Destination, Target, foresee};
+use super::delivery::{Delivered, DeliveryError, Destination, Target, prefetch_tags};
 use super::direct::deliver_directly;
 use super::docker::{BuildOptions, DockerError, Obstacle, deliver_by_docker};
 use super::downloads::Supply;
@@ -154,7 +154,7 @@ pub async fn build(
     // A mistake in the recipe or its folder is told before a registry is asked.
     let mut supply = request.supply(means)?;
     request.check(&supply)?;
-    foresee(&target, &request.hosts, means.registry);
+    prefetch_tags(&target, &request.hosts, means.registry);
     // The bases that fit, and a plan on each.
     let mut images = request.plan(means).await?;
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));

@@ -19,11 +19,9 @@ mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use tokio::sync::watch;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, Flavour};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -107,41 +105,27 @@ struct Place {
 }
 
 /// As many tags are asked for before it is known that they will be written to.
-const MOST_FORESEEN: usize = 8;
+const MOST_PREFETCHED: usize = 8;
 
 /// How many images' documents are dealt with at once.
 const ATTACHING: usize = 4;
 
-/// Asks registries ahead what the tags mean that will probably be written to.
-pub(crate) fn foresee(target: &Target<'_>, hosts: &[TargetHost], registry: &Registry) {
+/// Prefetches what the tags mean that will probably be written to.
+pub(crate) fn prefetch_tags(target: &Target<'_>, hosts: &[TargetHost], registry: &Registry) {
     if target.existing == Existing::Replace {
         return;
     }
     let tags = target.naming.likely_tags(hosts);
     for destination in &target.destinations {
-        for tag in tags.iter().take(MOST_FORESEEN) {
+        for tag in tags.iter().take(MOST_PREFETCHED) {
             if let Ok(Location::Registry(reference)) =
                 destination.location(&target.naming.name, tag)
             {
                 let repository = registry.repository(&reference).to_push_to();
-                repository.foresee_manifest(tag);
+                repository.prefetch_manifest(tag);
             }
         }
     }
-}
-
-/// The digests of the images, in their order, once they are made.
-type Brought = watch::Receiver<Option<Vec<Option<Digest>>>>;
-
-/// What is made within this time need not be read where it is already.
-const SOON: Duration = Duration::from_secs(5);
-
-/// Whether an image that is there is the one that is made soon.
-async fn will_be_brought(mut brought: Brought, which: usize, digest: &Digest) -> bool {
-    let made = tokio::time::timeout(SOON, brought.wait_for(Option::is_some)).await;
-    let Ok(Ok(made)) = made else { return false };
-    let made = made.as_ref().and_then(|images| images.get(which)?.as_ref());
-    made == Some(digest)
 }
 
 impl Delivery<'_> {
@@ -163,14 +147,8 @@ impl Delivery<'_> {
         documents.check(destinations)?;
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
-        let (tell, brought) = watch::channel(None);
-        let making = async {
-            let made = Box::pin(making).await?;
-            let digests = made.iter().map(|it| it.digest_in(self.target.flavour));
-            tell.send_replace(Some(digests.collect()));
-            Ok(made)
-        };
-        let (made, seen) = tokio::try_join!(making, self.look(publication, &brought))?;
+        let making = async { Ok(Box::pin(making).await?) };
+        let (made, seen) = tokio::try_join!(making, self.look(publication))?;
         if destinations.is_empty() {
             return Ok(report::left_behind(publication, &made));
         }
@@ -234,14 +212,9 @@ impl Delivery<'_> {
 
     /// Looks at every destination, and refuses what would take something away there, or not start
     /// where it is to.
-    async fn look(
-        &self,
-        publication: &Publication<'_>,
-        brought: &Brought,
-    ) -> Result<Vec<Seen>, DeliveryError> {
+    async fn look(&self, publication: &Publication<'_>) -> Result<Vec<Seen>, DeliveryError> {
         let destinations = self.target.destinations.iter();
-        let looking =
-            destinations.map(|destination| self.look_at(publication, destination, brought));
+        let looking = destinations.map(|destination| self.look_at(publication, destination));
         let seen = try_join_all(looking).await?;
         let mut kept: Vec<&[Line]> = seen.iter().map(|seen| seen.kept.as_slice()).collect();
         if kept.is_empty() {
@@ -260,7 +233,6 @@ impl Delivery<'_> {
         &self,
         publication: &Publication<'_>,
         destination: &Destination,
-        brought: &Brought,
     ) -> Result<Seen, DeliveryError> {
         // An image's own tag cannot be joined.
         let existing = match self.target.existing {
@@ -269,15 +241,10 @@ impl Delivery<'_> {
         };
         // Only a registry can be trusted to have all of what a tag means.
         let is_registry = matches!(destination, Destination::Registry(_));
-        let images = publication.images.iter().enumerate();
-        let images = images.map(async |(which, image)| {
+        let images = publication.images.iter().map(async |image| {
             let new = [Line::planned(image)];
-            let is_brought = async |digest: &Digest| {
-                is_registry && will_be_brought(brought.clone(), which, digest).await
-            };
-            let tag = &image.tag;
             let (digest, _) = self
-                .look_at_tag(publication, tag, &new, existing, destination, is_brought)
+                .look_at_tag(publication, &image.tag, &new, existing, destination)
                 .await?;
             Ok::<_, DeliveryError>(digest.filter(|_| is_registry))
         });
@@ -286,8 +253,7 @@ impl Delivery<'_> {
             match &publication.index {
                 Some(tag) => {
                     let existing = self.target.existing;
-                    let unknown = async |_: &Digest| false;
-                    self.look_at_tag(publication, tag, &new, existing, destination, unknown)
+                    self.look_at_tag(publication, tag, &new, existing, destination)
                         .await
                 }
                 None => Ok((None, Vec::new())),
@@ -304,10 +270,9 @@ impl Delivery<'_> {
         new: &[Line],
         existing: Existing,
         destination: &Destination,
-        is_brought: impl AsyncFnOnce(&Digest) -> bool,
     ) -> Result<(Option<Digest>, Vec<Line>), DeliveryError> {
         let location = destination.location(&publication.name, tag)?;
-        let standing = Standing::read(&location, existing, self.registry, is_brought)
+        let standing = Standing::read(&location, existing, self.registry)
             .await
             .map_err(|error| DeliveryError::image(&location, error))?;
         let Some(standing) = standing else {

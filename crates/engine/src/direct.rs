@@ -2,13 +2,13 @@
 //! configuration on top of the base. Of the base only the manifest and the configuration are read.
 
 mod added_layers;
-mod ahead;
 mod deliver;
 mod describe;
 mod error;
 mod held;
 mod iis;
 mod on_build;
+mod streamed;
 mod write;
 
 use std::sync::Arc;

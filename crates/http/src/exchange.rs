@@ -8,7 +8,7 @@ use reqwest::{Method, Response, Url};
 use wincimg_common::progress::Task;
 
 use super::error::HttpError;
-use super::source::BlobSource;
+use super::source::{BlobSource, KeptReader};
 use super::urls::{host_of, shown};
 
 /// What is sent to where; it can be sent again.
@@ -44,11 +44,13 @@ pub enum Payload<'a> {
     Stream(Piece<'a>),
 }
 
-/// A part of a source, read anew each time that it is sent.
+/// A part of a source, read each time that it is sent.
 #[derive(Clone, Copy)]
 pub struct Piece<'a> {
     /// What it is a part of.
     pub source: &'a dyn BlobSource,
+    /// How the source was read so far.
+    pub reader: &'a KeptReader,
     /// Where its bytes are counted.
     pub task: &'a dyn Task,
     /// Where it begins.

@@ -13,6 +13,7 @@ use reqwest::{Body, Client, Request, Response, Url};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 
 use super::certificates::CertificateFiles;
@@ -228,7 +229,11 @@ impl Http {
             what: exchange.what.clone(),
             source,
         };
-        let reader = piece.source.open(piece.offset).await.map_err(unreadable)?;
+        let kept = lock(piece.reader).take();
+        let mut reader = match kept {
+            Some((offset, reader)) if offset == piece.offset => reader,
+            _ => piece.source.open(piece.offset).await.map_err(unreadable)?,
+        };
         piece.task.set_position(piece.offset);
 
         let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(CHUNKS_WAITING);
@@ -246,8 +251,11 @@ impl Http {
             answer = &mut answer => {
                 return answer.map_err(|error| exchange.no_answer(error));
             }
-            pumped = pump(reader, piece, sender, idle) => match pumped {
-                Pumped::All | Pumped::Refused => {}
+            pumped = pump(&mut reader, piece, sender, idle) => match pumped {
+                Pumped::All => {
+                    *lock(piece.reader) = Some((piece.offset + piece.length, reader));
+                }
+                Pumped::Refused => {}
                 Pumped::Stalled => return Err(exchange.stalled(idle)),
                 Pumped::Unreadable(error) => return Err(unreadable(error)),
             },

@@ -34,7 +34,7 @@ pub use http::{Http, IDLE_TIMEOUT};
 pub use partial_file::PartialFile;
 pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
-pub use source::{BlobReader, BlobSource, Continued};
+pub use source::{BlobReader, BlobSource, KeptReader};
 pub use transfer::{Line, Transfer, TransferError};
 pub use urls::{download_url, host_of, name_in, shown};
 pub use verifier::{Accepted, ServerCertificate};

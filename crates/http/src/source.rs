@@ -3,16 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::fs::File;
-use tokio::io::{AsyncRead, AsyncSeekExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncSeekExt};
 use wincimg_common::files;
 use wincimg_common::files::Spool;
-use wincimg_common::lock;
 
 /// A reader of a source, from some offset to its end.
 pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
@@ -33,78 +31,9 @@ impl BlobSource for Bytes {
     }
 }
 
-/// A source that is mostly read on from where the last reader stopped: then it is not opened anew.
-pub struct Continued<'s> {
-    source: &'s dyn BlobSource,
-    kept: Arc<Mutex<Option<Place>>>,
-}
-
-/// A reader, and how far it has come.
-struct Place {
-    reader: BlobReader,
-    offset: u64,
-}
-
-impl<'s> Continued<'s> {
-    /// A source of the same bytes.
-    pub fn new(source: &'s dyn BlobSource) -> Self {
-        Self {
-            source,
-            kept: Arc::default(),
-        }
-    }
-}
-
-impl BlobSource for Continued<'_> {
-    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-        Box::pin(async move {
-            let kept = lock(&self.kept).take();
-            let place = match kept.filter(|place| place.offset == offset) {
-                Some(place) => place,
-                None => Place {
-                    reader: self.source.open(offset).await?,
-                    offset,
-                },
-            };
-            let reader = Continuing {
-                place: Some(place),
-                kept: Arc::clone(&self.kept),
-            };
-            Ok(Box::pin(reader) as BlobReader)
-        })
-    }
-}
-
-/// A reader that is kept when it is dropped, unless it failed.
-struct Continuing {
-    place: Option<Place>,
-    kept: Arc<Mutex<Option<Place>>>,
-}
-
-impl AsyncRead for Continuing {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let Some(place) = &mut self.place else {
-            return Poll::Ready(Err(io::Error::other("it was read on after it failed")));
-        };
-        let before = buffer.filled().len();
-        let read = ready!(place.reader.as_mut().poll_read(context, buffer));
-        place.offset += (buffer.filled().len() - before) as u64;
-        if read.is_err() {
-            self.place = None;
-        }
-        Poll::Ready(read)
-    }
-}
-
-impl Drop for Continuing {
-    fn drop(&mut self) {
-        *lock(&self.kept) = self.place.take();
-    }
-}
+/// The reader of what was sent last, and how far it has come: where the next piece begins there, the
+/// source is not opened anew.
+pub type KeptReader = Mutex<Option<(u64, BlobReader)>>;
 
 /// The file at a path.
 impl BlobSource for PathBuf {

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flate2::Crc;
-use oci_spec::image::Digest;
 use sha2::{Digest as _, Sha256};
+use wincimg_common::digest::Digest;
 use wincimg_common::lock;
 use wincimg_common::progress::{Silent, Task};
 
@@ -405,13 +405,8 @@ impl<'a> Output<'a> {
     }
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "the hex digits of a finished hash are a valid digest"
-)]
 fn digest_of(hash: Sha256) -> Digest {
-    let text = format!("sha256:{}", hex::encode(hash.finalize()));
-    Digest::try_from(text).expect("a valid digest")
+    Digest::new("sha256", &hash.finalize())
 }
 
 #[cfg(test)]

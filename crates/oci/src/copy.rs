@@ -8,15 +8,14 @@
 
 mod error;
 mod neighbours;
-mod options;
 mod plan;
 mod platform;
 mod run;
 mod watch;
 
 pub use error::CopyError;
-pub use options::{CopyOptions, Foreign};
-pub use plan::{CopyPlan, PlannedBlob};
+pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
 pub use platform::{PlatformError, PlatformFilter, Platforms};
 pub use run::{Action, BlobReport, Copier, CopyReport};
+pub(crate) use watch::Watched;
 pub use watch::Watcher;

@@ -31,7 +31,7 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 const MOST_ARTIFACTS: usize = 10_000;
 
 /// An OCI image layout on disk.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     root: PathBuf,
 }
@@ -69,21 +69,13 @@ pub enum LayoutError {
         /// The tags that exist.
         known: String,
     },
-    /// A blob is named but not there.
-    #[error("{} lacks {digest}", path.display())]
-    MissingBlob {
-        /// The layout or archive.
+    /// A document is named, and is not there or larger than any real one.
+    #[error("{} {problem}", path.display())]
+    Unusable {
+        /// The layout.
         path: PathBuf,
-        /// The blob.
-        digest: Digest,
-    },
-    /// A manifest, index or configuration is larger than any real one.
-    #[error("{digest} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
-    TooLarge {
-        /// The blob.
-        digest: Digest,
-        /// Its size.
-        size: u64,
+        /// What is wrong, as it reads after the layout's name.
+        problem: String,
     },
     /// A document in it cannot be used.
     #[error("could not use {}", path.display())]
@@ -200,7 +192,7 @@ impl Layout {
     }
 
     fn blob_dir(&self, digest: &Digest) -> PathBuf {
-        self.root.join("blobs").join(digest.algorithm().as_ref())
+        self.root.join("blobs").join(digest.algorithm())
     }
 
     /// The same, with the directory made: for a blob that someone else will put there, verified.
@@ -466,21 +458,21 @@ impl Layout {
 
     pub(super) fn read_small(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
         let path = self.blob_path(digest);
+        let unusable = |problem| LayoutError::Unusable {
+            path: self.root.clone(),
+            problem,
+        };
         let size = match fs::metadata(&path) {
             Ok(data) => data.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(LayoutError::MissingBlob {
-                    path: self.root.clone(),
-                    digest: digest.clone(),
-                });
+                return Err(unusable(format!("lacks {digest}")));
             }
             Err(source) => return Err(LayoutError::Read { path, source }),
         };
         if size > MAX_DOCUMENT {
-            return Err(LayoutError::TooLarge {
-                digest: digest.clone(),
-                size,
-            });
+            return Err(unusable(format!(
+                "has {digest} with {size} bytes: expected a document of at most {MAX_DOCUMENT}"
+            )));
         }
         let bytes = FileRange::new(&path, 0, size)
             .read()

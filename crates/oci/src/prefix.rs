@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::reference::{DOCKER_HUB, Reference, ReferenceError, parse_reference};
 
 /// A registry with the path in front of its images' names: `repo.mylan.k8s:8888/apps`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RegistryPrefix {
     host: String,
     path: Option<String>,
@@ -22,13 +22,7 @@ pub enum PrefixError {
     Malformed(String),
     /// A URL.
     #[error("a registry has no scheme: type {0}")]
-    Https(RegistryPrefix),
-    /// A URL of a registry without TLS.
-    #[error(
-        "a registry has no scheme: type {0}, and --insecure-registry {host} where it speaks plain HTTP",
-        host = .0.host
-    )]
-    Http(RegistryPrefix),
+    Scheme(String),
     /// It may have a password in it, so it is not shown.
     #[error(
         "a registry has no @ in it: expected HOST[:PORT][/PREFIX]; `wincimg login HOST` keeps credentials"
@@ -46,14 +40,15 @@ impl FromStr for RegistryPrefix {
         if text.contains('@') {
             return Err(PrefixError::Credentials);
         }
-        if let Some((scheme, Ok(prefix))) = text
-            .split_once("://")
-            .map(|(scheme, rest)| (scheme, rest.parse()))
+        if let Some((scheme, rest)) = text.split_once("://")
+            && let Ok(prefix) = rest.parse::<Self>()
         {
-            return Err(match scheme {
-                "http" => PrefixError::Http(prefix),
-                _ => PrefixError::Https(prefix),
-            });
+            return Err(PrefixError::Scheme(match (scheme, &prefix.host) {
+                ("http", host) => {
+                    format!("{prefix}, and --insecure-registry {host} where it speaks plain HTTP")
+                }
+                _ => prefix.to_string(),
+            }));
         }
         let trimmed = text.trim_end_matches('/');
         let (host, path) = match trimmed.split_once('/') {

@@ -58,9 +58,9 @@ pub enum StoreError {
         /// Why.
         source: Box<StreamError>,
     },
-    /// A blob is larger than is read whole.
+    /// A blob or a document is larger than is read whole.
     #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
-    LongBlob {
+    TooLarge {
         /// Where it is.
         place: String,
         /// The blob.
@@ -69,16 +69,6 @@ pub enum StoreError {
         size: u64,
         /// The most that is read.
         most: u64,
-    },
-    /// A document is larger than any real one.
-    #[error("{digest} in {place} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
-    TooLarge {
-        /// Where it is.
-        place: String,
-        /// The document.
-        digest: String,
-        /// Its size.
-        size: u64,
     },
 }
 
@@ -136,7 +126,7 @@ impl Source {
                     (found.as_ref().map(|it| it.digest.clone()), found)
                 } else {
                     let head = repository.head_manifest(tag).await?;
-                    (head.map(|head| head.digest().clone()), None)
+                    (head.map(|head| head.digest), None)
                 };
                 digest.map(|digest| Tagged {
                     source: Self::Registry(repository),
@@ -206,15 +196,9 @@ impl Source {
 
     /// A configuration or another small document that is stored as a blob, verified.
     pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Verbatim<T>, StoreError> {
-        if blob.size > MAX_DOCUMENT {
-            return Err(StoreError::TooLarge {
-                place: self.to_string(),
-                digest: blob.digest.to_string(),
-                size: blob.size,
-            });
-        }
+        self.check_size(blob, MAX_DOCUMENT)?;
         let bytes = match self {
-            Self::Registry(repository) => repository.get_blob(&blob.into(), MAX_DOCUMENT).await?,
+            Self::Registry(repository) => repository.get_blob(blob, MAX_DOCUMENT).await?,
             Self::Layout(layout) => layout.read(&blob.digest).await?,
             Self::Archive(archive) => archive.read(&blob.digest).await?,
         };
@@ -239,9 +223,9 @@ impl Source {
     /// The blob's bytes, for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
         Ok(match self {
-            Self::Registry(repository) => Blob::Remote(Box::new(repository.blob(&blob.into()))),
-            Self::Layout(layout) => Blob::Local(layout.blob(blob)),
-            Self::Archive(archive) => Blob::Local(archive.blob(blob)?),
+            Self::Registry(repository) => repository.blob(blob).into(),
+            Self::Layout(layout) => layout.blob(blob).into(),
+            Self::Archive(archive) => archive.blob(blob)?.into(),
         })
     }
 
@@ -295,14 +279,7 @@ impl Source {
 
     /// A blob of no more than so many bytes, whole and verified.
     pub async fn bytes(&self, blob: &Descriptor, most: u64) -> Result<Bytes, StoreError> {
-        if blob.size > most {
-            return Err(StoreError::LongBlob {
-                place: self.to_string(),
-                digest: blob.digest.to_string(),
-                size: blob.size,
-                most,
-            });
-        }
+        self.check_size(blob, most)?;
         let mut reader = self.open_blob(blob).await?;
         let mut bytes = Vec::new();
         let read = reader.read_to_end(&mut bytes).await;
@@ -311,6 +288,18 @@ impl Source {
             source: Box::new(StreamError::unreadable(blob, bytes.len() as u64, error)),
         })?;
         Ok(bytes.into())
+    }
+
+    fn check_size(&self, blob: &Descriptor, most: u64) -> Result<(), StoreError> {
+        if blob.size <= most {
+            return Ok(());
+        }
+        Err(StoreError::TooLarge {
+            place: self.to_string(),
+            digest: blob.digest.to_string(),
+            size: blob.size,
+            most,
+        })
     }
 
     /// What a registry here answered with, as what it is.
@@ -360,7 +349,7 @@ impl Tagged {
 }
 
 /// A place that images are written to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
     /// A repository of a registry.
     Registry(Repository),
@@ -400,7 +389,7 @@ impl Sink {
             return Ok(None);
         };
         let head = repository.head_manifest(which).await?;
-        Ok(head.map(|head| head.digest().clone()))
+        Ok(head.map(|head| head.digest))
     }
 
     /// Whether the place has the blob, whole and right.
@@ -413,9 +402,9 @@ impl Sink {
     }
 
     /// Whether the beginning of a blob is there, with which [`Self::put_blob`] goes on.
-    pub fn has_begun(&self, blob: &Descriptor) -> bool {
+    pub fn has_partial_upload(&self, blob: &Descriptor) -> bool {
         match self {
-            Self::Registry(repository) => repository.has_begun(&blob.digest),
+            Self::Registry(repository) => repository.has_partial_upload(&blob.digest),
             Self::Layout(_) | Self::Archive(_) => false,
         }
     }
@@ -447,8 +436,8 @@ impl Sink {
         from: &Blob,
         task: &dyn Task,
     ) -> Result<(), StoreError> {
-        match (self, from) {
-            (Self::Layout(layout), Blob::Remote(remote)) => {
+        match (self, from.as_download()) {
+            (Self::Layout(layout), Some(remote)) => {
                 let path = layout.place_for(blob).await?;
                 Ok(remote.download(&path, task).await?)
             }

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
+use tokio::sync::mpsc;
 use wincimg_common::files;
 use wincimg_common::files::Draft;
 use wincimg_common::progress::Task;
 
+use super::copy::Watched;
 use super::document::{Descriptor, Digest, DocumentError, Hasher, check, hasher_of};
 use super::remote::{BlobReader, BlobSource, RemoteBlob};
 
@@ -148,19 +151,66 @@ impl BlobSource for FileRange {
 }
 
 /// The bytes of a blob that is somewhere.
-pub enum Blob {
+pub struct Blob {
+    origin: Origin,
+    watched: Option<Watched>,
+}
+
+enum Origin {
     /// On the network.
     Remote(Box<RemoteBlob>),
     /// On this machine.
     Local(FileRange),
 }
 
+impl Blob {
+    /// The same bytes, sent to a receiver too while they are read, each once and in their order.
+    pub(super) fn watched_by(self, receiver: mpsc::Sender<Bytes>) -> Self {
+        Self {
+            watched: Some(Watched::new(receiver)),
+            ..self
+        }
+    }
+
+    /// The blob on the network that it is, where nobody reads along.
+    pub(super) fn as_download(&self) -> Option<&RemoteBlob> {
+        match &self.origin {
+            Origin::Remote(remote) if self.watched.is_none() => Some(remote),
+            _ => None,
+        }
+    }
+}
+
+impl From<RemoteBlob> for Blob {
+    fn from(remote: RemoteBlob) -> Self {
+        Self {
+            origin: Origin::Remote(Box::new(remote)),
+            watched: None,
+        }
+    }
+}
+
+impl From<FileRange> for Blob {
+    fn from(range: FileRange) -> Self {
+        Self {
+            origin: Origin::Local(range),
+            watched: None,
+        }
+    }
+}
+
 impl BlobSource for Blob {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-        match self {
-            Self::Remote(remote) => remote.open(offset),
-            Self::Local(range) => range.open(offset),
-        }
+        Box::pin(async move {
+            let reader = match &self.origin {
+                Origin::Remote(remote) => remote.open(offset).await?,
+                Origin::Local(range) => range.open(offset).await?,
+            };
+            Ok(match &self.watched {
+                Some(watched) => watched.tee(reader, offset),
+                None => reader,
+            })
+        })
     }
 }
 

@@ -36,11 +36,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use oci_spec::image::{Descriptor, MediaType};
 pub use programs::component;
 use serde_json::json;
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::Hasher;
+use wincimg_oci::document::media_type::OCI_LAYER_GZIP;
+use wincimg_oci::document::{Descriptor, sha256};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::{CertificateFiles, Options, Registry, Repository, RetryPolicy};
 pub use wincimg_testkit_macros::test;
@@ -137,16 +137,13 @@ pub fn repository(options: Options, reference: &str) -> Repository {
 
 /// The descriptor of bytes as a layer.
 pub fn describe(bytes: &[u8]) -> Descriptor {
-    let mut hasher = Hasher::default();
-    hasher.update(bytes);
-    let digest = hasher.finish();
-    Descriptor::new(MediaType::ImageLayerGzip, bytes.len() as u64, digest)
+    Descriptor::new(OCI_LAYER_GZIP, sha256(bytes), bytes.len() as u64)
 }
 
 /// Uploads bytes and says what they are.
 pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
     let blob = describe(bytes);
-    let put = repository.put_blob(blob.digest(), blob.size(), bytes, &Silent);
+    let put = repository.put_blob(&blob.digest, blob.size, bytes, &Silent);
     put.await.unwrap();
     blob
 }
@@ -164,7 +161,7 @@ pub async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
         json!({
             "mediaType": media_type,
             "size": bytes.len(),
-            "digest": describe(bytes).digest().to_string(),
+            "digest": describe(bytes).digest.to_string(),
         })
     };
     let manifest = json!({

@@ -1,52 +1,55 @@
 //! A way to a registry that answers in rounds, so that round trips can be counted: no answer passes
-//! while questions still come, and then all pass at once. Of two questions in one round neither waited
-//! for the answer to the other.
+//! before all questions of its round have come. So none of them waited for the answer to another.
 
+use std::collections::VecDeque;
+use std::mem;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
 
 use super::serve::{in_background, listen};
 
-/// After so long without a byte everybody is taken to wait for an answer. Where the machine is busier
-/// than that, there are more rounds than there need be.
-const QUIET: Duration = Duration::from_millis(80);
+/// An answer is held no longer than this: who has not asked by then waits for it.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Such a way, until it is dropped.
 pub struct Rounds {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<State>,
     _stop: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The questions of each round so far, the open one last.
-    rounds: Vec<Vec<String>>,
-    /// Answers that wait.
-    held: Vec<(Answerer, Vec<u8>)>,
-    last: Option<Instant>,
+    questions: Mutex<Questions>,
+    /// How many rounds are complete.
+    complete: watch::Sender<usize>,
 }
 
-type Answerer = Arc<tokio::sync::Mutex<OwnedWriteHalf>>;
+#[derive(Default)]
+struct Questions {
+    /// How many there are to be in each round that is not complete.
+    expected: VecDeque<usize>,
+    /// Those of each round so far, the open one last.
+    rounds: Vec<Vec<String>>,
+    /// Whether a round did not become complete.
+    is_overdue: bool,
+}
 
 impl Rounds {
     /// Begins to listen before `upstream` (`HOST:PORT`).
     pub fn start(upstream: String) -> Self {
         let (listener, address) = listen();
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::<State>::default();
         let shared = Arc::clone(&state);
-        let stop = in_background(async move || {
-            tokio::select! {
-                () = accept(listener, upstream, &shared) => {}
-                () = release(&shared) => {}
-            }
-        });
+        let stop = in_background(async move || accept(listener, upstream, &shared).await);
         Self {
             address,
             state,
@@ -59,15 +62,59 @@ impl Rounds {
         self.address.to_string()
     }
 
-    /// The questions of each round since the last time that this was asked.
-    pub fn take(&self) -> Vec<Vec<String>> {
-        let mut rounds = std::mem::take(&mut self.state.lock().unwrap().rounds);
+    /// Runs something that asks in just these rounds, of so many questions each.
+    pub fn check(&self, expected: &[usize], run: impl FnOnce()) {
+        *self.state.questions.lock().unwrap() = Questions {
+            expected: expected.iter().copied().collect(),
+            rounds: vec![Vec::new()],
+            is_overdue: false,
+        };
+        self.state.complete.send_replace(0);
+        run();
+        let Questions {
+            mut rounds,
+            is_overdue,
+            ..
+        } = mem::take(&mut *self.state.questions.lock().unwrap());
         rounds.retain(|round| !round.is_empty());
-        rounds
+        let sizes: Vec<usize> = rounds.iter().map(Vec::len).collect();
+        assert!(
+            !is_overdue && sizes == expected,
+            "expected rounds of {expected:?}, got {sizes:?}: {rounds:#?}"
+        );
     }
 }
 
-async fn accept(listener: TcpListener, upstream: String, state: &Arc<Mutex<State>>) {
+impl State {
+    /// Notes a question, and says which round it is in.
+    fn note(&self, question: &str) -> usize {
+        let mut questions = self.questions.lock().unwrap();
+        let round = questions.rounds.len().saturating_sub(1);
+        if let Some(open) = questions.rounds.last_mut() {
+            open.push(question.to_owned());
+            let length = open.len();
+            if questions.expected.front() == Some(&length) {
+                questions.expected.pop_front();
+                questions.rounds.push(Vec::new());
+                self.complete.send_replace(round + 1);
+            }
+        }
+        round
+    }
+
+    /// Waits until a round is complete, if it is to be so.
+    async fn completion(&self, round: usize) {
+        let mut complete = self.complete.subscribe();
+        let done = complete.wait_for(|complete| *complete > round);
+        let is_expected = !self.questions.lock().unwrap().expected.is_empty();
+        if is_expected && timeout(LONGEST, done).await.is_err() {
+            self.questions.lock().unwrap().is_overdue = true;
+            self.complete.send_replace(usize::MAX);
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, upstream: String, state: &Arc<State>) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((client, _)) = listener.accept().await {
         let (upstream, state) = (upstream.clone(), Arc::clone(state));
@@ -77,68 +124,40 @@ async fn accept(listener: TcpListener, upstream: String, state: &Arc<Mutex<State
             };
             let (questions, answers) = client.into_split();
             let (from_server, to_server) = server.into_split();
-            let asking = ask(questions, to_server, &state);
-            let answering = hold(from_server, answers, &state);
+            // One question at a time is open on a connection.
+            let round = AtomicUsize::new(0);
+            let asking = ask(questions, to_server, &state, &round);
+            let answering = hold(from_server, answers, &state, &round);
             tokio::join!(asking, answering);
         });
     }
 }
 
 /// Lets questions pass at once, and notes them.
-async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Mutex<State>) {
+async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, round: &AtomicUsize) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         let bytes = &chunk[..length];
-        state.lock().unwrap().note(bytes);
+        let text = String::from_utf8_lossy(bytes);
+        // What does not begin with a request's first line is the rest of a body.
+        let line = text.lines().next().unwrap_or_default();
+        if let Some(question) = line.strip_suffix(" HTTP/1.1") {
+            round.store(state.note(question), Ordering::SeqCst);
+        }
         if to.write_all(bytes).await.is_err() {
             return;
         }
     }
 }
 
-/// Holds answers back.
-async fn hold(mut from: OwnedReadHalf, to: OwnedWriteHalf, state: &Mutex<State>) {
-    let to = Arc::new(tokio::sync::Mutex::new(to));
+/// Holds answers back until their round is complete.
+async fn hold(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, round: &AtomicUsize) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
-        let mut state = state.lock().unwrap();
-        state.held.push((Arc::clone(&to), chunk[..length].to_vec()));
-        state.last = Some(Instant::now());
-    }
-}
-
-/// Ends rounds.
-async fn release(state: &Mutex<State>) {
-    loop {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        let due = state.lock().unwrap().end_of_round();
-        for (to, bytes) in due {
-            // A client may have gone.
-            let _ = to.lock().await.write_all(&bytes).await;
+        state.completion(round.load(Ordering::SeqCst)).await;
+        // A client may have gone.
+        if to.write_all(&chunk[..length]).await.is_err() {
+            return;
         }
-    }
-}
-
-impl State {
-    fn note(&mut self, bytes: &[u8]) {
-        self.last = Some(Instant::now());
-        let text = String::from_utf8_lossy(bytes);
-        let line = text.lines().next().unwrap_or_default();
-        // What does not begin with a request's first line is the rest of a body.
-        if let Some(request) = line.strip_suffix(" HTTP/1.1") {
-            if self.rounds.is_empty() {
-                self.rounds.push(Vec::new());
-            }
-            self.rounds.last_mut().unwrap().push(request.to_owned());
-        }
-    }
-
-    fn end_of_round(&mut self) -> Vec<(Answerer, Vec<u8>)> {
-        let is_quiet = self.last.is_some_and(|last| last.elapsed() >= QUIET);
-        if self.held.is_empty() || !is_quiet {
-            return Vec::new();
-        }
-        self.rounds.push(Vec::new());
-        std::mem::take(&mut self.held)
     }
 }

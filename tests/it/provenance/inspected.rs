@@ -133,7 +133,7 @@ async fn plain_image(site: &Site) -> (Repository, Descriptor) {
 
 async fn stored(repository: &Repository, media_type: &str, text: &str) -> Descriptor {
     let blob = put(repository, &Bytes::from(text.to_owned())).await;
-    Descriptor::new(media_type, blob.digest().clone(), blob.size())
+    Descriptor::new(media_type, blob.digest.clone(), blob.size)
 }
 
 fn enveloped(statement: &Value) -> String {

@@ -41,7 +41,7 @@ fn signed_image(site: &Site) -> (String, Value) {
         let raw = place.get_manifest(bill).await.unwrap();
         let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
         let signature = put(&place, &Bytes::from_static(b"notation")).await;
-        let signature = Descriptor::new("application/jose+json", signature.digest().clone(), 8);
+        let signature = Descriptor::new("application/jose+json", signature.digest.clone(), 8);
         let kind = "application/vnd.cncf.notary.signature";
         let signed = Artifact::new(kind, &about, vec![signature], BTreeMap::new()).unwrap();
         place.attach(&signed).await.unwrap();
@@ -56,9 +56,9 @@ async fn cosign(place: &Repository, image: &str) {
     let manifest = json!({
         "schemaVersion": 2, "mediaType": MANIFEST,
         "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
-            "digest": config.digest().to_string(), "size": config.size()},
+            "digest": config.digest.to_string(), "size": config.size},
         "layers": [{"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json",
-            "digest": layer.digest().to_string(), "size": layer.size()}],
+            "digest": layer.digest.to_string(), "size": layer.size}],
     });
     let tag = format!("{}.sig", image.replace(':', "-"));
     place

@@ -81,9 +81,8 @@ impl Evaluation<'_> {
             return Err(failed("--checksum is for one URL".to_owned()));
         }
         let digest: Option<Digest> = text.parse().ok();
-        let is_strong = |digest: &Digest| {
-            digest.algorithm().as_ref() != "sha1" && Hasher::like(digest).is_some()
-        };
+        let is_strong =
+            |digest: &Digest| digest.algorithm() != "sha1" && Hasher::like(digest).is_some();
         digest.filter(is_strong).map(Some).ok_or_else(|| {
             failed(format!(
                 "invalid checksum {text:?}: expected sha256:, sha384: or sha512: and hexadecimal digits"

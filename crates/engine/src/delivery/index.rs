@@ -54,9 +54,7 @@ impl Delivery<'_> {
     /// What the index's tag means now.
     pub(super) async fn read_index(&self, location: &Location) -> Result<Seen, DeliveryError> {
         let asked = Instant::now();
-        let is_brought = async |_: &Digest| false;
-        let standing =
-            Standing::read(location, self.target.existing, self.registry, is_brought).await?;
+        let standing = Standing::read(location, self.target.existing, self.registry).await?;
         Ok((asked, standing))
     }
 

@@ -1,7 +1,5 @@
 //! What engines hand over.
 
-use wincimg_oci::document::{Digest, Flavour};
-
 use crate::direct::Assembled;
 use crate::docker::DaemonImage;
 
@@ -20,21 +18,6 @@ impl Made<'_> {
             Self::Assembled(assembled) if assembled.carried.is_some() => "update",
             Self::Assembled(_) => "direct",
             Self::InDaemon(_) => "docker",
-        }
-    }
-
-    /// The digest that it has in a registry, in these words or else its own; none where a daemon
-    /// decides that.
-    pub(super) fn digest_in(&self, flavour: Option<Flavour>) -> Option<Digest> {
-        let Self::Assembled(assembled) = self else {
-            return None;
-        };
-        match flavour {
-            None => Some(assembled.image.digest().clone()),
-            Some(flavour) => {
-                let image = assembled.image.in_flavour(flavour).ok()?;
-                Some(image.digest().clone())
-            }
         }
     }
 }

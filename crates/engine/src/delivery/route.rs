@@ -171,7 +171,7 @@ impl<'a> Route<'a> {
         // The next build looks at what this one made.
         let config = &image.manifest().config;
         self.registry
-            .remember_document(&config.into(), image.config().bytes());
+            .remember_document(config, image.config().bytes());
         Ok(image)
     }
 

@@ -57,20 +57,18 @@ pub struct Taken {
 }
 
 impl Standing {
-    /// Looks at what a place has; nothing where it has nothing. What is of no interest, because it is
-    /// replaced or is the very image that is brought, is not read.
+    /// Looks at what a place has; nothing where it has nothing. What is replaced is not read.
     pub(super) async fn read(
         location: &Location,
         existing: Existing,
         registry: &Registry,
-        is_brought: impl AsyncFnOnce(&Digest) -> bool,
     ) -> Result<Option<Self>, StoreError> {
         let will_be_read = existing != Existing::Replace;
         let Some(tagged) = Source::standing(location, registry, will_be_read).await? else {
             return Ok(None);
         };
         let digest = tagged.digest.clone();
-        if !will_be_read || is_brought(&digest).await {
+        if !will_be_read {
             return Ok(Some(Self {
                 digest,
                 index: None,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wincimg_oci::store::Location;
 
-use super::ahead::Ahead;
 use super::held::Held;
+use super::streamed::LayerStreams;
 use super::{AssembleOptions, DirectEngine};
 use crate::build::{MakeOptions, Means};
 use crate::delivery::{Delivered, Delivery, DeliveryError, Made, Target};
@@ -24,7 +24,7 @@ pub(crate) async fn deliver_directly(
         Some(images) => held(publication, images, target, means)?,
         None => Held::default(),
     };
-    let ahead = ahead(publication, target, means)?.map(Arc::new);
+    let streams = streams(publication, target, means)?.map(Arc::new);
     // Dropped with this work, so that the end of the program does not wait for its threads.
     let cancelled = CancelOnDrop::default();
     let assemble = AssembleOptions {
@@ -32,7 +32,7 @@ pub(crate) async fn deliver_directly(
         created: options.created,
         cancelled: Arc::clone(&cancelled.0),
         held: Arc::new(held),
-        ahead: ahead.clone(),
+        streams: streams.clone(),
     };
     let engine = DirectEngine::new(assemble, Arc::clone(means.progress));
     let making = async {
@@ -47,23 +47,23 @@ pub(crate) async fn deliver_directly(
     };
     let delivered = Box::pin(delivery.deliver(publication, making)).await;
     drop(cancelled);
-    if let Some(ahead) = ahead {
-        ahead.end().await;
+    if let Some(streams) = streams {
+        streams.end().await;
     }
     delivered
 }
 
 /// Where the layers of a publication go while they are written: to the first registry that it is for.
-fn ahead(
+fn streams(
     publication: &Publication<'_>,
     target: &Target<'_>,
     means: &Means<'_>,
-) -> Result<Option<Ahead>, DeliveryError> {
+) -> Result<Option<LayerStreams>, DeliveryError> {
     for destination in &target.destinations {
         let place = destination.location(&publication.name, publication.tag())?;
         if let Location::Registry(reference) = place {
             let repository = means.registry.repository(&reference);
-            return Ok(Some(Ahead::to(repository.to_push_to())));
+            return Ok(Some(LayerStreams::to(repository.to_push_to())));
         }
     }
     Ok(None)

@@ -12,9 +12,9 @@ use wincimg_layer::{BlobBuffer, BufferedBlob, Compression, Layer, WriteOptions};
 use wincimg_oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
 use wincimg_oci::store::Source;
 
-use super::ahead::{Ahead, Growing};
 use super::error::DirectError;
 use super::held::{self, Found, Held, HeldLayer, WORTH_A_LOOK};
+use super::streamed::{LayerStreams, StreamedLayer};
 
 /// A layer up to this size never touches the disk.
 const IN_MEMORY: usize = 4 << 20;
@@ -31,7 +31,7 @@ pub(crate) struct AssembleOptions {
     /// Where layers may be already.
     pub held: Arc<Held>,
     /// Where large layers go while they are written.
-    pub ahead: Option<Arc<Ahead>>,
+    pub streams: Option<Arc<LayerStreams>>,
 }
 
 /// A layer that is ready to be sent, to as many places as need it.
@@ -136,7 +136,7 @@ pub(super) fn write(
     };
     task.set_position(0);
     let blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
-    let mut blob = Growing::new(blob, options.ahead.clone(), is_changed);
+    let mut blob = StreamedLayer::new(blob, options.streams.clone(), is_changed);
     let written = layer.write(&mut blob, &how)?;
     options.held.remember(stamp.as_ref(), &written.diff_id);
     task.done("written");

@@ -1,10 +1,9 @@
 //! What a tag leads to, read with as few requests as an answer takes: an index says the versions of
 //! its images, any other image's configuration has to be read for it.
 
-use oci_spec::image::Digest;
 use wincimg_common::diagnose::in_one_line;
 use wincimg_oci::document::{
-    Descriptor, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
+    Descriptor, Digest, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
 };
 use wincimg_oci::remote::{RegistryError, Repository};
 use wincimg_windows::version::WindowsVersion;
@@ -36,7 +35,7 @@ impl BehindTag {
         let image = match &self.image {
             Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
             Pointer::Entry(entry) => {
-                repository.foresee_questions_about(entry);
+                repository.prefetch_referrers(entry);
                 match load_entry(repository, entry).await? {
                     Ok(image) => image,
                     Err(reason) => return Ok(Err(reason)),
@@ -68,7 +67,7 @@ pub(super) async fn read_tag(
     match document {
         Document::Index(index) => read_index(repository, &index).await,
         Document::Manifest(manifest) => {
-            repository.foresee_questions_about(manifest.digest());
+            repository.prefetch_referrers(manifest.digest());
             let image = match load_config(repository, *manifest).await? {
                 Ok(image) => image,
                 Err(reason) => return Ok(Err(reason)),
@@ -158,15 +157,15 @@ async fn load_config(
             manifest.config.media_type
         )));
     }
-    let descriptor = (&manifest.config).into();
-    let bytes = match repository.get_blob(&descriptor, MAX_DOCUMENT).await {
+    let descriptor = &manifest.config;
+    let bytes = match repository.get_blob(descriptor, MAX_DOCUMENT).await {
         Ok(bytes) => bytes,
         Err(error) if error.is_not_found() => {
             return Ok(Err("its configuration is not there".to_owned()));
         }
         Err(error) => return Err(error),
     };
-    Ok(Verbatim::<ImageConfig>::verify(bytes, descriptor.digest())
+    Ok(Verbatim::<ImageConfig>::verify(bytes, &descriptor.digest)
         .and_then(|config| Image::new(manifest, config))
         .map_err(|error| in_one_line(&error)))
 }

@@ -56,7 +56,7 @@ impl From<Reference> for BaseName {
 }
 
 /// Where base images come from: Microsoft's registry, or a mirror under a prefix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BaseRegistry(RegistryPrefix);
 
 /// Why a text is neither a registry nor the name of a base image.

@@ -6,9 +6,8 @@
 
 use std::fmt;
 
-use oci_spec::image::Digest;
 use wincimg_common::diagnose::{Diagnose, nearest};
-use wincimg_oci::document::Image;
+use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::{Registry, RegistryError, Repository};
 use wincimg_windows::compat::{HostBuild, Isolation, judge};
@@ -26,7 +25,7 @@ use super::tag::BaseTag;
 /// More tags than this are not looked at for one host; a real repository needs a handful.
 const MAX_LOOKS: usize = 64;
 /// As many hosts' images are asked for before it is known that there are such.
-const MOST_FORESEEN: usize = 8;
+const MOST_PREFETCHED: usize = 8;
 
 /// The image that a build starts from.
 #[derive(Debug, Clone, PartialEq)]
@@ -276,8 +275,8 @@ impl BaseRepository {
         let versions = hosts.iter().map(|host| host.version);
         let versions = versions.filter(|it| has_plain_tags && it.revision.is_some());
         let repository = registry.repository(&base.repository);
-        for version in versions.take(MOST_FORESEEN) {
-            repository.foresee_manifest(&version.os_version());
+        for version in versions.take(MOST_PREFETCHED) {
+            repository.prefetch_manifest(&version.os_version());
         }
         Self::open(registry, base).await
     }

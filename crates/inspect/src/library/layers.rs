@@ -89,6 +89,6 @@ pub(super) async fn open(
         return Err(LayerProblem::ForeignBase);
     }
     // Read from its beginning, it is checked at its end.
-    let bytes = registry.url_source(&blob.urls, &blob.into());
+    let bytes = registry.url_source(&blob.urls, blob);
     bytes.open(0).await.map_err(LayerProblem::Read)
 }

@@ -26,7 +26,7 @@ impl Library {
     pub fn will_look(&self) {
         let cache = self.cache.clone();
         self.registry
-            .will_ask_about_bases(ARTIFACT_TYPE, move |repository, base| {
+            .want_referrers_of_bases(ARTIFACT_TYPE, move |repository, base| {
                 let cache = cache.as_ref();
                 !cache.is_some_and(|cache| cache.has_answer(base, &repository.to_string()))
             });
@@ -59,7 +59,7 @@ impl Library {
                 ));
                 continue;
             }
-            let bytes = repository.get_blob(&(&content).into(), LARGEST).await?;
+            let bytes = repository.get_blob(&content, LARGEST).await?;
             match BaseFacts::read(bytes.clone()) {
                 Ok(facts) if facts.base_digest() == base => return Ok(Some((facts, bytes))),
                 Ok(facts) => self.warn(format!(

@@ -32,21 +32,13 @@ pub enum ArchiveError {
         /// Where the file ends.
         len: u64,
     },
-    /// The archive is compressed as a whole, so that nothing in it can be found without unpacking.
-    #[error("{} is compressed with {with}: unpack it first", path.display())]
-    Compressed {
+    /// The file cannot be used as it is.
+    #[error("{} {problem}", path.display())]
+    Unusable {
         /// The file.
         path: PathBuf,
-        /// `gzip` or `zstd`.
-        with: &'static str,
-    },
-    /// Something is named in it but not there.
-    #[error("{} lacks {member}", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// The entry or blob.
-        member: String,
+        /// What is wrong, as it reads after the file's name.
+        problem: String,
     },
     /// No image has the tag or digest asked for.
     #[error("{} has no image {wanted:?}: it has {known}", path.display())]
@@ -77,16 +69,6 @@ pub enum ArchiveError {
         member: String,
         /// Why.
         source: Box<DocumentError>,
-    },
-    /// A document is larger than any real one.
-    #[error("{member} in {} has {size} bytes, which no document has", path.display())]
-    TooLarge {
-        /// The archive.
-        path: PathBuf,
-        /// The entry.
-        member: String,
-        /// Its size.
-        size: u64,
     },
     /// A blob could not be moved.
     #[error(transparent)]

@@ -242,10 +242,10 @@ impl Contents {
     fn read_member(&self, member: &str) -> Result<Bytes, ArchiveError> {
         let range = self.range(member)?;
         if range.len() > MAX_DOCUMENT {
-            return Err(ArchiveError::TooLarge {
+            let size = range.len();
+            return Err(ArchiveError::Unusable {
                 path: self.path.clone(),
-                member: member.to_owned(),
-                size: range.len(),
+                problem: format!("has {member} with {size} bytes, which no document has"),
             });
         }
         let bytes = range.read().map_err(|source| self.unreadable(source))?;
@@ -255,9 +255,9 @@ impl Contents {
     fn range(&self, member: &str) -> Result<FileRange, ArchiveError> {
         match self.members.get(member) {
             Some((start, len)) => Ok(FileRange::new(&self.path, start, len)),
-            None => Err(ArchiveError::Missing {
+            None => Err(ArchiveError::Unusable {
                 path: self.path.clone(),
-                member: member.to_owned(),
+                problem: format!("lacks {member}"),
             }),
         }
     }
@@ -441,8 +441,9 @@ fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), ArchiveError> {
     } else {
         return Ok(());
     };
-    Err(ArchiveError::Compressed {
+    // Nothing in it can be found without unpacking all of it.
+    Err(ArchiveError::Unusable {
         path: path.to_owned(),
-        with,
+        problem: format!("is compressed with {with}: unpack it first"),
     })
 }

@@ -35,6 +35,15 @@ const IN_MEMORY: u64 = 256 * 1024;
 #[derive(Debug, Clone)]
 pub struct ArchiveWriter(Arc<Gathered>);
 
+/// The same file.
+impl PartialEq for ArchiveWriter {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.path == other.0.path
+    }
+}
+
+impl Eq for ArchiveWriter {}
+
 #[derive(Debug)]
 struct Gathered {
     path: PathBuf,

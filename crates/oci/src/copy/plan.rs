@@ -6,10 +6,10 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::error::CopyError;
-use super::options::{CopyOptions, Foreign};
 use super::platform::Platforms;
 use crate::document::{
-    Descriptor, Digest, Document, ImageConfig, Index, Manifest, Platform, Verbatim, media_type,
+    Descriptor, Digest, Document, Flavour, ImageConfig, Index, Manifest, Platform, Verbatim,
+    media_type,
 };
 use crate::store::Source;
 
@@ -19,6 +19,30 @@ const PARALLEL: usize = 4;
 const DEPTH: usize = 3;
 /// The annotation by which buildx' attestations name the image they are about.
 const ABOUT: &str = "vnd.docker.reference.digest";
+
+/// What is done with foreign layers, which older Windows base images have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Foreign {
+    /// They stay foreign. As Docker does it, registries do not get their bytes; layouts and archives
+    /// do, which could not be used without.
+    #[default]
+    Keep,
+    /// They are copied, from their `urls` where the source does not have them, and get ordinary
+    /// types. The digests of manifests and indexes follow; the configurations' stay.
+    MakeOrdinary,
+}
+
+/// What is copied, and as what.
+#[derive(Debug, Clone, Default)]
+pub struct CopyOptions {
+    /// Which images of an index.
+    pub platforms: Platforms,
+    /// What becomes of foreign layers.
+    pub foreign: Foreign,
+    /// The words in which manifests and indexes are written; those of the source where none is asked
+    /// for. Skopeo, for one, reads layouts in OCI's words only.
+    pub flavour: Option<Flavour>,
+}
 
 /// An image or an index as it will be published, and all that it names.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use wincimg_common::progress::Progress;
 use super::error::CopyError;
 use super::neighbours::Neighbours;
 use super::plan::{CopyPlan, PlannedBlob};
-use super::watch::{Watched, Watcher};
+use super::watch::Watcher;
 use crate::document::{Descriptor, Digest, media_type};
 use crate::remote::{BlobSource, Registry, Repository};
 use crate::store::{Sink, Source, StoreError};
@@ -33,7 +33,7 @@ pub struct Copier {
     watcher: Option<Arc<dyn Watcher>>,
     /// Where each blob has been put or found, by digest. Whoever deals with a blob holds its lock,
     /// so that the next one finds it done.
-    placed: Mutex<HashMap<String, Arc<AsyncMutex<Vec<Sink>>>>>,
+    placed: Mutex<HashMap<Digest, Arc<AsyncMutex<Vec<Sink>>>>>,
 }
 
 /// What was done with a blob, or would be.
@@ -213,12 +213,12 @@ impl Copier {
             Some(from) => Action::Mount { from },
             None if in_source => {
                 let bytes = source.blob(descriptor)?;
-                self.transfer(descriptor, &bytes, sink).await?;
+                self.transfer(descriptor, bytes, sink).await?;
                 Action::Copy
             }
             None => {
                 let (bytes, from) = self.download_source(descriptor, source)?;
-                self.transfer(descriptor, &bytes, sink).await?;
+                self.transfer(descriptor, bytes, sink).await?;
                 Action::Download { from }
             }
         };
@@ -237,7 +237,7 @@ impl Copier {
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
         let is_there = if self.is_sent_unasked(descriptor, sink) {
-            is_known(sink, &places)
+            places.contains(sink)
         } else {
             is_there(descriptor, sink, &mut places).await?
         };
@@ -256,7 +256,7 @@ impl Copier {
 
     /// Whether a blob goes to a registry without a question whether that has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
-        let is_worth_it = blob.size <= SENT_UNASKED || sink.has_begun(blob);
+        let is_worth_it = blob.size <= SENT_UNASKED || sink.has_partial_upload(blob);
         !self.dry_run && matches!(sink, Sink::Registry(_)) && is_worth_it
     }
 
@@ -294,12 +294,7 @@ impl Copier {
         Ok(mounted.map_err(StoreError::from)?)
     }
 
-    async fn transfer(
-        &self,
-        blob: &Descriptor,
-        bytes: &Blob,
-        sink: &Sink,
-    ) -> Result<(), CopyError> {
+    async fn transfer(&self, blob: &Descriptor, bytes: Blob, sink: &Sink) -> Result<(), CopyError> {
         if self.dry_run {
             return Ok(());
         }
@@ -308,13 +303,11 @@ impl Copier {
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
         let receiver = self.watcher.as_ref().and_then(|it| it.watch(blob));
-        match receiver {
-            Some(receiver) => {
-                let bytes = Watched::new(bytes, receiver);
-                sink.put_blob(blob, &bytes, task.as_ref()).await?;
-            }
-            None => sink.take_blob(blob, bytes, task.as_ref()).await?,
-        }
+        let bytes = match receiver {
+            Some(receiver) => bytes.watched_by(receiver),
+            None => bytes,
+        };
+        sink.take_blob(blob, &bytes, task.as_ref()).await?;
         task.done("copied");
         Ok(())
     }
@@ -331,13 +324,13 @@ impl Copier {
                 digest: blob.digest.clone(),
             });
         };
-        let bytes = self.registry.url_source(&blob.urls, &blob.into());
-        Ok((Blob::Remote(Box::new(bytes)), first.clone()))
+        let bytes = self.registry.url_source(&blob.urls, blob);
+        Ok((bytes.into(), first.clone()))
     }
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {
         let mut placed = lock(&self.placed);
-        placed.entry(digest.to_string()).or_default().clone()
+        placed.entry(digest.clone()).or_default().clone()
     }
 }
 
@@ -347,7 +340,7 @@ async fn is_there(
     sink: &Sink,
     places: &mut Vec<Sink>,
 ) -> Result<bool, StoreError> {
-    if is_known(sink, places) {
+    if places.contains(sink) {
         return Ok(true);
     }
     let there = sink.has_blob(blob).await?;
@@ -355,12 +348,6 @@ async fn is_there(
         places.push(sink.clone());
     }
     Ok(there)
-}
-
-/// Whether the sink is among the places where a blob is known to be.
-fn is_known(sink: &Sink, places: &[Sink]) -> bool {
-    let key = sink.to_string();
-    places.iter().any(|place| place.to_string() == key)
 }
 
 fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {

@@ -1,18 +1,15 @@
 //! Reading along while blobs are copied, so that nobody has to fetch them a second time.
 
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::io::{ReaderStream, StreamReader};
 use wincimg_common::lock;
 
 use crate::document::Descriptor;
-use crate::remote::{BlobReader, BlobSource};
-use crate::stream::Blob;
+use crate::remote::BlobReader;
 
 /// The bytes that are handed over at once.
 const CHUNK: usize = 128 << 10;
@@ -25,54 +22,42 @@ pub trait Watcher: Send + Sync {
     fn watch(&self, blob: &Descriptor) -> Option<mpsc::Sender<Bytes>>;
 }
 
-/// A blob whose bytes somebody reads along.
-pub(super) struct Watched<'b> {
-    blob: &'b Blob,
-    seen: Arc<Mutex<Seen>>,
-}
-
 /// How far somebody has read along.
+pub(crate) struct Watched(Arc<Mutex<Seen>>);
+
 struct Seen {
     position: u64,
     /// Gone where bytes were left out, or nobody wants more.
     receiver: Option<mpsc::Sender<Bytes>>,
 }
 
-impl<'b> Watched<'b> {
-    pub(super) fn new(blob: &'b Blob, receiver: mpsc::Sender<Bytes>) -> Self {
-        let seen = Seen {
+impl Watched {
+    pub(crate) fn new(receiver: mpsc::Sender<Bytes>) -> Self {
+        Self(Arc::new(Mutex::new(Seen {
             position: 0,
             receiver: Some(receiver),
-        };
-        Self {
-            blob,
-            seen: Arc::new(Mutex::new(seen)),
-        }
+        })))
     }
-}
 
-impl BlobSource for Watched<'_> {
-    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-        Box::pin(async move {
-            let reader = self.blob.open(offset).await?;
-            let seen = Arc::clone(&self.seen);
-            let mut at = offset;
-            let chunks = ReaderStream::with_capacity(reader, CHUNK).then(move |chunk| {
-                let news = chunk.as_ref().ok().and_then(|chunk| {
-                    let news = take_note(&seen, at, chunk);
-                    at += chunk.len() as u64;
-                    news
-                });
-                async move {
-                    if let Some((receiver, news)) = news {
-                        // Who has seen enough is gone.
-                        let _ = receiver.send(news).await;
-                    }
-                    chunk
-                }
+    /// A reader whose bytes, which begin at an offset, go to the receiver too.
+    pub(crate) fn tee(&self, reader: BlobReader, offset: u64) -> BlobReader {
+        let seen = Arc::clone(&self.0);
+        let mut at = offset;
+        let chunks = ReaderStream::with_capacity(reader, CHUNK).then(move |chunk| {
+            let news = chunk.as_ref().ok().and_then(|chunk| {
+                let news = take_note(&seen, at, chunk);
+                at += chunk.len() as u64;
+                news
             });
-            Ok(Box::pin(StreamReader::new(Box::pin(chunks))) as BlobReader)
-        })
+            async move {
+                if let Some((receiver, news)) = news {
+                    // Who has seen enough is gone.
+                    let _ = receiver.send(news).await;
+                }
+                chunk
+            }
+        });
+        Box::pin(StreamReader::new(Box::pin(chunks)))
     }
 }
 
@@ -98,9 +83,10 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     use super::*;
-    use crate::stream::FileRange;
+    use crate::remote::BlobSource;
+    use crate::stream::{Blob, FileRange};
 
-    async fn read(watched: &Watched<'_>, offset: u64, length: usize) -> Vec<u8> {
+    async fn read(watched: &Blob, offset: u64, length: usize) -> Vec<u8> {
         let reader = watched.open(offset).await.unwrap();
         let mut bytes = Vec::new();
         reader
@@ -115,7 +101,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(content).unwrap();
         let range = FileRange::new(file.path(), 0, content.len() as u64);
-        (file, Blob::Local(range))
+        (file, range.into())
     }
 
     async fn all(mut receiver: mpsc::Receiver<Bytes>) -> Vec<u8> {
@@ -131,7 +117,7 @@ mod tests {
         let content: Vec<u8> = (0..600_000_u32).map(|n| n.to_le_bytes()[1]).collect();
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(64);
-        let watched = Watched::new(&blob, sender);
+        let watched = blob.watched_by(sender);
         assert_eq!(read(&watched, 0, 300_000).await, content[..300_000]);
         assert_eq!(read(&watched, 200_000, 600_000).await, content[200_000..]);
         drop(watched);
@@ -143,7 +129,7 @@ mod tests {
         let content = vec![7; 400_000];
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(64);
-        let watched = Watched::new(&blob, sender);
+        let watched = blob.watched_by(sender);
         assert_eq!(read(&watched, 300_000, 600_000).await.len(), 100_000);
         assert_eq!(read(&watched, 0, 600_000).await, content);
         drop(watched);
@@ -156,7 +142,7 @@ mod tests {
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(1);
         drop(receiver);
-        let watched = Watched::new(&blob, sender);
+        let watched = blob.watched_by(sender);
         assert_eq!(read(&watched, 0, 900_000).await, content);
     }
 }

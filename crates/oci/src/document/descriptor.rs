@@ -63,21 +63,6 @@ impl Descriptor {
     }
 }
 
-impl From<&Descriptor> for oci_spec::image::Descriptor {
-    /// The part of a descriptor that transfers need: type, digest, size and urls.
-    fn from(descriptor: &Descriptor) -> Self {
-        let mut spec = Self::new(
-            descriptor.media_type.as_str().into(),
-            descriptor.size,
-            descriptor.digest.clone(),
-        );
-        if !descriptor.urls.is_empty() {
-            spec.set_urls(Some(descriptor.urls.clone()));
-        }
-        spec
-    }
-}
-
 /// What an image runs on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Platform {

@@ -1,6 +1,5 @@
 //! Which digests an image's content may have.
 
-use oci_spec::image::DigestAlgorithm;
 pub use wincimg_common::digest::{Digest, Hasher, sha256};
 
 use super::error::DocumentError;
@@ -8,9 +7,7 @@ use super::error::DocumentError;
 /// A hasher of the algorithm that `digest` was made with, if images may use it: SHA-2.
 pub fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
     match digest.algorithm() {
-        DigestAlgorithm::Sha256 | DigestAlgorithm::Sha384 | DigestAlgorithm::Sha512 => {
-            Hasher::like(digest)
-        }
+        "sha256" | "sha384" | "sha512" => Hasher::like(digest),
         _ => None,
     }
     .ok_or_else(|| DocumentError::UnsupportedDigest {

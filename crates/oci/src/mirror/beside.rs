@@ -92,7 +92,7 @@ impl Beside<'_> {
         for ending in ENDINGS {
             let found = self.from.head_manifest(&tag_with(about, ending)).await;
             if let Ok(Some(found)) = found {
-                left.push((ending.to_owned(), Some(found.digest().to_string())));
+                left.push((ending.to_owned(), Some(found.digest.to_string())));
             }
         }
         carried.extend(left.into_iter().map(|(kind, digest)| Carried {
@@ -209,9 +209,9 @@ impl Beside<'_> {
         let Some(found) = self.from.head_manifest(tag).await.map_err(store)? else {
             return Ok(None);
         };
-        let digest = found.digest().clone();
+        let digest = found.digest.clone();
         let there = self.to.head_manifest(tag).await.map_err(store)?;
-        if there.is_some_and(|there| *there.digest() == digest) {
+        if there.is_some_and(|there| there.digest == digest) {
             return Ok(Some((digest, Fate::Present)));
         }
         let (source, sink) = (

@@ -8,7 +8,6 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use oci_spec::image::{Descriptor, Digest};
 use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio_util::io::StreamReader;
@@ -21,7 +20,7 @@ use wincimg_http::{
 use super::client::Registry;
 use super::error::{RegistryError, check};
 use super::repository::Repository;
-use crate::document::Hasher;
+use crate::document::{Descriptor, Digest, Hasher};
 
 impl Repository {
     /// Whether the repository has a blob.
@@ -52,9 +51,9 @@ impl Repository {
         descriptor: &Descriptor,
         limit: u64,
     ) -> Result<Bytes, RegistryError> {
-        if descriptor.size() > limit {
+        if descriptor.size > limit {
             return Err(RegistryError::Http(HttpError::TooLarge {
-                what: format!("blob {} of {self}", descriptor.digest()),
+                what: format!("blob {} of {self}", descriptor.digest),
                 limit,
             }));
         }
@@ -104,8 +103,8 @@ impl RemoteBlob {
     /// Brings the blob into a file named after its digest. It is in `FILE.part` until it is whole
     /// and verified; an interrupted download goes on from there.
     pub async fn download(&self, to: &Path, task: &dyn Task) -> Result<(), RegistryError> {
-        let hasher = RegistryError::hasher_of(self.descriptor.digest())?;
-        let mut partial = PartialFile::named(to, hasher, self.descriptor.size()).await?;
+        let hasher = RegistryError::hasher_of(&self.descriptor.digest)?;
+        let mut partial = PartialFile::named(to, hasher, self.descriptor.size).await?;
         let filled = match self.fill(&mut partial, task).await {
             // What an earlier run left may be at fault: once more, from the beginning.
             Err(RegistryError::Digest { .. }) if partial.was_resumed() => {
@@ -133,13 +132,13 @@ impl RemoteBlob {
             .take_in(chunks.inspect_ok(|chunk| task.advance(chunk.len() as u64)))
             .await??;
         let name = self.origin.name_of(&self.descriptor);
-        RegistryError::verify(&partial.digest(), self.descriptor.digest(), &name)
+        RegistryError::verify(&partial.digest(), &self.descriptor.digest, &name)
     }
 
     /// The bytes from an offset on; verified where that is the beginning.
     fn verified(&self, offset: u64) -> Result<Pull, RegistryError> {
         let hasher = match offset {
-            0 => Some(RegistryError::hasher_of(self.descriptor.digest())?),
+            0 => Some(RegistryError::hasher_of(&self.descriptor.digest)?),
             _ => None,
         };
         Ok(self.pull(offset, hasher))
@@ -180,8 +179,8 @@ impl Origin {
     /// What errors call a blob from here.
     fn name_of(&self, blob: &Descriptor) -> String {
         match self {
-            Self::Repository(repository) => format!("blob {} of {repository}", blob.digest()),
-            Self::Urls(_) => format!("layer {}", blob.digest()),
+            Self::Repository(repository) => format!("blob {} of {repository}", blob.digest),
+            Self::Urls(_) => format!("layer {}", blob.digest),
         }
     }
 }
@@ -223,7 +222,7 @@ impl Pull {
     }
 
     async fn advance(&mut self) -> Result<Option<Bytes>, RegistryError> {
-        let size = self.descriptor.size();
+        let size = self.descriptor.size;
         if self.position == size && self.response.is_none() {
             return Ok(None);
         }
@@ -268,13 +267,13 @@ impl Pull {
 
     /// The body is over; it may be so before the blob is.
     fn ended(&self) -> Result<(), RegistryError> {
-        if self.position == self.descriptor.size() {
+        if self.position == self.descriptor.size {
             return Ok(());
         }
         Err(RegistryError::Http(HttpError::Interrupted {
             what: self.name(),
             at: self.position,
-            size: self.descriptor.size(),
+            size: self.descriptor.size,
             source: None,
         }))
     }
@@ -283,7 +282,7 @@ impl Pull {
     fn verify(&mut self) -> Result<(), RegistryError> {
         match self.hasher.take() {
             Some(hasher) => {
-                RegistryError::verify(&hasher.finish(), self.descriptor.digest(), &self.name())
+                RegistryError::verify(&hasher.finish(), &self.descriptor.digest, &self.name())
             }
             None => Ok(()),
         }
@@ -299,7 +298,7 @@ impl Pull {
         }
         let response = match &self.origin {
             Origin::Repository(repository) => {
-                let path = format!("blobs/{}", self.descriptor.digest());
+                let path = format!("blobs/{}", &self.descriptor.digest);
                 let what = format!("read {}", self.name());
                 let mut request = repository.request(Method::GET, &path, what);
                 request.headers = headers;
@@ -366,7 +365,7 @@ impl Pull {
     /// Whether the answer is what was asked for, and how many of its bytes are known already:
     /// a server may ignore a range and send everything.
     fn check_range(&self, response: Response) -> Result<(Response, u64), RegistryError> {
-        let size = self.descriptor.size();
+        let size = self.descriptor.size;
         let known = if response.status() == StatusCode::PARTIAL_CONTENT {
             let start = range_start(response.headers());
             if start != Some(self.position) {
@@ -392,7 +391,7 @@ impl Pull {
     fn wrong_length(&self, actual: u64) -> RegistryError {
         RegistryError::Length {
             what: self.name(),
-            expected: self.descriptor.size(),
+            expected: self.descriptor.size,
             actual,
         }
     }

@@ -13,9 +13,10 @@ use wincimg_http::{CertificateFiles, Http, IDLE_TIMEOUT, RetryPolicy};
 
 use super::documents::Documents;
 use super::error::RegistryError;
-use super::foresight::Foresight;
 use super::host::Host;
+use super::prefetch::Prefetch;
 use super::session::Session;
+use crate::document::Digest;
 
 /// How registries are reached.
 #[derive(Debug, Clone)]
@@ -69,14 +70,14 @@ pub(super) struct Inner {
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     /// Uploads that a registry opened where a mount was asked for, or that have the beginning of a blob.
     opened_uploads: Mutex<HashMap<UploadKey, Session>>,
-    pub(super) foresight: Foresight,
+    pub(super) prefetch: Prefetch,
     pub(super) documents: OnceLock<Documents>,
     /// How often it was asked what was probably meant.
     pub(super) guesses: AtomicUsize,
 }
 
 /// Host, repository and digest.
-pub(super) type UploadKey = (String, String, String);
+pub(super) type UploadKey = (String, String, Digest);
 
 impl Registry {
     /// Makes the client; nothing is sent yet, and files are read when they are needed.
@@ -95,7 +96,7 @@ impl Registry {
             http,
             hosts: Mutex::default(),
             opened_uploads: Mutex::default(),
-            foresight: Foresight::default(),
+            prefetch: Prefetch::default(),
             documents: OnceLock::new(),
             guesses: AtomicUsize::new(0),
         })))

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use oci_spec::image::Descriptor;
 use wincimg_common::files::Kept;
 
 use super::client::Registry;
 use super::error::RegistryError;
+use crate::document::Descriptor;
 
 /// Larger blobs are not kept; a configuration has a few thousand bytes.
 const LARGEST: u64 = 256 * 1024;
@@ -47,16 +47,16 @@ impl Registry {
 impl Documents {
     /// The bytes of a blob, if they are here and right.
     pub(super) fn find(&self, blob: &Descriptor) -> Option<Bytes> {
-        if blob.size() > LARGEST {
+        if blob.size > LARGEST {
             return None;
         }
         let path = self.path(blob);
         let mut bytes = Vec::new();
         let file = Kept::open(&path).ok()?;
         file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-        let mut hasher = RegistryError::hasher_of(blob.digest()).ok()?;
+        let mut hasher = RegistryError::hasher_of(&blob.digest).ok()?;
         hasher.update(&bytes);
-        let right = RegistryError::verify(&hasher.finish(), blob.digest(), "a kept document");
+        let right = RegistryError::verify(&hasher.finish(), &blob.digest, "a kept document");
         if right.is_err() {
             Kept::remove(&path);
             return None;
@@ -82,7 +82,7 @@ impl Documents {
     }
 
     fn path(&self, blob: &Descriptor) -> PathBuf {
-        let digest = blob.digest();
+        let digest = &blob.digest;
         let name = format!("{}-{}.{EXTENSION}", digest.algorithm(), digest.digest());
         self.kept.folder().join(name)
     }
@@ -92,9 +92,8 @@ const EXTENSION: &str = "json";
 
 #[cfg(test)]
 mod tests {
-    use oci_spec::image::MediaType;
-
     use super::*;
+    use crate::document::media_type::OCI_CONFIG;
     use crate::document::sha256;
 
     #[test]
@@ -105,7 +104,7 @@ mod tests {
             trimmed: AtomicBool::new(false),
         };
         let bytes = Bytes::from_static(b"{}");
-        let blob = Descriptor::new(MediaType::ImageConfig, 2, sha256(&bytes));
+        let blob = Descriptor::new(OCI_CONFIG, sha256(&bytes), 2);
         assert_eq!(documents.find(&blob), None);
         documents.keep(&blob, &bytes);
         assert_eq!(documents.find(&blob), Some(bytes));

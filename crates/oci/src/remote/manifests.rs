@@ -3,7 +3,6 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
-use oci_spec::image::{Descriptor, Digest, MediaType};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use wincimg_http::{HttpError, Payload};
@@ -12,7 +11,8 @@ use super::challenge::Scope;
 use super::error::RegistryError;
 use super::repository::Repository;
 use super::request::Request;
-use crate::document::Hasher;
+use crate::document::media_type::OCI_MANIFEST;
+use crate::document::{Descriptor, Digest, Hasher};
 
 /// The formats this program reads, so that a registry does not convert to one it does not.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
@@ -38,11 +38,8 @@ pub struct RawManifest {
 impl RawManifest {
     /// How an index or another document refers to it.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor::new(
-            MediaType::from(self.media_type.as_str()),
-            self.bytes.len() as u64,
-            self.digest.clone(),
-        )
+        let size = self.bytes.len() as u64;
+        Descriptor::new(self.media_type.as_str(), self.digest.clone(), size)
     }
 }
 
@@ -70,7 +67,7 @@ impl Repository {
 
     /// The document that a tag or digest names; its digest is verified.
     pub async fn get_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
-        if let Some(answer) = self.foreseen_manifest(which).await {
+        if let Some(answer) = self.prefetched_manifest(which).await {
             return answer;
         }
         let request = self.manifest_request(which);
@@ -79,7 +76,10 @@ impl Repository {
     }
 
     /// One attempt at that.
-    pub(super) async fn ask_for_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+    pub(super) async fn fetch_manifest_once(
+        &self,
+        which: &str,
+    ) -> Result<RawManifest, RegistryError> {
         let request = self.manifest_request(which);
         let (headers, _, bytes) = self.inner().fetch_once(&request, LIMIT).await?;
         self.read_manifest(which, &headers, bytes)
@@ -115,7 +115,7 @@ impl Repository {
             })
             .filter(|value| !value.is_empty() && value != "application/json")
             .or_else(|| own_media_type(&bytes))
-            .unwrap_or_else(|| MediaType::ImageManifest.to_string());
+            .unwrap_or_else(|| OCI_MANIFEST.to_owned());
         Ok(RawManifest {
             bytes,
             media_type,
@@ -166,7 +166,6 @@ impl Repository {
         request.headers.insert(CONTENT_TYPE, content_type);
         request.payload = Payload::Bytes(bytes);
         let answer = self.inner().call(&request).await;
-        self.forget_tags();
         let response = answer.map_err(|error| {
             if error.refuses_format() {
                 RegistryError::Manifest {
@@ -211,8 +210,7 @@ fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
         .split(';')
         .next()?
         .trim();
-    (media_type != "application/json")
-        .then(|| Descriptor::new(MediaType::from(media_type), size, digest))
+    (media_type != "application/json").then(|| Descriptor::new(media_type, digest, size))
 }
 
 /// The digest of the bytes, in the algorithm of the promised one, which it has to be.

@@ -1,9 +1,8 @@
 //! A client of the OCI distribution specification: tags, manifests and blobs of a registry.
 //!
-//! Types come from `oci-spec`, challenges from `http-auth`, waits from `backon`, HTTP from
-//! `reqwest`; what is here is the protocol between them, and the running of credential helpers, for
-//! which `docker_credential` 1.4 waits as long as they like. It replaces `oci-client` 0.18, whose
-//! transport cannot
+//! Challenges come from `http-auth`, waits from `backon`, HTTP from `reqwest`; what is here is the
+//! protocol between them, and the running of credential helpers, for which `docker_credential` 1.4
+//! waits as long as they like. It replaces `oci-client` 0.18, whose transport cannot
 //! - accept an unverified certificate from one host only (`accept_invalid_certificates` is for its
 //!   one HTTP client), or find out which protocol a host speaks;
 //! - refuse a redirect, or a foreign layer's URL, that leaves HTTPS;
@@ -21,7 +20,6 @@
 //! How many run at once is the caller's decision.
 
 mod access;
-mod ahead;
 mod auth;
 mod blobs;
 mod challenge;
@@ -29,24 +27,24 @@ mod client;
 mod credentials;
 mod documents;
 mod error;
-mod foresight;
 mod guess;
 mod helper;
 mod host;
 mod link;
 mod login;
 mod manifests;
+mod prefetch;
 mod referrers;
 mod repository;
 mod request;
 mod secret;
 mod session;
+mod streamed;
 mod takes;
 mod upload;
 mod words;
 
 pub use access::{Connection, DaemonCredential, Login, Ping};
-pub use ahead::Begun;
 pub use blobs::RemoteBlob;
 pub use client::{Options, Registry};
 pub use credentials::docker_folder;
@@ -55,4 +53,5 @@ pub use login::{Kept, Password, forget, keep};
 pub use manifests::RawManifest;
 pub use referrers::tag_of;
 pub use repository::Repository;
+pub use streamed::PartialUpload;
 pub use wincimg_http::{BlobReader, BlobSource, CertificateFiles, HttpError, RetryPolicy};

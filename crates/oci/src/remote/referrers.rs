@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use oci_spec::image::Digest;
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Silent;
 
@@ -18,7 +17,7 @@ use super::link::Next;
 use super::repository::Repository;
 use super::request::Target;
 use crate::document::{
-    Artifact, Descriptor, EMPTY, Flavour, Index, Manifest, Verbatim, media_type, sha256,
+    Artifact, Descriptor, Digest, EMPTY, Flavour, Index, Manifest, Verbatim, media_type, sha256,
 };
 
 /// The largest list that is read; the specification's advice for manifests.
@@ -73,14 +72,14 @@ impl Repository {
         subject: &Digest,
         artifact_type: &str,
     ) -> Result<Vec<Descriptor>, RegistryError> {
-        match self.foreseen_referrers(subject, artifact_type).await {
+        match self.prefetched_referrers(subject, artifact_type).await {
             Some(answer) => answer,
-            None => self.ask_for_referrers(subject, artifact_type).await,
+            None => self.fetch_referrers(subject, artifact_type).await,
         }
     }
 
-    /// The same without what was asked ahead.
-    pub(super) async fn ask_for_referrers(
+    /// The same without what was prefetched.
+    pub(super) async fn fetch_referrers(
         &self,
         subject: &Digest,
         artifact_type: &str,
@@ -106,8 +105,6 @@ impl Repository {
         let tag = tag_of(subject);
         let (listed, under_tag) = if self.host.takes.get().referrers {
             (self.ask(subject, artifact_type).await, None)
-        } else if self.lacked_tag(&tag) {
-            (self.ask(subject, artifact_type).await, Some(Ok(None)))
         } else {
             // Which of the two ways a registry has shows only when it is asked, and one question
             // after the other would take twice as long.
@@ -252,7 +249,7 @@ enum List {
 /// The tag under which what is about a manifest is listed: the specification takes 32 characters of
 /// the algorithm and 64 of the digest.
 pub fn tag_of(subject: &Digest) -> String {
-    let algorithm = subject.algorithm().to_string();
+    let algorithm = subject.algorithm();
     let cut = |text: &str, most: usize| -> String {
         let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let characters = text.chars().take(most);
@@ -260,7 +257,7 @@ pub fn tag_of(subject: &Digest) -> String {
             .map(|c| if is_fit(c) { c } else { '-' })
             .collect()
     };
-    format!("{}-{}", cut(&algorithm, 32), cut(subject.digest(), 64))
+    format!("{}-{}", cut(algorithm, 32), cut(subject.digest(), 64))
 }
 
 /// Whether a registry's answer says that it does not know the question.

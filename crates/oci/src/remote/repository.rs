@@ -185,7 +185,6 @@ impl Repository {
                 Next::None | Next::Unclear => break,
             };
         }
-        self.note_tags(known);
         Ok(tags)
     }
 
@@ -261,6 +260,15 @@ impl Repository {
         serde_json::from_slice(&body).ok()
     }
 }
+
+/// The same repository, whatever is to be done with it.
+impl PartialEq for Repository {
+    fn eq(&self, other: &Self) -> bool {
+        self.host.name == other.host.name && self.name == other.name
+    }
+}
+
+impl Eq for Repository {}
 
 impl fmt::Display for Repository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

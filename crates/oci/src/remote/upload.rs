@@ -7,11 +7,10 @@
 //! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
 //! begins again. Between two pieces it resumes with every registry.
 
-use oci_spec::image::Digest;
 use reqwest::header::{HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Task;
-use wincimg_http::{BlobSource, Continued, Payload, Piece, Transient};
+use wincimg_http::{BlobSource, KeptReader, Payload, Piece, Transient};
 
 use super::challenge::Scope;
 use super::client::UploadKey;
@@ -20,6 +19,7 @@ use super::repository::Repository;
 use super::request::Request;
 use super::session::{self, Sending, Session, Stands, octets, upload_location};
 use super::takes::Manner;
+use crate::document::Digest;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 
@@ -28,7 +28,8 @@ struct Upload<'a> {
     repository: &'a Repository,
     digest: &'a Digest,
     size: u64,
-    source: Continued<'a>,
+    source: &'a dyn BlobSource,
+    reader: KeptReader,
     task: &'a dyn Task,
     manner: Manner,
     /// The manners in which it was refused.
@@ -93,7 +94,8 @@ impl Repository {
             repository: self,
             digest,
             size,
-            source: Continued::new(source),
+            source,
+            reader: KeptReader::default(),
             task,
             manner: self.host.takes.get().manner.unwrap_or(pieces),
             refused: Vec::new(),
@@ -102,8 +104,11 @@ impl Repository {
         let mut session = self.inner().opened_uploads().remove(&key);
         let mut attempts = self.inner().http.attempts();
         let mut broke_at = None;
+        let stands_at = |session: &Option<Session>| session.as_ref().map_or(0, |it| it.offset);
+        // The most that the registry ever said it still has: what was sent and lost is no headway.
+        let mut kept = stands_at(&session);
         loop {
-            let before = session.as_ref().map_or(0, |session| session.offset);
+            let before = stands_at(&session);
             let Err(error) = upload.run(&mut session).await else {
                 return Ok(());
             };
@@ -117,10 +122,7 @@ impl Repository {
                 continue;
             }
             let error = match &session {
-                Some(open) => {
-                    attempts.advance(open.offset.saturating_sub(before));
-                    upload.lost(error)
-                }
+                Some(_) => upload.lost(error),
                 None => error,
             };
             if !error.is_transient() {
@@ -136,6 +138,9 @@ impl Repository {
             }
             attempts.pause(error).await?;
             session = upload.resume(session).await?;
+            let has = stands_at(&session);
+            attempts.advance(has.saturating_sub(kept));
+            kept = kept.max(has);
             // Where nothing of it came a new upload is as good, and Gitea takes nothing more in one
             // whose request broke.
             if let Some(spoilt) = session.take_if(|open| open.offset == 0) {
@@ -152,7 +157,7 @@ impl Repository {
         (
             self.host().to_owned(),
             self.name().to_owned(),
-            digest.to_string(),
+            digest.clone(),
         )
     }
 }
@@ -332,7 +337,8 @@ impl Upload<'_> {
 
     fn piece(&self, offset: u64, length: u64) -> Piece<'_> {
         Piece {
-            source: &self.source,
+            source: self.source,
+            reader: &self.reader,
             task: self.task,
             offset,
             length,

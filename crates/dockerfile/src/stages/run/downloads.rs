@@ -91,7 +91,7 @@ impl Running<'_> {
                 format!("cannot read {path} for its digest: {error}"),
             )
         };
-        let is_asked_for = |known: &&Digest| known.algorithm().as_ref() == name(algorithm);
+        let is_asked_for = |known: &&Digest| known.algorithm() == name(algorithm);
         let found = match self.tree.made(path).map(|entry| &entry.content) {
             Some(PlannedContent::File(FileSource::Download(download)))
                 if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>

@@ -4,15 +4,15 @@
 //! goes on with it. Nobody sees an upload that is not closed. Whatever goes wrong ends it here: the
 //! blob is then sent when it is whole, as if nothing had been tried.
 
-use oci_spec::image::Digest;
 use tokio::sync::watch;
 use wincimg_common::progress::Silent;
-use wincimg_http::{BlobSource, Piece};
+use wincimg_http::{BlobSource, KeptReader, Piece};
 
 use super::error::RegistryError;
 use super::repository::Repository;
 use super::session::{self, Session};
 use super::takes::Manner;
+use crate::document::Digest;
 
 /// Less is not worth a request of its own. Registries that keep blobs in S3 want 5 MiB in each piece
 /// but the last.
@@ -22,7 +22,7 @@ const WORTH_A_PIECE: u64 = 8 * 1024 * 1024;
 const BEGINNING: &str = "the beginning of a blob";
 
 /// An upload that has the beginning of a blob.
-pub struct Begun {
+pub struct PartialUpload {
     repository: Repository,
     session: Session,
 }
@@ -30,12 +30,13 @@ pub struct Begun {
 impl Repository {
     /// Sends what there is of a blob while it grows: `grown` says how much that is, and the end of
     /// its sender that no more need be sent in this way.
-    pub async fn send_ahead(
+    pub async fn stream_blob(
         &self,
         blob: &dyn BlobSource,
         mut grown: watch::Receiver<u64>,
-    ) -> Option<Begun> {
+    ) -> Option<PartialUpload> {
         let mut begun = None;
+        let reader = KeptReader::default();
         while let Some(most) = self.most_at_once() {
             let (offset, least) = match &begun {
                 Some(Session { offset, least, .. }) => (*offset, *least),
@@ -52,6 +53,7 @@ impl Repository {
             }
             let piece = Piece {
                 source: blob,
+                reader: &reader,
                 task: &Silent,
                 offset,
                 length: (size - offset).min(most.max(least)),
@@ -70,7 +72,7 @@ impl Repository {
         }
         let session = begun?;
         let repository = self.clone();
-        Some(Begun {
+        Some(PartialUpload {
             repository,
             session,
         })
@@ -92,13 +94,13 @@ impl Repository {
     }
 
     /// Whether an upload has the beginning of a blob already, or waits for it.
-    pub fn has_begun(&self, digest: &Digest) -> bool {
+    pub fn has_partial_upload(&self, digest: &Digest) -> bool {
         let key = self.upload_key(digest);
         self.inner().opened_uploads().contains_key(&key)
     }
 
     /// Cancels the upload of a blob that nobody went on with.
-    pub async fn abandon(&self, digest: &Digest) {
+    pub async fn cancel_partial_upload(&self, digest: &Digest) {
         let session = self
             .inner()
             .opened_uploads()
@@ -109,7 +111,7 @@ impl Repository {
     }
 }
 
-impl Begun {
+impl PartialUpload {
     /// Keeps it for the next [`Repository::put_blob`] of the blob that it is the beginning of.
     pub fn keep(self, digest: &Digest) {
         let key = self.repository.upload_key(digest);

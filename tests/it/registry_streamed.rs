@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wincimg_oci::document::{Digest, sha256};
-use wincimg_oci::remote::{Begun, Repository};
+use wincimg_oci::remote::{PartialUpload, Repository};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, method};
 use wincimg_testkit::{noise, options, put, repository};
@@ -17,7 +17,7 @@ const MIB: usize = 1024 * 1024;
 struct Growing {
     bytes: Bytes,
     grown: watch::Sender<u64>,
-    sending: JoinHandle<Option<Begun>>,
+    sending: JoinHandle<Option<PartialUpload>>,
 }
 
 impl Growing {
@@ -25,7 +25,7 @@ impl Growing {
         let bytes = Bytes::from(noise(size, 1));
         let (grown, size) = watch::channel(0);
         let (blob, repository) = (bytes.clone(), repository.clone());
-        let sending = tokio::spawn(async move { repository.send_ahead(&blob, size).await });
+        let sending = tokio::spawn(async move { repository.stream_blob(&blob, size).await });
         Self {
             bytes,
             grown,
@@ -45,7 +45,7 @@ impl Growing {
         }
     }
 
-    async fn end(self) -> Option<Begun> {
+    async fn end(self) -> Option<PartialUpload> {
         drop(self.grown);
         self.sending.await.unwrap()
     }
@@ -73,7 +73,7 @@ async fn a_blob_goes_on_where_its_beginning_ended() {
     growing.grow(18 * MIB, &proxy, "PATCH", 2).await;
     let (bytes, digest) = (growing.bytes.clone(), growing.digest());
     growing.end().await.unwrap().keep(&digest);
-    assert!(repository.has_begun(&digest));
+    assert!(repository.has_partial_upload(&digest));
     let blob = put(&repository, &bytes).await;
     assert_eq!(repository.get_blob(&blob, 32 << 20).await.unwrap(), bytes);
     let pieces = proxy.requests("PATCH", "");
@@ -81,7 +81,7 @@ async fn a_blob_goes_on_where_its_beginning_ended() {
     assert_eq!(sizes, [9, 9, 12]);
     assert_eq!(sent(&proxy), 30 * MIB, "no byte went twice");
     assert_eq!(proxy.requests("POST", "").len(), 1);
-    assert!(!repository.has_begun(&digest));
+    assert!(!repository.has_partial_upload(&digest));
 }
 
 #[test]
@@ -124,9 +124,9 @@ async fn what_nobody_goes_on_with_is_cancelled() {
     growing.grow(10 * MIB, &proxy, "PATCH", 1).await;
     let (bytes, digest) = (growing.bytes.clone(), growing.digest());
     growing.end().await.unwrap().keep(&digest);
-    repository.abandon(&digest).await;
+    repository.cancel_partial_upload(&digest).await;
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 1);
-    assert!(!repository.has_begun(&digest));
+    assert!(!repository.has_partial_upload(&digest));
     put(&repository, &bytes).await;
     assert_eq!(proxy.requests("POST", "").len(), 2);
 

@@ -21,13 +21,13 @@ use tokio::time::timeout;
 use wincimg_common::lock;
 use wincimg_layer::{BlobBuffer, BufferedBlob};
 use wincimg_oci::document::Digest;
-use wincimg_oci::remote::{Begun, Repository};
+use wincimg_oci::remote::{PartialUpload, Repository};
 
 /// How long a build that was given up waits until uploads are cancelled.
 const TO_CANCEL: Duration = Duration::from_secs(2);
 
 /// Where layers go while they are written.
-pub(crate) struct Ahead {
+pub(crate) struct LayerStreams {
     to: Repository,
     /// Whether nothing has a tag there, once that was asked.
     is_new: OnceCell<bool>,
@@ -43,7 +43,7 @@ struct State {
 }
 
 /// A blob that is written, and may be on its way.
-pub(super) struct Growing {
+pub(super) struct StreamedLayer {
     blob: BlobBuffer,
     size: u64,
     sending: Sending,
@@ -53,16 +53,16 @@ enum Sending {
     /// It goes nowhere, or not before it is whole.
     No,
     /// It is not yet worth it. Whether it is known to be new to the registry.
-    Soon(Arc<Ahead>, Handle, bool),
+    Soon(Arc<LayerStreams>, Handle, bool),
     /// Who is told how much there is, and says how far it came.
     Yes(
-        Arc<Ahead>,
+        Arc<LayerStreams>,
         watch::Sender<u64>,
-        oneshot::Receiver<Option<Begun>>,
+        oneshot::Receiver<Option<PartialUpload>>,
     ),
 }
 
-impl Ahead {
+impl LayerStreams {
     /// Layers go to this repository.
     pub(super) fn to(repository: Repository) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Ahead {
         // A registry forgets by itself what cannot be cancelled in time.
         let _ = timeout(TO_CANCEL, join_all(sending)).await;
         for digest in begun {
-            self.to.abandon(&digest).await;
+            self.to.cancel_partial_upload(&digest).await;
         }
     }
 
@@ -91,12 +91,16 @@ impl Ahead {
     }
 }
 
-impl Growing {
+impl StreamedLayer {
     /// A blob that goes to a repository as soon as that is worth it, if it is changed there or the
     /// repository is new. Call this where the runtime is at hand.
-    pub(super) fn new(blob: BlobBuffer, ahead: Option<Arc<Ahead>>, is_changed: bool) -> Self {
-        let sending = match ahead.zip(Handle::try_current().ok()) {
-            Some((ahead, runtime)) => Sending::Soon(ahead, runtime, is_changed),
+    pub(super) fn new(
+        blob: BlobBuffer,
+        streams: Option<Arc<LayerStreams>>,
+        is_changed: bool,
+    ) -> Self {
+        let sending = match streams.zip(Handle::try_current().ok()) {
+            Some((streams, runtime)) => Sending::Soon(streams, runtime, is_changed),
             None => Sending::No,
         };
         Self {
@@ -108,10 +112,10 @@ impl Growing {
 
     /// Ends the writing. This waits for what is on its way: call it outside of asynchronous code.
     pub(super) fn finish(self, digest: &Digest) -> BufferedBlob {
-        if let Sending::Yes(ahead, grown, sent) = self.sending {
+        if let Sending::Yes(streams, grown, sent) = self.sending {
             drop(grown);
             if let Ok(Some(begun)) = sent.blocking_recv() {
-                ahead.state().begun.push(digest.clone());
+                streams.state().begun.push(digest.clone());
                 begun.keep(digest);
             }
         }
@@ -120,7 +124,7 @@ impl Growing {
 
     /// What becomes of the sending once there is a file to read from.
     fn begun(&self) -> Option<Sending> {
-        let Sending::Soon(ahead, runtime, is_changed) = &self.sending else {
+        let Sending::Soon(streams, runtime, is_changed) = &self.sending else {
             return None;
         };
         // What cannot be read twice is sent when it is whole.
@@ -129,10 +133,10 @@ impl Growing {
         };
         let (grown, size) = watch::channel(0);
         let (tell, sent) = oneshot::channel();
-        let (to, is_changed) = (Arc::clone(ahead), *is_changed);
+        let (to, is_changed) = (Arc::clone(streams), *is_changed);
         let sending = runtime.spawn(async move {
             let begun = if is_changed || to.is_new().await {
-                to.to.send_ahead(&spool, size).await
+                to.to.stream_blob(&spool, size).await
             } else {
                 None
             };
@@ -141,12 +145,12 @@ impl Growing {
                 begun.cancel().await;
             }
         });
-        ahead.state().sending.push(sending);
-        Some(Sending::Yes(Arc::clone(ahead), grown, sent))
+        streams.state().sending.push(sending);
+        Some(Sending::Yes(Arc::clone(streams), grown, sent))
     }
 }
 
-impl Write for Growing {
+impl Write for StreamedLayer {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.blob.write(buffer)?;
         self.size += written as u64;
