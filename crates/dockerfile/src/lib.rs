@@ -31,7 +31,6 @@ extern crate wincimg_testkit;
 mod context;
 pub mod convert;
 pub mod expand;
-mod guard;
 pub mod instruction;
 pub mod lint;
 mod outline;

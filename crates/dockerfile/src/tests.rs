@@ -446,7 +446,8 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
 
 #[test]
 fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
-    let view = View::of(&plan(), &Unseen, &mut Vec::new(), &[]).unwrap();
+    let plan = plan();
+    let view = View::of(&plan, &Unseen, &mut Vec::new(), &[]).unwrap();
     for template in [
         "\nFROM {{reference baes}}",
         "\n{{baes}}",
