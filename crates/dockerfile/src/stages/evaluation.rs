@@ -466,7 +466,10 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what one source of an instruction takes"
+    )]
     fn copy_source(
         &mut self,
         draft: &mut Draft<'_>,

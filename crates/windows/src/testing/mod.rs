@@ -1,7 +1,11 @@
 //! For tests: a base into which somebody has looked, in memory, and a second account of what becomes of
 //! a `RUN` line.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "it is part of tests"
+)]
 
 pub mod run_line;
 

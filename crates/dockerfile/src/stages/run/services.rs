@@ -66,8 +66,10 @@ fn settings(service: &Service) -> Result<Settings, Trouble> {
     })
 }
 
-// As `map_err` passes it.
-#[allow(clippy::needless_pass_by_value)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`map_err` passes it like this"
+)]
 fn not_understood(error: ServiceError) -> Trouble {
     trouble(TroubleKind::NotUnderstood, error.to_string())
 }
