@@ -498,7 +498,7 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
     let links: Vec<&str> = rendered
         .context
         .iter()
-        .filter(|entry| matches!(entry.content, ContextContent::Link { .. }))
+        .filter(|entry| matches!(entry.content, ContextContent::Link(_)))
         .map(|entry| entry.path.as_str())
         .collect();
     assert_eq!(

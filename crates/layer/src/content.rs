@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Serialize, Serializer};
 use wincimg_common::files;
 use wincimg_common::files::Part;
 
@@ -55,6 +56,20 @@ pub enum LinkTo {
     Directory,
 }
 
+/// A symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Symlink {
+    /// Where it leads from its folder, with `/` between names.
+    pub target: String,
+    /// What is there.
+    #[serde(rename = "to_folder", serialize_with = "is_directory")]
+    pub to: LinkTo,
+}
+
+fn is_directory<S: Serializer>(to: &LinkTo, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*to == LinkTo::Directory)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) path: LayerPath,
@@ -79,12 +94,7 @@ pub enum Content {
     /// A file.
     File(Source),
     /// A symbolic link.
-    Symlink {
-        /// Where it leads.
-        target: String,
-        /// What is there.
-        to: LinkTo,
-    },
+    Symlink(Symlink),
     /// Nothing, in place of what the layers below have.
     Deletion,
 }
@@ -141,7 +151,7 @@ impl Layer {
     ) -> Result<(), PathError> {
         let target = target.into();
         check_target(&target)?;
-        self.add(path, Content::Symlink { target, to });
+        self.add(path, Content::Symlink(Symlink { target, to }));
         Ok(())
     }
 

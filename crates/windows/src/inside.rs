@@ -16,27 +16,42 @@ pub struct BaseFile {
     /// Its name as it is spelled; empty for the drive itself.
     pub name: String,
     /// What it is.
-    pub kind: BaseFileKind,
+    pub kind: FileKind<FileDigest>,
     /// The attributes that Windows has for it, such as 0x10 for a folder.
     pub attributes: u32,
     /// The security descriptor in its self-relative form, where the layer has one.
     pub security: Option<Vec<u8>>,
 }
 
-/// What a path of a base is.
+/// What is at a path, with what is told of a file and of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BaseFileKind {
+pub enum FileKind<F = (), L = ()> {
     /// A folder.
     Folder,
     /// A file.
-    File {
-        /// Its size in bytes.
-        size: u64,
-        /// The SHA-256 of its content.
-        sha256: [u8; 32],
-    },
+    File(F),
     /// A link or mount point.
-    Link,
+    Link(L),
+}
+
+impl<F, L> FileKind<F, L> {
+    /// Which of them it is.
+    pub fn kind(&self) -> FileKind {
+        match self {
+            Self::Folder => FileKind::Folder,
+            Self::File(_) => FileKind::File(()),
+            Self::Link(_) => FileKind::Link(()),
+        }
+    }
+}
+
+/// The content of a file, in short.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileDigest {
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its SHA-256.
+    pub sha256: [u8; 32],
 }
 
 /// A base image into which somebody has looked, as far as was asked for.

@@ -64,7 +64,7 @@ impl<'a> Draft<'a> {
             Known::Present(Kind::Folder) if !is_folder => {
                 return Err(format!("{path} is a folder, which a file cannot replace"));
             }
-            Known::Present(Kind::File) if is_folder => {
+            Known::Present(Kind::File(())) if is_folder => {
                 return Err(format!("{path} is a file, which a folder cannot replace"));
             }
             _ => {}

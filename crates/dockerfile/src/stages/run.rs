@@ -26,7 +26,7 @@ use wincimg_recipe::{FileSource, Kept, PlannedContent, PlannedEntry, PlannedLaye
 use wincimg_registry::upcase::same;
 use wincimg_registry::{InsideError, KeyMode, KeyPath, Known, RegistryData, RegistryEdit};
 use wincimg_scripts::{
-    Action, Command, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform,
+    Action, Command, Entry, Image, Later, Seen, Setting, Trouble, TroubleKind, perform,
 };
 use wincimg_windows::access::Access;
 use wincimg_windows::path::ImagePath;
@@ -341,26 +341,26 @@ impl<'a> Running<'a> {
 impl Image for Running<'_> {
     fn entry(&self, path: &ImagePath) -> Seen<Entry> {
         if self.later.contains(&key(path)) && !path.components().is_empty() {
-            return Seen::Later;
+            return Seen::Later(Later);
         }
         match self.kind(path) {
-            Ok(Known::Absent | Known::Unknown) if self.is_later(path) => Seen::Later,
-            Ok(Known::Present(Kind::Folder)) => Seen::There(Entry::Folder),
-            Ok(Known::Present(Kind::File)) => Seen::There(Entry::File),
-            Ok(Known::Absent) => Seen::Missing,
+            Ok(Known::Absent | Known::Unknown) if self.is_later(path) => Seen::Later(Later),
+            Ok(Known::Present(Kind::Folder)) => Seen::Present(Entry::Folder),
+            Ok(Known::Present(Kind::File(()))) => Seen::Present(Entry::File(())),
+            Ok(Known::Absent) => Seen::Absent,
             // Where a link leads is not followed.
-            Ok(Known::Present(Kind::Link) | Known::Unknown) | Err(_) => Seen::Unknown,
+            Ok(Known::Present(Kind::Link(())) | Known::Unknown) | Err(_) => Seen::Unknown,
         }
     }
 
     fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
         if self.is_later(folder) {
-            return Seen::Later;
+            return Seen::Later(Later);
         }
         match (self.entry(folder), self.tree.inside(folder)) {
-            (Seen::Missing, _) => Seen::Missing,
+            (Seen::Absent, _) => Seen::Absent,
             (_, Ok(Known::Present(found))) => {
-                Seen::There(found.into_iter().map(|(name, _)| name).collect())
+                Seen::Present(found.into_iter().map(|(name, _)| name).collect())
             }
             _ => Seen::Unknown,
         }
@@ -368,15 +368,15 @@ impl Image for Running<'_> {
 
     fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
         if self.awaits(file) || self.is_later(file) {
-            return Seen::Later;
+            return Seen::Later(Later);
         }
         let Some(entry) = self.tree.made(file) else {
             return self.content_of_base(file);
         };
         match &entry.content {
-            PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::There),
-            PlannedContent::Deleted | PlannedContent::Folder => Seen::Missing,
-            PlannedContent::Link { .. } => Seen::Unknown,
+            PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::Present),
+            PlannedContent::Deleted | PlannedContent::Folder => Seen::Absent,
+            PlannedContent::Link(_) => Seen::Unknown,
         }
     }
 
@@ -387,25 +387,25 @@ impl Image for Running<'_> {
                 RegistryEdit::SetValue {
                     name: own, data, ..
                 } if is_key && same(own, name) => {
-                    return Seen::There(data.clone());
+                    return Seen::Present(data.clone());
                 }
                 RegistryEdit::DeleteValue { name: own, .. } if is_key && same(own, name) => {
-                    return Seen::Missing;
+                    return Seen::Absent;
                 }
                 RegistryEdit::CreateKey {
                     mode: KeyMode::ReplaceValues,
                     ..
-                } if is_key => return Seen::Missing,
-                _ if takes_away(edit, key) => return Seen::Missing,
+                } if is_key => return Seen::Absent,
+                _ if takes_away(edit, key) => return Seen::Absent,
                 _ => {}
             }
         }
         match self.tree.base().key(key) {
             Ok(Known::Present(below)) => {
                 let value = below.values.into_iter().find(|(own, _)| same(own, name));
-                value.map_or(Seen::Missing, |(_, data)| Seen::There(data))
+                value.map_or(Seen::Absent, |(_, data)| Seen::Present(data))
             }
-            Ok(Known::Absent) => Seen::Missing,
+            Ok(Known::Absent) => Seen::Absent,
             Ok(Known::Unknown) | Err(_) => Seen::Unknown,
         }
     }
@@ -417,15 +417,15 @@ impl Image for Running<'_> {
                 | RegistryEdit::CreateKey { key: below, .. }
                     if is_within(below, key) =>
                 {
-                    return Seen::There(());
+                    return Seen::Present(());
                 }
-                _ if takes_away(edit, key) => return Seen::Missing,
+                _ if takes_away(edit, key) => return Seen::Absent,
                 _ => {}
             }
         }
         match self.tree.base().key(key) {
-            Ok(Known::Present(_)) => Seen::There(()),
-            Ok(Known::Absent) => Seen::Missing,
+            Ok(Known::Present(_)) => Seen::Present(()),
+            Ok(Known::Absent) => Seen::Absent,
             Ok(Known::Unknown) | Err(_) => Seen::Unknown,
         }
     }
@@ -458,9 +458,9 @@ impl Image for Running<'_> {
             Action::MakeFolder(path) => self.make_folder(path),
             Action::Write { path, content } => self.write(path, content),
             Action::Append { path, content } => match self.content(&path) {
-                Seen::There(before) => self.write(path, [before, content].concat()),
-                Seen::Missing => self.write(path, content),
-                Seen::Later | Seen::Unknown => Err(trouble(
+                Seen::Present(before) => self.write(path, [before, content].concat()),
+                Seen::Absent => self.write(path, content),
+                Seen::Later(Later) | Seen::Unknown => Err(trouble(
                     TroubleKind::NotKnown,
                     format!("the content of {path} is not known"),
                 )),

@@ -11,7 +11,7 @@ use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{BaseKeys, Known, RegistryData, RegistryEdit};
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside};
 
 use super::fields::{Fields, put_bytes};
 use super::file::{self, FactsFile, LARGEST_DIRECTORY, Table};
@@ -359,10 +359,10 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     let read = SecurityDescriptor::from_bytes(of_dll.security.as_ref().unwrap());
     assert_eq!(read.unwrap(), expected);
     assert_eq!(of_dll.attributes, 33);
-    let BaseFileKind::File {
+    let FileKind::File(FileDigest {
         size: 2,
         sha256: content,
-    } = of_dll.kind
+    }) = of_dll.kind
     else {
         panic!("{of_dll:?}");
     };

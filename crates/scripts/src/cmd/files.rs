@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Later, Seen};
 use super::super::machine::{
     Fitting, Now, Paths, Wildcards, child, is_nul, is_same, is_within, last_name, parent,
 };
@@ -29,16 +29,16 @@ impl Cmd<'_, '_> {
                 Now::Folder => {
                     if !words.has("/s") {
                         match self.machine.image.names(&path) {
-                            Seen::There(names) if names.is_empty() => {}
-                            Seen::There(_) => {
+                            Seen::Present(names) if names.is_empty() => {}
+                            Seen::Present(_) => {
                                 code = 145;
                                 continue;
                             }
-                            Seen::Later => {
+                            Seen::Later(Later) => {
                                 self.machine.apply(Action::Unclear(path))?;
                                 continue;
                             }
-                            Seen::Missing | Seen::Unknown => {
+                            Seen::Absent | Seen::Unknown => {
                                 return Err(Trouble::unknown(format!(
                                     "it fails unless {path} is empty"
                                 )));

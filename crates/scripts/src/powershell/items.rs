@@ -3,7 +3,7 @@
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Entry, Later, Seen};
 use super::super::machine::{
     Fitting, Now, Paths, Wildcards, child, is_same, is_within, last_name, parent,
 };
@@ -139,14 +139,14 @@ impl Shell<'_, '_> {
         }
         if !recurses {
             match self.machine.image.names(&path) {
-                Seen::There(names) if names.is_empty() => {}
-                Seen::Later => return self.apply(Action::Unclear(path)),
-                Seen::There(_) => {
+                Seen::Present(names) if names.is_empty() => {}
+                Seen::Later(Later) => return self.apply(Action::Unclear(path)),
+                Seen::Present(_) => {
                     return Err(Trouble::unclear(
                         "without -Recurse it asks whether a folder that is not empty goes, and nobody answers",
                     ));
                 }
-                Seen::Missing | Seen::Unknown => {
+                Seen::Absent | Seen::Unknown => {
                     return Err(Trouble::unknown(format!("it fails unless {path} is empty")));
                 }
             }
@@ -417,10 +417,10 @@ impl Shell<'_, '_> {
     fn make_folder(&mut self, path: &str, forced: bool) -> Result<(), Trouble> {
         let path = self.machine.path(path)?;
         match self.machine.entry(&path) {
-            Seen::There(super::super::image::Entry::Folder) if forced => Ok(()),
-            Seen::There(_) => Err(Trouble::fails(format!("{path} is there already"))),
-            Seen::Missing => self.apply(Action::MakeFolder(path)),
-            Seen::Later => self.apply(Action::Unclear(path)),
+            Seen::Present(Entry::Folder) if forced => Ok(()),
+            Seen::Present(_) => Err(Trouble::fails(format!("{path} is there already"))),
+            Seen::Absent => self.apply(Action::MakeFolder(path)),
+            Seen::Later(Later) => self.apply(Action::Unclear(path)),
             Seen::Unknown if forced => self.apply(Action::MakeFolder(path)),
             Seen::Unknown => Err(Trouble::unknown(format!("it fails if the base has {path}"))),
         }

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Later, Seen};
 use super::super::machine::{Fitting, Machine, Now, Paths, Wildcards, child, is_within, last_name};
 use super::super::trouble::Trouble;
 
@@ -104,9 +104,9 @@ pub(super) fn robocopy(machine: &mut Machine<'_>, words: &[String]) -> Result<i3
         Now::Folder => {}
     }
     let has_anything = match machine.image.names(&from) {
-        Seen::There(names) => !names.is_empty(),
-        Seen::Later => true,
-        Seen::Missing | Seen::Unknown => {
+        Seen::Present(names) => !names.is_empty(),
+        Seen::Later(Later) => true,
+        Seen::Absent | Seen::Unknown => {
             return Err(Trouble::unknown(format!("what {from} holds is not known")));
         }
     };

@@ -43,12 +43,12 @@ impl Running<'_> {
             }
             match self.kind(&path)? {
                 Known::Present(Kind::Folder) => {}
-                Known::Present(Kind::File) => {
+                Known::Present(Kind::File(())) => {
                     self.again(&path)?;
                     continue;
                 }
                 // What a link leads to keeps what it has, and so does what is not there.
-                Known::Present(Kind::Link) | Known::Absent => continue,
+                Known::Present(Kind::Link(())) | Known::Absent => continue,
                 Known::Unknown => return Err(unknown(&path)),
             }
             if self.tree.made(&path).is_some() {
@@ -58,7 +58,7 @@ impl Running<'_> {
                 return Err(unknown(&path));
             };
             for (name, kind) in inside {
-                if kind == Kind::Folder || kind == Kind::File && access.reaches_files() {
+                if kind == Kind::Folder || kind == Kind::File(()) && access.reaches_files() {
                     let inside = path.join(&name);
                     pending.push(
                         inside.map_err(|error| {

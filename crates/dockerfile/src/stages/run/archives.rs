@@ -42,7 +42,7 @@ impl Running<'_> {
             let path = path.map_err(|error| trouble(TroubleKind::Refused, error.to_string()))?;
             match entry.content {
                 UnpackedContent::Folder => self.make_unpacked_folder(path)?,
-                UnpackedContent::Link { .. } if unpack.format == Asked::SevenZip => {
+                UnpackedContent::Link(_) if unpack.format == Asked::SevenZip => {
                     let why =
                         format!("{path} is a link, and what 7-Zip makes of it is not certain");
                     return Err(trouble(TroubleKind::NotUnderstood, why).help(UNPACK_BEFOREHAND));
@@ -74,7 +74,7 @@ impl Running<'_> {
     }
 
     fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<(), Trouble> {
-        if self.kind(&path)? == Known::Present(Kind::File) {
+        if self.kind(&path)? == Known::Present(Kind::File(())) {
             let why = format!("{path} is a file, where the archive has a folder");
             return Err(trouble(TroubleKind::Refused, why).help(ELSEWHERE));
         }
@@ -88,11 +88,11 @@ impl Running<'_> {
                 TroubleKind::Refused,
                 format!("{path} is a folder, where the archive has a file"),
             ),
-            (Known::Present(Kind::Link), _) => (
+            (Known::Present(Kind::Link(())), _) => (
                 TroubleKind::NotUnderstood,
                 format!("{path} is a link, where the archive has a file"),
             ),
-            (Known::Present(Kind::File), Existing::Error) => (
+            (Known::Present(Kind::File(())), Existing::Error) => (
                 TroubleKind::Refused,
                 format!("{path} is there already, and is not replaced without -Force"),
             ),

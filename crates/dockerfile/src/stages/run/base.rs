@@ -4,8 +4,8 @@
 use wincimg_inspect::Taken;
 use wincimg_recipe::{Brought, FileSource, Kept, PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
-use wincimg_scripts::{Seen, Trouble, TroubleKind};
-use wincimg_windows::inside::BaseFileKind;
+use wincimg_scripts::{Later, Seen, Trouble, TroubleKind};
+use wincimg_windows::inside::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::super::tree::{Kind, key};
@@ -18,24 +18,24 @@ impl Running<'_> {
     /// What is in a small file of the base.
     pub(super) fn content_of_base(&self, file: &ImagePath) -> Seen<Vec<u8>> {
         match self.kind(file) {
-            Ok(Known::Present(Kind::File)) => {}
-            Ok(Known::Present(Kind::Folder) | Known::Absent) => return Seen::Missing,
-            Ok(Known::Present(Kind::Link) | Known::Unknown) | Err(_) => return Seen::Unknown,
+            Ok(Known::Present(Kind::File(()))) => {}
+            Ok(Known::Present(Kind::Folder) | Known::Absent) => return Seen::Absent,
+            Ok(Known::Present(Kind::Link(())) | Known::Unknown) | Err(_) => return Seen::Unknown,
         }
         if let Ok(Known::Present(content)) = self.tree.base().content(file) {
-            return Seen::There(content);
+            return Seen::Present(content);
         }
         let is_small = matches!(
             self.tree.base().file(file),
-            Ok(Known::Present(found)) if matches!(found.kind, BaseFileKind::File { size, .. } if size <= LONGEST)
+            Ok(Known::Present(found)) if matches!(found.kind, FileKind::File(FileDigest { size, .. }) if size <= LONGEST)
         );
         if !is_small {
             return Seen::Unknown;
         }
         match self.source_of_base(file) {
-            Some(Ok(source)) => bytes(&source).map_or(Seen::Unknown, Seen::There),
+            Some(Ok(source)) => bytes(&source).map_or(Seen::Unknown, Seen::Present),
             Some(Err(_)) => Seen::Unknown,
-            None => Seen::Later,
+            None => Seen::Later(Later),
         }
     }
 
@@ -60,7 +60,7 @@ impl Running<'_> {
                 part: part.clone(),
                 from: format!("{path} in {}", self.ground.image),
             })),
-            Some((_, Taken::Link)) => Err(trouble(
+            Some((_, Taken::Link(()))) => Err(trouble(
                 TroubleKind::NotUnderstood,
                 format!("the base's {path} is a link, which is not copied"),
             )),
@@ -99,7 +99,7 @@ impl Running<'_> {
                     let made = self.tree.made(&from).map(|entry| entry.content.clone());
                     let content = match made {
                         Some(content) => content,
-                        None if kind == Kind::Link => {
+                        None if kind == Kind::Link(()) => {
                             let why = format!("the base's {from} is a link, which is not copied");
                             return Err(trouble(TroubleKind::NotUnderstood, why));
                         }
@@ -161,7 +161,7 @@ impl Running<'_> {
                 self.before.kind(&place).map_err(|it| failed(&it))?,
                 stays_file,
             ) {
-                (Known::Present(Kind::File), true) => continue,
+                (Known::Present(Kind::File(())), true) => continue,
                 (Known::Present(Kind::Folder), false) => {}
                 _ => {
                     let why = format!("{place} is deleted and something else made in one line");

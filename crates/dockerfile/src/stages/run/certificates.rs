@@ -1,7 +1,7 @@
 //! Certificates that a line adds to the machine's stores.
 
 use wincimg_recipe::certificates_in_file;
-use wincimg_scripts::{Image as _, Seen, Trouble, TroubleKind};
+use wincimg_scripts::{Image as _, Later, Seen, Trouble, TroubleKind};
 use wincimg_windows::certificate::{Store, TrustedCertificate};
 use wincimg_windows::path::ImagePath;
 
@@ -24,9 +24,9 @@ impl Running<'_> {
             }
         };
         let bytes = match self.content(file) {
-            Seen::There(bytes) => bytes,
-            Seen::Later => return Ok(()),
-            Seen::Missing | Seen::Unknown => {
+            Seen::Present(bytes) => bytes,
+            Seen::Later(Later) => return Ok(()),
+            Seen::Absent | Seen::Unknown => {
                 let why = format!("the content of {file} is not known");
                 return Err(trouble(TroubleKind::NotKnown, why));
             }

@@ -14,7 +14,7 @@ use wincimg_iis::{
 };
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
-use wincimg_scripts::{Entry, Iis, Image, Seen, Trouble, TroubleKind};
+use wincimg_scripts::{Entry, Iis, Image, Later, Seen, Trouble, TroubleKind};
 use wincimg_windows::path::ImagePath;
 
 use super::{Running, trouble};
@@ -66,12 +66,12 @@ impl Running<'_> {
     /// The server's configuration as it is by now.
     fn server(&mut self, file: &ImagePath) -> Result<Server, Trouble> {
         let bytes = match self.content(file) {
-            Seen::There(bytes) => bytes,
-            Seen::Missing => {
+            Seen::Present(bytes) => bytes,
+            Seen::Absent => {
                 return Err(trouble(TroubleKind::Fails, "the image has no IIS")
                     .help("take a base image that has IIS"));
             }
-            Seen::Later => {
+            Seen::Later(Later) => {
                 return Err(trouble(
                     TroubleKind::Later,
                     format!("it changes {file}, which is not downloaded yet"),
@@ -100,9 +100,9 @@ impl Running<'_> {
         let mut files = Vec::new();
         for file in schema_files() {
             match self.content(&file) {
-                Seen::There(bytes) => files.push((file.to_string(), bytes)),
-                Seen::Missing => {}
-                Seen::Later | Seen::Unknown => {
+                Seen::Present(bytes) => files.push((file.to_string(), bytes)),
+                Seen::Absent => {}
+                Seen::Later(Later) | Seen::Unknown => {
                     return Err(trouble(
                         TroubleKind::NotKnown,
                         format!("the content of {file} is not known"),
@@ -144,17 +144,17 @@ impl Running<'_> {
     fn check_folder(&self, folder: &Folder) -> Result<(), Trouble> {
         let path = whole(&folder.path)?;
         match self.entry(&path) {
-            Seen::There(Entry::Folder) => Ok(()),
-            Seen::Missing | Seen::There(Entry::File) if folder.fails => Err(trouble(
+            Seen::Present(Entry::Folder) => Ok(()),
+            Seen::Absent | Seen::Present(Entry::File(())) if folder.fails => Err(trouble(
                 TroubleKind::Fails,
                 format!("the folder {path} is not there"),
             )),
-            Seen::Missing | Seen::There(Entry::File) => Err(trouble(
+            Seen::Absent | Seen::Present(Entry::File(())) => Err(trouble(
                 TroubleKind::NotUnderstood,
                 format!("the folder {path} is not there, and what comes of that is not certain"),
             )
             .help("make the folder before")),
-            Seen::Later | Seen::Unknown => Err(trouble(
+            Seen::Later(Later) | Seen::Unknown => Err(trouble(
                 TroubleKind::NotKnown,
                 format!("it fails unless the base has the folder {path}"),
             )),
@@ -184,8 +184,8 @@ impl Running<'_> {
             .map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))?;
         let existing = match self.kind(&file)? {
             Known::Absent => None,
-            Known::Present(Kind::File) => match self.content(&file) {
-                Seen::There(bytes) => Some(bytes),
+            Known::Present(Kind::File(())) => match self.content(&file) {
+                Seen::Present(bytes) => Some(bytes),
                 _ => return Err(unknown(&file)),
             },
             Known::Present(_) | Known::Unknown => return Err(unknown(&file)),

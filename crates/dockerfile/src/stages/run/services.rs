@@ -1,7 +1,7 @@
 //! Services that a line makes or changes.
 
 use wincimg_registry::Typed;
-use wincimg_scripts::{Image as _, Seen, Service, ServiceStart, Trouble, TroubleKind};
+use wincimg_scripts::{Image as _, Later, Seen, Service, ServiceStart, Trouble, TroubleKind};
 use wincimg_windows::service::{ServiceError, ServiceName, Settings, Start};
 
 use super::{Running, trouble};
@@ -12,22 +12,22 @@ impl Running<'_> {
         let settings = settings(service)?;
         let key = name.key();
         let edits = match (self.key(&key), service.is_new) {
-            (Seen::There(()), true) => {
+            (Seen::Present(()), true) => {
                 let why = format!("there is a service {name} already");
                 return Err(trouble(TroubleKind::Fails, why));
             }
             (_, true) => settings.new_service(&name),
-            (Seen::Missing, false) => {
+            (Seen::Absent, false) => {
                 let why = format!("there is no service {name}");
                 return Err(trouble(TroubleKind::Fails, why));
             }
-            (Seen::Unknown | Seen::Later, false) => {
+            (Seen::Unknown | Seen::Later(Later), false) => {
                 let why = format!("whether the base has the service {name} is not known");
                 return Err(trouble(TroubleKind::NotKnown, why));
             }
-            (Seen::There(()), false) => {
+            (Seen::Present(()), false) => {
                 let delayed = self.value(&key, "DelayedAutostart");
-                let was_delayed = matches!(&delayed, Seen::There(data)
+                let was_delayed = matches!(&delayed, Seen::Present(data)
                     if !matches!(data.typed(), Typed::Dword(0)));
                 settings.changes(&name, was_delayed)
             }
