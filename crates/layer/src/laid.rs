@@ -271,9 +271,8 @@ impl Inside for Laid<'_> {
             return Ok(Known::Unknown);
         }
         match self.own(path)? {
-            Known::Present(laid) => Ok(Known::Present(laid.found())),
-            Known::Absent => Ok(Known::Absent),
             Known::Unknown => self.base.file(path),
+            own => Ok(own.map(LaidFile::found)),
         }
     }
 
@@ -384,23 +383,19 @@ impl Inside for Without<'_> {
             let path = folder.join(&file.name);
             path.map_or(true, |path| !self.lacks(&path))
         };
-        Ok(match self.inside.lies_in(folder)? {
-            Known::Present(found) => Known::Present(found.into_iter().filter(is_there).collect()),
-            other => other,
-        })
+        let found = self.inside.lies_in(folder)?;
+        Ok(found.map(|found| found.into_iter().filter(is_there).collect()))
     }
 
     fn folders_below(
         &self,
         path: &ImagePath,
     ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-        Ok(match self.inside.folders_below(path)? {
-            Known::Present(mut found) => {
-                found.retain(|(path, _)| !self.lacks(path));
-                Known::Present(found)
-            }
-            other => other,
-        })
+        let found = self.inside.folders_below(path)?.map(|mut found| {
+            found.retain(|(path, _)| !self.lacks(path));
+            found
+        });
+        Ok(found)
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {

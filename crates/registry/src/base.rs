@@ -35,14 +35,19 @@ impl<T, L> Known<T, L> {
         }
     }
 
-    /// Something else of it.
-    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Known<U, L> {
+    /// What is known of something else, where this is there.
+    pub fn and_then<U>(self, of: impl FnOnce(T) -> Known<U, L>) -> Known<U, L> {
         match self {
-            Self::Present(value) => Known::Present(of(value)),
+            Self::Present(value) => of(value),
             Self::Unknown => Known::Unknown,
             Self::Absent => Known::Absent,
             Self::Later(later) => Known::Later(later),
         }
+    }
+
+    /// Something of it.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Known<U, L> {
+        self.and_then(|value| Known::Present(of(value)))
     }
 }
 

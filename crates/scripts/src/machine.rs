@@ -33,7 +33,7 @@ pub(super) struct Machine<'a> {
 pub(super) enum Now {
     Folder,
     File,
-    Missing,
+    Absent,
     Later,
 }
 
@@ -153,12 +153,17 @@ impl<'a> Machine<'a> {
         match self.entry(path) {
             Seen::Present(Entry::Folder) => Ok(Now::Folder),
             Seen::Present(Entry::File(())) => Ok(Now::File),
-            Seen::Absent => Ok(Now::Missing),
+            Seen::Absent => Ok(Now::Absent),
             Seen::Later(Later) => Ok(Now::Later),
             Seen::Unknown => Err(Trouble::unknown(format!(
                 "what it does depends on what the base has at {path}"
             ))),
         }
+    }
+
+    /// Whether a file is there, or will be.
+    pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, Trouble> {
+        Ok(matches!(self.now(path)?, Now::File | Now::Later))
     }
 
     /// A path that a command names, without wildcards.
@@ -215,7 +220,7 @@ impl<'a> Machine<'a> {
                 if !name.contains(['*', '?']) {
                     let path = child(&folder, name)?;
                     match self.now(&path)? {
-                        Now::Missing => {}
+                        Now::Absent => {}
                         Now::Later => return Ok(Fitting::Later),
                         Now::File | Now::Folder => below.push(path),
                     }
@@ -240,7 +245,7 @@ impl<'a> Machine<'a> {
         let names = match self.image.names(folder) {
             Seen::Present(names) => names,
             Seen::Absent if wildcards == Wildcards::PowerShell => match self.now(folder)? {
-                Now::Missing => {
+                Now::Absent => {
                     return Err(Trouble::unclear(format!(
                         "whether it fails where {folder} is not there is not certain"
                     )));

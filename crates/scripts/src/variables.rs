@@ -3,7 +3,7 @@
 use wincimg_registry::{KeyPath, Typed};
 use wincimg_windows::path::ImagePath;
 
-use super::image::{Image, Later, Seen};
+use super::image::{Image, Seen};
 
 /// Where the machine's variables are.
 pub(super) const MACHINE: &str =
@@ -158,15 +158,10 @@ pub(super) fn of_the_machine(name: &str, image: &dyn Image) -> Seen<String> {
     let Ok(key) = MACHINE.parse::<KeyPath>() else {
         return Seen::Unknown;
     };
-    match image.value(&key, name) {
-        Seen::Present(data) => match data.typed() {
-            Typed::Text(text) => filled_in(&text).map_or(Seen::Unknown, Seen::Present),
-            _ => Seen::Unknown,
-        },
-        Seen::Absent => Seen::Absent,
-        Seen::Later(Later) => Seen::Later(Later),
-        Seen::Unknown => Seen::Unknown,
-    }
+    image.value(&key, name).and_then(|data| match data.typed() {
+        Typed::Text(text) => filled_in(&text).map_or(Seen::Unknown, Seen::Present),
+        _ => Seen::Unknown,
+    })
 }
 
 fn filled_in(text: &str) -> Option<String> {

@@ -120,10 +120,8 @@ impl Tree {
             }
         }
         Ok(match self.of_base(path)? {
-            Known::Absent => Known::Absent,
-            Known::Present(file) => Known::Present(file.kind.kind()),
             Known::Unknown if is_well_known(path) => Known::Present(Kind::Folder),
-            Known::Unknown => Known::Unknown,
+            found => found.map(|file| file.kind.kind()),
         })
     }
 
@@ -234,6 +232,14 @@ impl Tree {
         self.later.contains("") || is_in(&self.later, path)
     }
 
+    /// Nothing at a path or below it waits any more.
+    pub(super) fn forget_later(&mut self, path: &ImagePath) {
+        let own = key(path);
+        let below = format!("{own}\0");
+        self.later
+            .retain(|known| *known != own && !known.starts_with(&below));
+    }
+
     /// The names of what lies in a folder, made here or not, and what each is.
     pub(super) fn inside(
         &self,
@@ -306,7 +312,7 @@ impl Tree {
 }
 
 /// Whether a path is one of these, or lies in one.
-pub(super) fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
+fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
     if places.is_empty() {
         return false;
     }

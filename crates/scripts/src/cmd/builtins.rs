@@ -187,7 +187,7 @@ impl Cmd<'_, '_> {
                 Now::File => {}
                 Now::Later if self.output.is_none() => {}
                 Now::Later => return Err(Trouble::later("its content comes from a download")),
-                Now::Missing | Now::Folder => {
+                Now::Absent | Now::Folder => {
                     return Ok(self.machine.fails(1, format!("there is no file {path}")));
                 }
             }

@@ -279,7 +279,7 @@ impl Cmd<'_, '_> {
             Paths::One(path) => match self.machine.now(&path)? {
                 Now::Folder => Ok(true),
                 Now::File => Ok(!is_folder),
-                Now::Missing => Ok(false),
+                Now::Absent => Ok(false),
                 Now::Later => Err(Trouble::later(
                     "it depends on a file that is not downloaded yet",
                 )),

@@ -450,7 +450,7 @@ impl Shell<'_, '_> {
                             "it depends on a file that is not downloaded yet",
                         ));
                     }
-                    (Now::Missing, _) => false,
+                    (Now::Absent, _) => false,
                     (_, None | Some("any")) => true,
                     (now, Some("leaf")) => now == Now::File,
                     (now, Some("container")) => now == Now::Folder,

@@ -115,7 +115,7 @@ impl Shell<'_, '_> {
             }
             _ => {}
         }
-        let is_start = !appends || now == Now::Missing;
+        let is_start = !appends || now == Now::Absent;
         let content = encoding.bytes(text, is_start)?;
         if is_start {
             return self.apply(Action::Write { path, content });
@@ -216,7 +216,7 @@ impl Shell<'_, '_> {
         };
         let path = self.machine.path(&file)?;
         match self.machine.now(&path)? {
-            Now::Missing | Now::Folder => {
+            Now::Absent | Now::Folder => {
                 return Err(Trouble::fails(format!(
                     "{path} is not a file that is there"
                 )));

@@ -120,8 +120,8 @@ impl Shell<'_, '_> {
         };
         for path in paths {
             match self.machine.now(&path)? {
-                Now::Missing if is_wild => {}
-                Now::Missing => {
+                Now::Absent if is_wild => {}
+                Now::Absent => {
                     let trouble = Trouble::fails(format!("{path} is not there"));
                     self.failed(on_error, trouble)?;
                 }
@@ -216,13 +216,13 @@ impl Shell<'_, '_> {
                     continue;
                 }
             };
-            if paths.len() > 1 && self.machine.now(&target)? == Now::Missing {
+            if paths.len() > 1 && self.machine.now(&target)? == Now::Absent {
                 return Err(Trouble::unclear(format!(
                     "several files go to {target}, which is not a folder"
                 )));
             }
             for path in paths {
-                if self.machine.now(&path)? == Now::Missing {
+                if self.machine.now(&path)? == Now::Absent {
                     if !is_wild {
                         let trouble = Trouble::fails(format!("{path} is not there"));
                         self.failed(on_error, trouble)?;
@@ -253,7 +253,7 @@ impl Shell<'_, '_> {
                 return Err(Trouble::fails(format!("{target} is a file")));
             }
             Now::File => target.clone(),
-            Now::Missing => {
+            Now::Absent => {
                 if !self.machine.parent_is_there(target)? {
                     return Err(if source == Now::File || is_move {
                         Trouble::fails(format!("the folder of {target} is not there"))
@@ -281,7 +281,7 @@ impl Shell<'_, '_> {
                 return Err(Trouble::unclear("it moves the working folder"));
             }
             return match at_target {
-                Now::Missing => self.apply(Action::Move { from, to }),
+                Now::Absent => self.apply(Action::Move { from, to }),
                 Now::File if given.has("force") && source == Now::File => {
                     self.apply(Action::Move { from, to })
                 }
@@ -293,7 +293,7 @@ impl Shell<'_, '_> {
             (Now::Folder, Now::File) => Err(Trouble::fails(format!("{to} is a file"))),
             (Now::Folder, _) if !given.has("recurse") => match at_target {
                 // Of a folder only the folder is copied.
-                Now::Missing => self.apply(Action::MakeFolder(to)),
+                Now::Absent => self.apply(Action::MakeFolder(to)),
                 _ => Err(Trouble::unclear(
                     "a folder without -Recurse is there already",
                 )),
@@ -340,8 +340,8 @@ impl Shell<'_, '_> {
         let to = child(&folder, name)?;
         match (self.machine.now(&from)?, self.machine.now(&to)?) {
             (Now::Later, _) | (_, Now::Later) => self.unclear(from, to, true)?,
-            (Now::Missing, _) => return Err(Trouble::fails(format!("{from} is not there"))),
-            (_, Now::Missing) => self.apply(Action::Move { from, to })?,
+            (Now::Absent, _) => return Err(Trouble::fails(format!("{from} is not there"))),
+            (_, Now::Absent) => self.apply(Action::Move { from, to })?,
             _ => return Err(Trouble::fails(format!("{to} is there already"))),
         }
         Ok(Value::Null)
@@ -439,7 +439,7 @@ impl Shell<'_, '_> {
                 return Err(Trouble::fails(format!("{path} is there already")));
             }
             Now::Later => return self.apply(Action::Unclear(path)),
-            Now::File | Now::Missing => {}
+            Now::File | Now::Absent => {}
         }
         if !self.machine.parent_is_there(&path)? {
             match parent(&path) {
@@ -505,7 +505,7 @@ impl Shell<'_, '_> {
             }
         };
         match self.machine.now(&path)? {
-            Now::Missing => Err(Trouble::fails(format!("{path} is not there"))),
+            Now::Absent => Err(Trouble::fails(format!("{path} is not there"))),
             Now::Later => Ok(later()),
             Now::File => Ok(Value::Item(path)),
             Now::Folder if itself => Ok(Value::Item(path)),

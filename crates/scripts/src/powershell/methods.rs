@@ -139,7 +139,7 @@ impl Shell<'_, '_> {
                     Now::Later => Err(Trouble::later(
                         "it depends on a file that is not downloaded yet",
                     )),
-                    Now::Missing => Ok(Value::Bool(false)),
+                    Now::Absent => Ok(Value::Bool(false)),
                     now => Ok(Value::Bool((now == Now::File) == (of == "io.file"))),
                 }
             }

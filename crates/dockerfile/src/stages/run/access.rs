@@ -30,7 +30,7 @@ impl Running<'_> {
             each_inside: wanted.each_inside,
         };
         self.bring_again(&access)?;
-        self.access.push(access);
+        self.changes.access.push(access);
         Ok(())
     }
 
@@ -38,7 +38,7 @@ impl Running<'_> {
     fn bring_again(&mut self, access: &Access) -> Result<(), Trouble> {
         let mut pending = vec![access.path.clone()];
         while let Some(path) = pending.pop() {
-            if self.is_later(&path) {
+            if self.tree.is_later(&path) {
                 continue;
             }
             match self.kind(&path)? {
@@ -72,21 +72,20 @@ impl Running<'_> {
     }
 
     fn again(&mut self, path: &ImagePath) -> Result<(), Trouble> {
-        let key = key(path);
-        if self.entries.contains_key(&key) {
+        if self.changes.entries.contains_key(&key(path)) {
             return Ok(());
         }
         if let Some(made) = self.tree.made(path) {
-            self.entries.insert(key, made.clone());
+            self.changes.insert(made.clone());
             return Ok(());
         }
-        self.of_base += 1;
-        if self.of_base > MOST_OF_BASE {
+        self.changes.of_base += 1;
+        if self.changes.of_base > MOST_OF_BASE {
             let why = "a layer would have to bring thousands of the base's files again";
             return Err(trouble(TroubleKind::NotUnderstood, why)
                 .help("grant the rights on a folder further down, or without (OI)"));
         }
-        let content = self.taken(path)?;
+        let content = self.base.taken(path)?;
         self.put(path.clone(), content);
         Ok(())
     }

@@ -20,9 +20,9 @@ const ELSEWHERE: &str = "unpack it into a folder of its own, or replace what is 
 impl Running<'_> {
     /// Lays what is in an archive into a folder.
     pub(super) fn unpack(&mut self, unpack: &Unpack) -> Result<(), Trouble> {
-        if self.awaits(&unpack.archive) || self.is_later(&unpack.archive) {
+        if self.awaits(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
-            self.later.insert(key(&unpack.into));
+            self.tree.later.insert(key(&unpack.into));
             return Ok(());
         }
         let archive = self.archive(&unpack.archive)?;

@@ -42,7 +42,9 @@ impl Running<'_> {
         let trusted = found
             .into_iter()
             .map(|certificate| TrustedCertificate { store, certificate });
-        self.edits.extend(trusted.map(|trusted| trusted.edit()));
+        self.registry
+            .edits
+            .extend(trusted.map(|trusted| trusted.edit()));
         Ok(())
     }
 }

@@ -15,10 +15,22 @@ use wincimg_registry::Known;
 use wincimg_scripts::{Algorithm, Trouble, TroubleKind};
 use wincimg_windows::path::ImagePath;
 
-use super::{Running, failed, trouble};
+use super::{Fetching, Running, failed, trouble};
 
 /// The largest file in an archive whose digest is made.
 const LARGEST_MEMBER: u64 = 256 << 20;
+
+impl Fetching<'_> {
+    fn want(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
+        let want = Want {
+            digests,
+            name: path.components().last().cloned().unwrap_or_default(),
+            follows,
+            place: self.place.to_owned(),
+        };
+        want.added_to(self.wants, url);
+    }
+}
 
 impl Running<'_> {
     /// The file is what a server has.
@@ -34,13 +46,7 @@ impl Running<'_> {
         if let Some(here) = self.fetching.here.get(url) {
             download.came(here.digest.clone(), here.size, here.content.clone());
         }
-        let want = Want {
-            digests: Vec::new(),
-            name: path.components().last().cloned().unwrap_or_default(),
-            follows,
-            place: self.fetching.place.to_owned(),
-        };
-        want.added_to(self.fetching.wants, url);
+        self.fetching.want(url, &path, follows, Vec::new());
         self.put(
             path,
             PlannedContent::File(FileSource::Download(Box::new(download))),
@@ -73,16 +79,10 @@ impl Running<'_> {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
                 let url = download.url.clone();
-                let want = Want {
-                    digests: vec![digest],
-                    name: path.components().last().cloned().unwrap_or_default(),
-                    follows: true,
-                    place: self.fetching.place.to_owned(),
-                };
-                want.added_to(self.fetching.wants, &url);
+                self.fetching.want(&url, path, true, vec![digest]);
             }
         }
-        if self.awaits(path) || self.is_later(path) {
+        if self.awaits(path) || self.tree.is_later(path) {
             return Ok(());
         }
         let unreadable = |error: io::Error| {

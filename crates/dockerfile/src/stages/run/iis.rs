@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::in_one_line;
 use wincimg_iis::cmdlets::Call;
-use wincimg_iis::config::{Location, Schema, Server};
+use wincimg_iis::config::{ConfigEdit, Location, Schema, Server};
 use wincimg_iis::{
     Folder, Order, OrderError, appcmd, cmdlets, schema_files, server_config, web_config,
 };
@@ -18,7 +18,7 @@ use wincimg_scripts::{Entry, Iis, Image, Later, Seen, Trouble, TroubleKind};
 use wincimg_windows::path::ImagePath;
 
 use super::{Running, trouble};
-use crate::stages::tree::{Kind, key};
+use crate::stages::tree::Kind;
 
 /// The variables that are in paths of IIS's configuration.
 const VARIABLES: [(&str, &str); 3] = [
@@ -27,13 +27,35 @@ const VARIABLES: [(&str, &str); 3] = [
     ("%windir%", r"C:\Windows"),
 ];
 
+/// The server's own configuration.
+#[derive(Default)]
+pub(super) struct ServerConfig {
+    /// What the line changes in it.
+    pub(super) edits: Vec<ConfigEdit>,
+    /// Its file with the changes.
+    pub(super) seen: Option<PlannedEntry>,
+    /// What may stand in it, once that is known.
+    schema: Option<Arc<Schema>>,
+}
+
+impl ServerConfig {
+    /// Forgets the changes where a command writes or deletes the file.
+    pub(super) fn forget(&mut self, path: &ImagePath) {
+        let is_meant = |seen: &PlannedEntry| seen.path.below(path).is_some();
+        if self.seen.as_ref().is_some_and(is_meant) {
+            self.seen = None;
+            self.edits.clear();
+        }
+    }
+}
+
 impl Running<'_> {
     /// Carries a command out.
     pub(super) fn iis(&mut self, asked: &Iis) -> Result<(), Trouble> {
         let Some(file) = server_config() else {
             return Ok(());
         };
-        let mut server = self.server(&file)?;
+        let mut server = self.read_server(&file)?;
         let order = match asked {
             Iis::Appcmd(words) => appcmd::read(words, &server),
             Iis::Cmdlet { name, parameters } => cmdlets::read(Call { name, parameters }, &server),
@@ -47,7 +69,8 @@ impl Running<'_> {
                 Iis::Appcmd(words) => format!("appcmd {}", words.join(" ")),
                 Iis::Cmdlet { name, .. } => name.clone(),
             };
-            self.notes
+            self.changes
+                .notes
                 .push(format!("{name} is not run: nothing runs in an image"));
         }
         if let Some(location) = &order.into {
@@ -57,14 +80,14 @@ impl Running<'_> {
             server.apply(edit).map_err(|error| refused(error.into()))?;
         }
         if let Some(changed) = server.finish() {
-            self.iis.extend(order.edits);
+            self.server.edits.extend(order.edits);
             self.see(file, &changed);
         }
         Ok(())
     }
 
     /// The server's configuration as it is by now.
-    fn server(&mut self, file: &ImagePath) -> Result<Server, Trouble> {
+    fn read_server(&mut self, file: &ImagePath) -> Result<Server, Trouble> {
         let bytes = match self.content(file) {
             Seen::Present(bytes) => bytes,
             Seen::Absent => {
@@ -84,9 +107,9 @@ impl Running<'_> {
                 ));
             }
         };
-        let schema = match &self.schema {
+        let schema = match &self.server.schema {
             Some(schema) => schema.clone(),
-            None => self.schema.insert(self.read_schema()?).clone(),
+            None => self.server.schema.insert(self.read_schema()?).clone(),
         };
         Server::read(&bytes, schema).map_err(|error| {
             trouble(
@@ -126,19 +149,7 @@ impl Running<'_> {
             content: PlannedContent::File(FileSource::Text(text)),
         };
         self.tree.apply(std::slice::from_ref(&entry));
-        self.seen = Some(entry);
-    }
-
-    /// Forgets changes of the server's configuration where a command writes or deletes the file.
-    pub(super) fn forget_iis(&mut self, path: &ImagePath) {
-        let Some(seen) = &self.seen else {
-            return;
-        };
-        let (own, path) = (key(&seen.path), key(path));
-        if own == path || own.starts_with(&format!("{path}\0")) {
-            self.seen = None;
-            self.iis.clear();
-        }
+        self.server.seen = Some(entry);
     }
 
     fn check_folder(&self, folder: &Folder) -> Result<(), Trouble> {

@@ -32,7 +32,7 @@ impl Running<'_> {
                 settings.changes(&name, was_delayed)
             }
         };
-        self.edits.extend(edits);
+        self.registry.edits.extend(edits);
         Ok(())
     }
 }
