@@ -344,8 +344,8 @@ fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
-        let word = (*word).to_owned();
-        return Err(RenderError::Unwritable(Unwritable::CmdWord(word)));
+        let why = format!("appcmd cannot be given {word:?}: cmd would take it apart");
+        return Err(Unwritable(why).into());
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))
 }

@@ -21,7 +21,7 @@ use super::of_stage::OfStage;
 use super::run::Ground;
 use super::state::State;
 use super::tree::Tree;
-use super::{Base, Inputs, StageError, Stages, download, paths, run, unpack};
+use super::{Base, Inputs, StageError, Stages, copy, download, paths, run};
 use crate::expand::Lexer;
 use crate::instruction::{Copy, Kind, Program, Step};
 use crate::source::Dockerfile;
@@ -491,7 +491,7 @@ impl<'a> Evaluation<'a> {
             let found = files.matching(&pattern).map_err(failed)?;
             let mut unpacked = Vec::new();
             for found in &found {
-                let added = unpack::added(&self.stages.archives, &found.content);
+                let added = copy::unpacked(&self.stages.archives, &found.content);
                 unpacked.extend(added.map_err(|error| failed(in_one_line(&error)))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
