@@ -62,12 +62,15 @@ pub struct Symlink {
     /// Where it leads from its folder, with `/` between names.
     pub target: String,
     /// What is there.
-    #[serde(rename = "to_folder", serialize_with = "is_directory")]
+    #[serde(rename = "to_folder")]
     pub to: LinkTo,
 }
 
-fn is_directory<S: Serializer>(to: &LinkTo, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_bool(*to == LinkTo::Directory)
+/// Whether that is a folder.
+impl Serialize for LinkTo {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(*self == Self::Directory)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,19 +252,33 @@ impl Source {
     /// The bytes, unless they are more than that many.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
-            Self::Path(path) => files::read(path, most),
-            Self::Bytes(bytes) => Ok(bytes.to_vec()),
-            Self::Lacking { url, .. } => Err(io::Error::other(format!("{url} is not downloaded"))),
-            Self::Part(part) => {
-                let mut bytes = Vec::new();
-                part.open()?.take(most + 1).read_to_end(&mut bytes)?;
-                if bytes.len() as u64 > most {
-                    return Err(io::ErrorKind::FileTooLarge.into());
-                }
-                Ok(bytes)
-            }
-            Self::Member(member) => member.bytes(most).map_err(io::Error::other),
+            Self::Bytes(bytes) => return Ok(bytes.to_vec()),
+            Self::Path(path) => return files::read(path, most),
+            Self::Part(_) | Self::Member(_) | Self::Lacking { .. } => {}
         }
+        let mut bytes = Vec::new();
+        self.open(most)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes)
+    }
+
+    /// A reader of the bytes. A file in an archive is unpacked for it, unless it has more than that
+    /// many.
+    pub fn open(&self, most: u64) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Self::Path(path) => Box::new(files::open(path)?),
+            Self::Bytes(bytes) => Box::new(bytes.as_ref()),
+            Self::Part(part) => Box::new(part.open()?),
+            Self::Member(member) => {
+                let bytes = member.bytes(most).map_err(io::Error::other)?;
+                Box::new(io::Cursor::new(bytes))
+            }
+            Self::Lacking { url, .. } => {
+                return Err(io::Error::other(format!("{url} is not downloaded")));
+            }
+        })
     }
 }
 

@@ -15,18 +15,14 @@ mod needs_windows;
 mod services;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 
 use wincimg_common::diagnose::in_one_line;
-use wincimg_common::files;
-use wincimg_common::files::Part;
 use wincimg_http::Downloaded;
+use wincimg_layer::Source;
 use wincimg_layer::archive::Archives;
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry, PlannedLayer, Wants};
 use wincimg_registry::{InsideError, KeyPath, Known, RegistryData};
-use wincimg_scripts::{
-    Action, Command, Entry, Image, Later, Seen, Setting, Trouble, TroubleKind, perform,
-};
+use wincimg_scripts::{Action, Command, Entry, Image, Later, Seen, Setting, Trouble, perform};
 use wincimg_windows::path::ImagePath;
 
 use self::base::BaseFiles;
@@ -82,9 +78,7 @@ pub(super) fn carry_out(
         changes: Changes::default(),
         server: ServerConfig::default(),
     };
-    let folder = state
-        .working_dir()
-        .map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
+    let folder = state.working_dir().map_err(Trouble::unclear)?;
     let shell = state.shell_words();
     let setting = Setting {
         variables: &state.variables(),
@@ -168,10 +162,9 @@ impl Running<'_> {
             Known::Present(_) => true,
             Known::Absent => false,
             Known::Unknown => {
-                return Err(trouble(
-                    TroubleKind::NotKnown,
-                    format!("whether the base has {path} too is not known"),
-                ));
+                return Err(Trouble::unknown(format!(
+                    "whether the base has {path} too is not known"
+                )));
             }
         };
         self.server.forget(path);
@@ -285,10 +278,9 @@ impl Image for Running<'_> {
             Action::Append { path, content } => match self.content(&path) {
                 Seen::Present(before) => self.write(path, [before, content].concat()),
                 Seen::Absent => self.write(path, content),
-                Seen::Later(Later) | Seen::Unknown => Err(trouble(
-                    TroubleKind::NotKnown,
-                    format!("the content of {path} is not known"),
-                )),
+                Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+                    "the content of {path} is not known"
+                ))),
             },
             Action::Copy { from, to } => self.lay(&from, &to, false),
             Action::Move { from, to } => {
@@ -323,32 +315,11 @@ impl Image for Running<'_> {
     }
 }
 
-fn trouble(kind: TroubleKind, why: impl Into<String>) -> Trouble {
-    Trouble::new(kind, why)
-}
-
 fn failed(error: &InsideError) -> Trouble {
-    trouble(TroubleKind::NotKnown, in_one_line(error))
+    Trouble::unknown(in_one_line(error))
 }
 
 /// The content of a small file that this build brings.
 fn bytes(source: &FileSource) -> Option<Vec<u8>> {
-    match source {
-        FileSource::Text(text) => Some(text.clone().into_bytes()),
-        FileSource::Bytes(bytes) => Some(bytes.clone()),
-        FileSource::Disk(file) => files::read(&file.path, LONGEST).ok(),
-        FileSource::Download(file) => of_part(file.content.as_ref()?),
-        FileSource::Member(member) => member.bytes(LONGEST).ok(),
-        FileSource::Brought(file) => of_part(&file.part),
-        FileSource::Folder(_) | FileSource::Embedded(_) => None,
-    }
-}
-
-fn of_part(part: &Part) -> Option<Vec<u8>> {
-    if part.length() > LONGEST {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    part.open().ok()?.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    Source::from(source).read(LONGEST).ok()
 }

@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
             return Err(line.expected("] at the end of the key"));
         };
         let (key, through) =
-            KeyPath::parse(&line.rest()[..end]).map_err(|error| line.error(error))?;
+            KeyPath::parse(&line.rest()[..end]).map_err(|error| line.error(error.to_string()))?;
         self.links.extend(through);
         let mut after = line;
         after.take(&line.rest()[..=end]);

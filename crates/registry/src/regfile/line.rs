@@ -71,12 +71,12 @@ impl<'t> Line<'t> {
     }
 
     /// An error at this place.
-    pub(super) fn error(&self, problem: impl ToString) -> RegFileError {
+    pub(super) fn error(&self, problem: impl Into<String>) -> RegFileError {
         let before = self.whole.len() - self.rest.len();
         RegFileError {
             line: self.number,
             column: self.whole[..before].chars().count() + 1,
-            problem: problem.to_string(),
+            problem: problem.into(),
         }
     }
 }

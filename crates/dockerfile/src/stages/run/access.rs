@@ -2,12 +2,12 @@
 //! so what earlier layers brought comes once more.
 
 use wincimg_registry::Known;
-use wincimg_scripts::{Access as Wanted, Trouble, TroubleKind};
+use wincimg_scripts::{Access as Wanted, Trouble};
 use wincimg_windows::access::{Access, Granted};
 use wincimg_windows::path::ImagePath;
 
 use super::super::tree::{Kind, key};
-use super::{Running, failed, trouble};
+use super::{Running, failed};
 
 /// Nobody means more files of the base.
 const MOST_OF_BASE: usize = 4096;
@@ -15,12 +15,12 @@ const MOST_OF_BASE: usize = 4096;
 impl Running<'_> {
     pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), Trouble> {
         let granted = Granted::read(&wanted.account, &wanted.rights).map_err(|error| {
-            trouble(TroubleKind::NotUnderstood, error.to_string())
+            Trouble::unclear(error.to_string())
                 .help("grant F, M, RX, R or W, to an account that every Windows has")
         })?;
         if wanted.path.components().is_empty() {
             let why = "a layer cannot change the rights on the drive itself";
-            return Err(trouble(TroubleKind::NotUnderstood, why));
+            return Err(Trouble::unclear(why));
         }
         let access = Access {
             path: wanted.path.clone(),
@@ -60,11 +60,7 @@ impl Running<'_> {
             for (name, kind) in inside {
                 if kind == Kind::Folder || kind == Kind::File(()) && access.reaches_files() {
                     let inside = path.join(&name);
-                    pending.push(
-                        inside.map_err(|error| {
-                            trouble(TroubleKind::NotUnderstood, error.to_string())
-                        })?,
-                    );
+                    pending.push(inside.map_err(|error| Trouble::unclear(error.to_string()))?);
                 }
             }
         }
@@ -82,7 +78,7 @@ impl Running<'_> {
         self.changes.of_base += 1;
         if self.changes.of_base > MOST_OF_BASE {
             let why = "a layer would have to bring thousands of the base's files again";
-            return Err(trouble(TroubleKind::NotUnderstood, why)
+            return Err(Trouble::unclear(why)
                 .help("grant the rights on a folder further down, or without (OI)"));
         }
         let content = self.base.taken(path)?;
@@ -93,5 +89,5 @@ impl Running<'_> {
 
 fn unknown(path: &ImagePath) -> Trouble {
     let why = format!("what the base has at {path}, and who may do what with it, is not known");
-    trouble(TroubleKind::NotKnown, why)
+    Trouble::unknown(why)
 }

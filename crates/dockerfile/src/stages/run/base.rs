@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use wincimg_inspect::Taken;
 use wincimg_recipe::{Brought, FileSource, Kept, PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
-use wincimg_scripts::{Later, Seen, Trouble, TroubleKind};
+use wincimg_scripts::{Later, Seen, Trouble};
 use wincimg_windows::inside::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::super::tree::{Kind, key};
-use super::{Ground, LONGEST, Running, bytes, failed, trouble};
+use super::{Ground, LONGEST, Running, bytes, failed};
 
 /// Attributes that a copy has of its original: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
@@ -53,14 +53,12 @@ impl<'a> BaseFiles<'a> {
                 part: part.clone(),
                 from: format!("{path} in {}", self.ground.image),
             })),
-            Some((_, Taken::Link(()))) => Err(trouble(
-                TroubleKind::NotUnderstood,
-                format!("the base's {path} is a link, which is not copied"),
-            )),
-            Some((_, Taken::Folder)) | None => Err(trouble(
-                TroubleKind::NotUnderstood,
-                format!("no layer of the base has the file {path}"),
-            )),
+            Some((_, Taken::Link(()))) => Err(Trouble::unclear(format!(
+                "the base's {path} is a link, which is not copied"
+            ))),
+            Some((_, Taken::Folder)) | None => Err(Trouble::unclear(format!(
+                "no layer of the base has the file {path}"
+            ))),
         })
     }
 }
@@ -120,7 +118,7 @@ impl Running<'_> {
                         Some(content) => content,
                         None if kind == Kind::Link(()) => {
                             let why = format!("the base's {from} is a link, which is not copied");
-                            return Err(trouble(TroubleKind::NotUnderstood, why));
+                            return Err(Trouble::unclear(why));
                         }
                         None => self.base.taken(&from)?,
                     };
@@ -178,8 +176,7 @@ impl Running<'_> {
                 (Known::Present(Kind::Folder), false) => {}
                 _ => {
                     let why = format!("{place} is deleted and something else made in one line");
-                    return Err(trouble(TroubleKind::NotUnderstood, why)
-                        .help("delete it in a RUN of its own"));
+                    return Err(Trouble::unclear(why).help("delete it in a RUN of its own"));
                 }
             }
             let inside = self.state.tree.inside(&place);
@@ -201,10 +198,10 @@ impl Running<'_> {
 
 fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, Trouble> {
     let path = folder.join(name);
-    path.map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))
+    path.map_err(|error| Trouble::unclear(error.to_string()))
 }
 
 fn not_known(path: &ImagePath) -> Trouble {
     let why = format!("what the base has at {path} is not known");
-    trouble(TroubleKind::NotKnown, why)
+    Trouble::unknown(why)
 }

@@ -14,10 +14,10 @@ use wincimg_iis::{
 };
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
-use wincimg_scripts::{Entry, Iis, Image, Later, Seen, Trouble, TroubleKind};
+use wincimg_scripts::{Entry, Iis, Image, Later, Seen, Trouble};
 use wincimg_windows::path::ImagePath;
 
-use super::{Running, trouble};
+use super::Running;
 use crate::stages::tree::Kind;
 
 /// The variables that are in paths of IIS's configuration.
@@ -91,18 +91,17 @@ impl Running<'_> {
         let bytes = match self.content(file) {
             Seen::Present(bytes) => bytes,
             Seen::Absent => {
-                return Err(trouble(TroubleKind::Fails, "the image has no IIS")
-                    .help("take a base image that has IIS"));
+                return Err(
+                    Trouble::fails("the image has no IIS").help("take a base image that has IIS")
+                );
             }
             Seen::Later(Later) => {
-                return Err(trouble(
-                    TroubleKind::Later,
-                    format!("it changes {file}, which is not downloaded yet"),
-                ));
+                return Err(Trouble::later(format!(
+                    "it changes {file}, which is not downloaded yet"
+                )));
             }
             Seen::Unknown => {
-                return Err(trouble(
-                    TroubleKind::NotKnown,
+                return Err(Trouble::unknown(
                     "how the base's IIS is configured is not known",
                 ));
             }
@@ -111,12 +110,8 @@ impl Running<'_> {
             Some(schema) => schema.clone(),
             None => self.server.schema.insert(self.read_schema()?).clone(),
         };
-        Server::read(&bytes, schema).map_err(|error| {
-            trouble(
-                TroubleKind::NotUnderstood,
-                format!("{file} cannot be read: {error}"),
-            )
-        })
+        Server::read(&bytes, schema)
+            .map_err(|error| Trouble::unclear(format!("{file} cannot be read: {error}")))
     }
 
     fn read_schema(&self) -> Result<Arc<Schema>, Trouble> {
@@ -126,18 +121,16 @@ impl Running<'_> {
                 Seen::Present(bytes) => files.push((file.to_string(), bytes)),
                 Seen::Absent => {}
                 Seen::Later(Later) | Seen::Unknown => {
-                    return Err(trouble(
-                        TroubleKind::NotKnown,
-                        format!("the content of {file} is not known"),
-                    ));
+                    return Err(Trouble::unknown(format!(
+                        "the content of {file} is not known"
+                    )));
                 }
             }
         }
         let files = files
             .iter()
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-        let schema = Schema::read(files)
-            .map_err(|error| trouble(TroubleKind::NotUnderstood, in_one_line(&error)))?;
+        let schema = Schema::read(files).map_err(|error| Trouble::unclear(in_one_line(&error)))?;
         Ok(schema.into())
     }
 
@@ -156,19 +149,16 @@ impl Running<'_> {
         let path = whole(&folder.path)?;
         match self.entry(&path) {
             Seen::Present(Entry::Folder) => Ok(()),
-            Seen::Absent | Seen::Present(Entry::File(())) if folder.fails => Err(trouble(
-                TroubleKind::Fails,
-                format!("the folder {path} is not there"),
-            )),
-            Seen::Absent | Seen::Present(Entry::File(())) => Err(trouble(
-                TroubleKind::NotUnderstood,
-                format!("the folder {path} is not there, and what comes of that is not certain"),
-            )
+            Seen::Absent | Seen::Present(Entry::File(())) if folder.fails => {
+                Err(Trouble::fails(format!("the folder {path} is not there")))
+            }
+            Seen::Absent | Seen::Present(Entry::File(())) => Err(Trouble::unclear(format!(
+                "the folder {path} is not there, and what comes of that is not certain"
+            ))
             .help("make the folder before")),
-            Seen::Later(Later) | Seen::Unknown => Err(trouble(
-                TroubleKind::NotKnown,
-                format!("it fails unless the base has the folder {path}"),
-            )),
+            Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+                "it fails unless the base has the folder {path}"
+            ))),
         }
     }
 
@@ -180,10 +170,9 @@ impl Running<'_> {
         server: &mut Server,
     ) -> Result<(), Trouble> {
         let Some(folder) = server.folder(location) else {
-            return Err(trouble(
-                TroubleKind::Fails,
-                format!("there is no site {location}, or it has no folder"),
-            ));
+            return Err(Trouble::fails(format!(
+                "there is no site {location}, or it has no folder"
+            )));
         };
         let folder = whole(&folder)?;
         self.check_folder(&Folder {
@@ -192,7 +181,7 @@ impl Running<'_> {
         })?;
         let file = folder
             .join("web.config")
-            .map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))?;
+            .map_err(|error| Trouble::unclear(error.to_string()))?;
         let existing = match self.kind(&file)? {
             Known::Absent => None,
             Known::Present(Kind::File(())) => match self.content(&file) {
@@ -204,7 +193,7 @@ impl Running<'_> {
         let changed = web_config::change(existing.as_deref(), &order.edits, server, location)
             .map_err(|error| {
                 let refused = refused(error.into());
-                trouble(refused.kind, format!("{file}: {}", refused.why))
+                Trouble::new(refused.kind, format!("{file}: {}", refused.why))
             })?;
         match changed {
             Some(changed) => self.write(file, changed),
@@ -214,16 +203,13 @@ impl Running<'_> {
 }
 
 fn unknown(file: &ImagePath) -> Trouble {
-    trouble(
-        TroubleKind::NotKnown,
-        format!("the content of {file} is not known"),
-    )
+    Trouble::unknown(format!("the content of {file} is not known"))
 }
 
 fn refused(error: OrderError) -> Trouble {
     match error {
-        OrderError::Unclear(why) => trouble(TroubleKind::NotUnderstood, why),
-        OrderError::Fails(why) => trouble(TroubleKind::Fails, why),
+        OrderError::Unclear(why) => Trouble::unclear(why),
+        OrderError::Fails(why) => Trouble::fails(why),
     }
 }
 
@@ -237,10 +223,6 @@ fn whole(text: &str) -> Result<ImagePath, Trouble> {
     }
     let path = path.trim_end_matches('\\');
     let path = if path.len() == 2 { r"C:\" } else { path };
-    path.parse().map_err(|_| {
-        trouble(
-            TroubleKind::NotUnderstood,
-            format!("the folder {text:?} is not understood"),
-        )
-    })
+    path.parse()
+        .map_err(|_| Trouble::unclear(format!("the folder {text:?} is not understood")))
 }
