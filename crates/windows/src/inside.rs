@@ -54,44 +54,33 @@ pub struct FileDigest {
     pub sha256: [u8; 32],
 }
 
-/// A base image into which somebody has looked, as far as was asked for.
+/// A base image into which somebody has looked, as far as was asked for; into the rest nobody has.
 pub trait Inside: BaseKeys {
     /// The file or folder at that path.
-    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError>;
+    fn file(&self, _path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        Ok(Known::Unknown)
+    }
 
     /// What lies right in a folder, in no order; absent where no folder is.
-    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError>;
+    fn lies_in(&self, _folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(Known::Unknown)
+    }
 
     /// The folders below a folder, each before those in it, with their paths.
     fn folders_below(
         &self,
-        path: &ImagePath,
-    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError>;
-
-    /// The content of a small file that may be needed to write another version of it.
-    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError>;
-}
-
-impl Inside for Unseen {
-    fn file(&self, _: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
-    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
-    fn folders_below(
-        &self,
-        _: &ImagePath,
+        _path: &ImagePath,
     ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
         Ok(Known::Unknown)
     }
 
-    fn content(&self, _: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+    /// The content of a small file that may be needed to write another version of it.
+    fn content(&self, _path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         Ok(Known::Unknown)
     }
 }
+
+impl Inside for Unseen {}
 
 /// What has to be known of a base before an image can be made on it; whatever else is known makes
 /// the image better.

@@ -241,17 +241,6 @@ mod tests {
             })
         }
 
-        fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
-            Ok(Known::Unknown)
-        }
-
-        fn folders_below(
-            &self,
-            _: &ImagePath,
-        ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-            Ok(Known::Unknown)
-        }
-
         fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
             let path = path.to_string();
             Ok(match &self.0 {

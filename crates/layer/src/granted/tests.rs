@@ -44,10 +44,6 @@ impl Inside for Base {
         Ok(found.map_or(Known::Absent, |(_, file)| Known::Present(file.clone())))
     }
 
-    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
     fn folders_below(
         &self,
         path: &ImagePath,
@@ -60,10 +56,6 @@ impl Inside for Base {
                 .map(|(path, file)| (path.clone(), file.clone()))
                 .collect(),
         ))
-    }
-
-    fn content(&self, _: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
-        Ok(Known::Unknown)
     }
 }
 

@@ -122,13 +122,6 @@ impl Inside for Looked {
         ))
     }
 
-    fn folders_below(
-        &self,
-        _: &ImagePath,
-    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         let Some(files) = &self.files else {
             return Ok(Known::Unknown);
