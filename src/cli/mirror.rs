@@ -37,8 +37,7 @@ use wincimg_oci::document::Flavour;
     wincimg mirror base:nanoserver base:iis --nodes - --to repo.mylan.k8s:9999\n\n\
     Foreign layers are fetched from where their image says and become ordinary ones.\n\
     What the target has already is not sent again; run the same command to go on after an interruption.")]
-// Each is a flag that people type.
-#[allow(clippy::struct_excessive_bools)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Mirror {
     /// Image to copy, or base:NAME for the base image of each host
     #[arg(value_name = "IMAGE", required = true, add = complete::images_to_mirror())]

@@ -407,8 +407,6 @@ async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-
     use super::*;
 
     #[test]

@@ -160,7 +160,12 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl ::wincimg_common::diagnose::Diagnose for #name {
-            #[allow(unused_variables, clippy::needless_update, clippy::used_underscore_binding)]
+            #[allow(
+                unused_variables,
+                clippy::needless_update,
+                clippy::used_underscore_binding,
+                reason = "it depends on the enum which of them its arms give"
+            )]
             fn diagnosis(&self) -> ::wincimg_common::diagnose::Diagnosis {
                 use ::wincimg_common::diagnose::{Blame, Diagnose as _, Diagnosis};
                 #body

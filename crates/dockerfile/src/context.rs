@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use wincimg_layer::{Content, Layer, LayerError, LinkTo, Source};
+use wincimg_layer::{Content, Layer, LayerError, LinkTo, Source, Symlink};
 use wincimg_recipe::{Plan, add_files};
+use wincimg_windows::inside::FileKind;
 
 use super::words::{self, Unwritable};
 
@@ -20,21 +21,8 @@ pub struct ContextEntry {
     pub content: ContextContent,
 }
 
-/// What an entry of a build context is.
-#[derive(Debug, Clone)]
-pub enum ContextContent {
-    /// A folder.
-    Folder,
-    /// A file, and where its bytes are.
-    File(Source),
-    /// A symbolic link to something in the context, with a relative target.
-    Link {
-        /// Where it leads, with `/` between names.
-        target: String,
-        /// What is there.
-        to: LinkTo,
-    },
-}
+/// What an entry of a build context is; a link leads to something in the context.
+pub type ContextContent = FileKind<Source, Symlink>;
 
 /// An entry in a list for people and programs.
 #[derive(Debug, Serialize)]
@@ -62,7 +50,7 @@ impl ContextEntry {
             ContextContent::File(
                 Source::Bytes(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. },
             ) => ("file", None),
-            ContextContent::Link { .. } => ("link", None),
+            ContextContent::Link(_) => ("link", None),
         };
         ContextSummary {
             path: &self.path,
@@ -90,10 +78,10 @@ pub(super) fn take_folder_links(
     let mut kept = Vec::with_capacity(context.len());
     for entry in context.drain(..) {
         match &entry.content {
-            ContextContent::Link {
+            ContextContent::Link(Symlink {
                 target,
                 to: LinkTo::Directory,
-            } => {
+            }) => {
                 let inside = entry.path.strip_prefix(DRIVE).unwrap_or(&entry.path);
                 links.push(FolderLink {
                     path: words::cmd_path(&format!("C:{inside}"))?,
@@ -123,10 +111,7 @@ pub(super) fn files(plan: &Plan) -> Result<Vec<ContextEntry>, LayerError> {
         let content = match content {
             Content::Directory => ContextContent::Folder,
             Content::File(source) => ContextContent::File(source.clone()),
-            Content::Symlink { target, to } => ContextContent::Link {
-                target: target.clone(),
-                to: *to,
-            },
+            Content::Symlink(link) => ContextContent::Link(link.clone()),
             // No plan deletes files.
             Content::Deletion => return None,
         };

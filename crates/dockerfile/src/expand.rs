@@ -27,27 +27,22 @@ pub(crate) struct Expanded {
 /// A text that is not a word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {
-    /// Something opens and does not close.
-    #[error("{0} is not closed")]
-    Open(&'static str),
-    /// Not a name in braces.
-    #[error("invalid variable in braces: expected a name, as in ${{NAME}}")]
-    Substitution,
-    /// Braces hold something else behind the name.
-    #[error("unknown modifier {0:?} of a variable: expected one of :- :+ :? - + ? # % /")]
-    Modifier(String),
-    /// A pattern with a backslash before a character that needs none.
-    #[error("invalid pattern {0:?}: a \\ stands before *, ?, / or another \\ only")]
-    Pattern(String),
+    /// Something that is not understood, or the author's own complaint.
+    #[error("{0}")]
+    Invalid(String),
     /// Variables in modifiers of variables, and so on.
     #[error("variables lie too deep in each other")]
     TooDeep,
     /// Values that hold each other many times.
     #[error("its variables come to more than 1 MiB")]
     TooLong,
-    /// The author's own complaint.
-    #[error("{0}")]
-    Required(String),
+}
+
+impl ExpandError {
+    /// Something opens and does not close.
+    fn open(what: &str) -> Self {
+        Self::Invalid(format!("{what} is not closed"))
+    }
 }
 
 /// How words are read.
@@ -174,8 +169,8 @@ impl Reader<'_> {
             }
         }
         match stop {
-            Some('/') => Err(ExpandError::Open("${…/")),
-            Some(_) => Err(ExpandError::Open("${")),
+            Some('/') => Err(ExpandError::open("${…/")),
+            Some(_) => Err(ExpandError::open("${")),
             None => Ok((text, words.end())),
         }
     }
@@ -188,7 +183,7 @@ impl Reader<'_> {
             }
             text.push(c);
         }
-        Err(ExpandError::Open("'"))
+        Err(ExpandError::open("'"))
     }
 
     fn double_quoted(&mut self, keeps_escapes: bool) -> Result<String, ExpandError> {
@@ -214,7 +209,7 @@ impl Reader<'_> {
                 c => text.push(c),
             }
         }
-        Err(ExpandError::Open("\""))
+        Err(ExpandError::open("\""))
     }
 
     /// What stands for a variable, whose `$` was read.
@@ -239,8 +234,12 @@ impl Reader<'_> {
             return Ok(self.value_of(&name));
         }
         match self.rest.peek() {
-            None => return Err(ExpandError::Open("${")),
-            Some('{' | '}' | ':') => return Err(ExpandError::Substitution),
+            None => return Err(ExpandError::open("${")),
+            Some('{' | '}' | ':') => {
+                return Err(ExpandError::Invalid(
+                    "invalid variable in braces: expected a name, as in ${NAME}".to_owned(),
+                ));
+            }
             Some(_) => {}
         }
         let name = self.name();
@@ -251,11 +250,11 @@ impl Reader<'_> {
             c
         };
         let Some(mut c) = take(self) else {
-            return Err(ExpandError::Open("${"));
+            return Err(ExpandError::open("${"));
         };
         let empty_is_unset = c == ':';
         if empty_is_unset {
-            c = take(self).ok_or(ExpandError::Open("${"))?;
+            c = take(self).ok_or_else(|| ExpandError::open("${"))?;
         }
         match c {
             '}' if !empty_is_unset => Ok(self.value_of(&name)),
@@ -268,9 +267,9 @@ impl Reader<'_> {
                     ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
                     (_, Some(value)) => Ok(value),
                     (_, None) if word.is_empty() => {
-                        Err(ExpandError::Required(format!("{name} has to have a value")))
+                        Err(ExpandError::Invalid(format!("{name} has to have a value")))
                     }
-                    (_, None) => Err(ExpandError::Required(format!("{name}: {word}"))),
+                    (_, None) => Err(ExpandError::Invalid(format!("{name}: {word}"))),
                 }
             }
             '#' | '%' if !empty_is_unset => {
@@ -290,7 +289,9 @@ impl Reader<'_> {
                 }
                 Ok(Pattern::parse(&pattern)?.replaced(&value, &replacement, all))
             }
-            _ => Err(ExpandError::Modifier(modifier)),
+            _ => Err(ExpandError::Invalid(format!(
+                "unknown modifier {modifier:?} of a variable: expected one of :- :+ :? - + ? # % /"
+            ))),
         }
     }
 
@@ -343,7 +344,7 @@ impl Pattern {
                 '?' => Piece::One,
                 '\\' => match rest.next() {
                     Some(c @ ('}' | '/' | '*' | '?' | '\\')) => Piece::Just(c),
-                    _ => return Err(ExpandError::Pattern(text.to_owned())),
+                    _ => return Err(ExpandError::Invalid(format!("invalid pattern {text:?}: a \\ stands before *, ?, / or another \\ only"))),
                 },
                 c => Piece::Just(c),
             });

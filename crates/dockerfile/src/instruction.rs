@@ -469,8 +469,10 @@ fn duration(text: &str) -> Option<i64> {
         sum += number * unit;
         rest = &rest[end..];
     }
-    // The bounds are those of a signed number of 64 bits.
-    #[allow(clippy::cast_possible_truncation)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is held against an i64's bounds"
+    )]
     let whole = (!text.is_empty() && sum < 9e18).then_some(sum as i64)?;
     (whole == 0 || whole >= 1_000_000).then_some(whole)
 }

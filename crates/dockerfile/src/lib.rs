@@ -31,7 +31,6 @@ extern crate wincimg_testkit;
 mod context;
 pub mod convert;
 pub mod expand;
-mod guard;
 pub mod instruction;
 pub mod lint;
 mod outline;
@@ -49,9 +48,9 @@ pub use context::{ContextContent, ContextEntry};
 pub use outline::Outline;
 pub use output::DOCKERFILE;
 use view::View;
-use wincimg_common::diagnose::{Blame, Diagnose};
+use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::LayerError;
-use wincimg_recipe::{PATH_HINT, Plan};
+use wincimg_recipe::{Plan, path_blame, path_hint};
 use wincimg_registry::{InsideError, Unseen};
 use wincimg_windows::inside::Inside;
 use wincimg_windows::search_path::PathError;
@@ -138,23 +137,6 @@ pub enum RenderError {
     /// A template does not work.
     #[error("a template cannot be filled in")]
     Broken(#[source] Box<handlebars::RenderError>),
-}
-
-/// Where PATH cannot be made out, the recipe has to say more.
-fn is_unclear(error: &PathError) -> bool {
-    matches!(error, PathError::Unknown | PathError::NotText(_))
-}
-
-fn path_blame(error: &PathError) -> Blame {
-    if is_unclear(error) {
-        Blame::Request
-    } else {
-        Blame::Circumstances
-    }
-}
-
-fn path_hint(error: &PathError) -> Option<String> {
-    is_unclear(error).then(|| PATH_HINT.to_owned())
 }
 
 /// The Dockerfile that makes a plan's image on a base of which that is known. No file is read and none

@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::archive::ArchiveError;
-use wincimg_layer::{LinkTo, Source, archive};
+use wincimg_layer::{Source, Symlink, archive};
 
 use super::Rendered;
 use super::context::{ContextContent, DRIVE};
@@ -115,7 +115,7 @@ impl Rendered {
                         source: error,
                     })?;
                 }
-                ContextContent::Link { target, to } => link(target, *to, &path).map_err(failed)?,
+                ContextContent::Link(symlink) => link(symlink, &path).map_err(failed)?,
             }
         }
         let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
@@ -175,15 +175,15 @@ fn check(folder: &Path, replace: bool) -> Result<(), OutputError> {
 }
 
 #[cfg(unix)]
-fn link(target: &str, _: LinkTo, path: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(target, path)
+fn link(link: &Symlink, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(&link.target, path)
 }
 
 #[cfg(windows)]
-fn link(target: &str, to: LinkTo, path: &Path) -> io::Result<()> {
-    let target = target.replace('/', "\\");
-    match to {
-        LinkTo::File => std::os::windows::fs::symlink_file(target, path),
-        LinkTo::Directory => std::os::windows::fs::symlink_dir(target, path),
+fn link(link: &Symlink, path: &Path) -> io::Result<()> {
+    let target = link.target.replace('/', "\\");
+    match link.to {
+        wincimg_layer::LinkTo::File => std::os::windows::fs::symlink_file(target, path),
+        wincimg_layer::LinkTo::Directory => std::os::windows::fs::symlink_dir(target, path),
     }
 }

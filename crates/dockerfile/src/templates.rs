@@ -1,7 +1,9 @@
 //! The templates and their helpers.
 //!
 //! A helper takes words of the template and values of the plan, one or many, and quotes each for the
-//! place that it is named after; nothing else can write a value.
+//! place that it is named after; nothing else can write a value. Every text of a plan goes to the
+//! templates with a mark in front, which the helpers take away: what a template writes past them
+//! keeps it, and a Dockerfile with a mark in it is not given out.
 
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, PathAndJson, RenderContext,
@@ -10,9 +12,11 @@ use handlebars::{
 use serde_json::Value;
 
 use super::RenderError;
-use super::guard::{MARK, unguarded};
 use super::view::View;
 use super::words::{self, Unwritable};
+
+/// No value can have it: Windows and the daemon take a null for the end of a text.
+const MARK: char = '\0';
 
 /// The template of the whole file.
 const WHOLE: &str = "image";
@@ -36,7 +40,7 @@ const TEMPLATES: [(&str, &str); 15] = [
 ];
 
 /// The text of a Dockerfile.
-pub(super) fn dockerfile(view: &View) -> Result<String, RenderError> {
+pub(super) fn dockerfile(view: &View<'_>) -> Result<String, RenderError> {
     write(&registry()?, view)
 }
 
@@ -52,12 +56,11 @@ pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
             .register_template_string(name, text)
             .map_err(|error| RenderError::Template(Box::new(error)))?;
     }
-    let helpers: [(&str, Quote); 8] = [
+    let helpers: [(&str, Quote); 7] = [
         ("word", Quote::Each(words::word)),
         ("key", Quote::Each(words::key)),
         ("reference", Quote::Each(words::reference)),
         ("comment", Quote::Each(words::comment)),
-        ("shell_line", Quote::Each(words::shell_line)),
         ("run", Quote::Run),
         ("exec", Quote::All(words::array)),
         ("copy", Quote::All(words::paths)),
@@ -70,13 +73,27 @@ pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
     Ok(handlebars)
 }
 
-pub(super) fn write(handlebars: &Handlebars<'_>, view: &View) -> Result<String, RenderError> {
-    let text = handlebars.render(WHOLE, view).map_err(failure)?;
+pub(super) fn write(handlebars: &Handlebars<'_>, view: &View<'_>) -> Result<String, RenderError> {
+    let mut context = Context::wraps(view).map_err(failure)?;
+    mark(context.data_mut());
+    let text = handlebars
+        .render_with_context(WHOLE, &context)
+        .map_err(failure)?;
     match text.find(MARK) {
         None => Ok(text),
         Some(at) => Err(RenderError::Unquoted {
             line: text[..at].matches('\n').count() + 1,
         }),
+    }
+}
+
+/// Marks all texts.
+fn mark(value: &mut Value) {
+    match value {
+        Value::String(text) => text.insert(0, MARK),
+        Value::Array(items) => items.iter_mut().for_each(mark),
+        Value::Object(fields) => fields.values_mut().for_each(mark),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -103,7 +120,7 @@ enum Quote {
     Each(fn(&str) -> Result<String, Unwritable>),
     /// All words together.
     All(fn(&[String]) -> Result<String, Unwritable>),
-    /// All words together, as a command of the build.
+    /// A command of the build: a list of words in exec form, a text as a line for the shell in force.
     Run,
 }
 
@@ -126,7 +143,11 @@ impl HelperDef for Quote {
                 _ => return Err(RenderErrorReason::InvalidParamType("one text").into()),
             },
             Self::All(quote) => quote(&words),
-            Self::Run => words::command(&words).map(|command| format!("RUN {command}")),
+            Self::Run => match helper.params().as_slice() {
+                [line] if line.value().is_string() => words::shell_line(&words.concat()),
+                _ => words::command(&words),
+            }
+            .map(|command| format!("RUN {command}")),
         };
         let quoted = quoted.map_err(|error| RenderErrorReason::NestedError(Box::new(error)))?;
         out.write(&quoted)?;
@@ -137,7 +158,7 @@ impl HelperDef for Quote {
 /// Adds a text, or the texts of a list.
 fn gather(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReason> {
     match value {
-        Value::String(text) => words.push(unguarded(text).to_owned()),
+        Value::String(text) => words.push(text.strip_prefix(MARK).unwrap_or(text).to_owned()),
         Value::Array(items) => items.iter().try_for_each(|item| gather(item, words))?,
         _ => {
             return Err(RenderErrorReason::InvalidParamType(

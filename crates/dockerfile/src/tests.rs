@@ -446,7 +446,8 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
 
 #[test]
 fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
-    let view = View::of(&plan(), &Unseen, &mut Vec::new(), &[]).unwrap();
+    let plan = plan();
+    let view = View::of(&plan, &Unseen, &mut Vec::new(), &[]).unwrap();
     for template in [
         "\nFROM {{reference baes}}",
         "\n{{baes}}",
@@ -497,7 +498,7 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
     let links: Vec<&str> = rendered
         .context
         .iter()
-        .filter(|entry| matches!(entry.content, ContextContent::Link { .. }))
+        .filter(|entry| matches!(entry.content, ContextContent::Link(_)))
         .map(|entry| entry.path.as_str())
         .collect();
     assert_eq!(

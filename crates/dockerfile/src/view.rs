@@ -1,6 +1,10 @@
-//! A plan as the templates see it: ready words and lists of words, nothing to be decided or quoted.
+//! A plan as the templates see it: commands and lists of words, nothing left to be decided. The
+//! templates quote them.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
+use serde_json::Value;
 use wincimg_iis::appcmd::Call;
 use wincimg_iis::{IisSettings, appcmd};
 use wincimg_images::shim::{Mode, recognise};
@@ -14,7 +18,6 @@ use wincimg_windows::shutdown;
 
 use super::RenderError;
 use super::context::{ContextEntry, DRIVE, FolderLink};
-use super::guard::Guarded;
 use super::registry::{REG, RegistryStep, calls, deletes, steps};
 use super::words::Unwritable;
 
@@ -33,112 +36,99 @@ const REMOVALS_AT_ONCE: usize = 24;
 /// How many links are made by one command; each has two paths.
 const LINKS_AT_ONCE: usize = 12;
 
+/// A program and its arguments.
+type Line = Vec<String>;
+
 #[derive(Debug, Serialize)]
-pub(super) struct View {
-    name: Guarded,
-    host_build: Guarded,
-    base: Guarded,
+pub(super) struct View<'a> {
+    name: &'a str,
+    host_build: String,
+    base: String,
     /// Who builds, where that is not the base's own user.
-    build_user: Option<Guarded>,
-    env: Vec<Pair>,
-    reg_exe: Guarded,
+    build_user: Option<&'static str>,
+    env: Vec<Pair<'a>>,
     shutdown: Option<Shutdown>,
     registry: Vec<Registry>,
     files: Option<Copy>,
-    cmd_exe: Guarded,
-    links: Vec<Vec<Guarded>>,
+    links: Vec<Line>,
     iis: Option<Iis>,
-    workdir: Option<Guarded>,
-    icacls: Guarded,
-    access: Vec<Vec<Guarded>>,
-    shell: Option<Vec<Guarded>>,
-    steps: Vec<StepView>,
-    ports: Vec<Guarded>,
-    labels: Vec<Pair>,
-    user: Option<Guarded>,
+    workdir: Option<String>,
+    access: Vec<Line>,
+    shell: Option<Vec<String>>,
+    /// Each a list of words, or a text for the shell.
+    steps: Vec<Value>,
+    ports: Vec<String>,
+    labels: Vec<Pair<'a>>,
+    user: Option<&'a str>,
     shim: ShimView,
-    entrypoint: Option<Words>,
-    cmd: Option<Words>,
+    entrypoint: Option<Words<'a>>,
+    cmd: Option<Words<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Pair {
-    name: Guarded,
-    value: Guarded,
+struct Pair<'a> {
+    name: &'a str,
+    value: Cow<'a, str>,
 }
 
 /// An object, so that an empty list of words is not nothing.
 #[derive(Debug, Serialize)]
-struct Words {
-    words: Vec<Guarded>,
+struct Words<'a> {
+    words: &'a [String],
 }
 
 #[derive(Debug, Serialize)]
 struct Copy {
-    source: Guarded,
-    target: Guarded,
+    source: String,
+    target: String,
 }
 
 #[derive(Debug, Serialize)]
 struct Shutdown {
-    seconds: Guarded,
-    commands: Vec<Vec<Guarded>>,
+    seconds: String,
+    commands: Vec<Line>,
 }
 
 #[derive(Debug, Serialize)]
 struct Registry {
     /// What the changes are for, where the recipe has a word for it.
-    title: Option<Guarded>,
-    reg_exe: Guarded,
-    cmd_exe: Guarded,
+    title: Option<&'static str>,
     deletes: bool,
     steps: Vec<RegistryView>,
 }
 
 #[derive(Debug, Serialize)]
 struct RegistryView {
-    command: Option<Vec<Guarded>>,
-    file: Option<RegistryFile>,
+    /// The registration file that the commands need.
+    file: Option<Copy>,
+    commands: Vec<Line>,
 }
 
-#[derive(Debug, Serialize)]
-struct RegistryFile {
-    source: Guarded,
-    target: Guarded,
-    path: Guarded,
-}
-
-/// The commands for IIS, each a list of words.
+/// The commands for IIS.
 #[derive(Debug, Serialize)]
 struct Iis {
-    app_pools: Vec<Vec<Guarded>>,
-    sites: Vec<Vec<Guarded>>,
-    physical_path: Option<Vec<Guarded>>,
-    app_pool_settings: Option<Vec<Guarded>>,
-    config: Vec<Vec<Guarded>>,
-    removals: Vec<Vec<Guarded>>,
-    site: Vec<Vec<Guarded>>,
-}
-
-#[derive(Debug, Serialize)]
-struct StepView {
-    command: Option<Vec<Guarded>>,
-    line: Option<Guarded>,
+    app_pools: Vec<Line>,
+    sites: Vec<Line>,
+    physical_path: Option<Line>,
+    app_pool_settings: Option<Line>,
+    config: Vec<Line>,
+    removals: Vec<Line>,
+    site: Vec<Line>,
 }
 
 /// What the entry point is, if it is the shim.
 #[derive(Debug, Default, Serialize)]
 struct ShimView {
-    service: Option<Guarded>,
+    service: Option<String>,
     program: bool,
     pause: bool,
 }
 
-impl View {
+impl<'a> View<'a> {
     /// The view of a plan, with the links to folders that its context cannot carry; registration
     /// files that it needs are added to the context.
     pub(super) fn of(
-        plan: &Plan,
+        plan: &'a Plan,
         inside: &dyn Inside,
         context: &mut Vec<ContextEntry>,
         links: &[FolderLink],
@@ -148,67 +138,74 @@ impl View {
         let base = &plan.base;
         let own_user = base.user.as_deref();
         let build_user = own_user.filter(|user| !user.eq_ignore_ascii_case(ADMINISTRATOR));
-        // Who built is not who runs it.
-        let user = plan.user.as_deref().or(build_user);
-        let pair = |(name, value): (&String, &String)| Pair {
-            name: Guarded::of(name),
-            value: Guarded::of(value),
-        };
-        let words = |words: &Vec<String>| Words {
-            words: Guarded::list(words),
-        };
         let added = plan.path.as_ref().zip(base.path.as_ref());
         let path = added.map(|(path, own)| Pair {
-            name: Guarded::of("PATH"),
-            value: Guarded::of(&path.added_to(own)),
+            name: "PATH",
+            value: path.added_to(own).into(),
         });
         Ok(Self {
-            name: Guarded::of(&plan.name),
-            host_build: Guarded::of(&plan.host()),
-            base: Guarded::of(&format_args!("{}@{}", base.name, base.digest)),
-            build_user: build_user.map(|_| Guarded::of(ADMINISTRATOR)),
-            env: plan.env.iter().map(pair).chain(path).collect(),
-            reg_exe: Guarded::of(REG),
+            name: &plan.name,
+            host_build: plan.host(),
+            base: format!("{}@{}", base.name, base.digest),
+            build_user: build_user.map(|_| ADMINISTRATOR),
+            env: plan.env.iter().map(Pair::of).chain(path).collect(),
             shutdown: plan.shutdown_timeout.map(shutdown_view).transpose()?,
             registry,
             files: has_files.then(|| Copy {
-                source: Guarded::of(&format_args!("{DRIVE}/")),
-                target: Guarded::of("C:/"),
+                source: format!("{DRIVE}/"),
+                target: "C:/".to_owned(),
             }),
-            cmd_exe: Guarded::of(CMD),
             links: links.chunks(LINKS_AT_ONCE).map(mklink).collect(),
             iis: plan.iis.as_ref().map(iis).transpose()?,
-            icacls: Guarded::of(&ICACLS),
+            workdir: plan.working_dir.as_ref().map(ToString::to_string),
             access: plan
                 .access
                 .iter()
-                .map(|access| Guarded::list(access.icacls()))
+                .map(|access| line(ICACLS, access.icacls()))
                 .collect(),
-            workdir: plan.working_dir.as_ref().map(Guarded::of),
             shell: shell(plan),
             steps: plan
                 .steps
                 .iter()
-                .map(|step| step_view(&step.command))
+                .map(|step| match &step.command {
+                    Command::Exec(words) => words.as_slice().into(),
+                    Command::Shell(text) => text.as_str().into(),
+                })
                 .collect(),
-            ports: Guarded::list(&plan.ports),
-            labels: plan.labels.iter().map(pair).collect(),
-            user: user.map(Guarded::of),
+            ports: plan.ports.iter().map(ToString::to_string).collect(),
+            labels: plan.labels.iter().map(Pair::of).collect(),
+            // Who built is not who runs it.
+            user: plan.user.as_deref().or(build_user),
             shim: shim(plan),
-            entrypoint: plan.entrypoint.as_ref().map(words),
-            cmd: plan.cmd.as_ref().map(words),
+            entrypoint: plan.entrypoint.as_deref().map(|words| Words { words }),
+            cmd: plan.cmd.as_deref().map(|words| Words { words }),
         })
     }
 }
 
+impl<'a> Pair<'a> {
+    fn of((name, value): (&'a String, &'a String)) -> Self {
+        Self {
+            name,
+            value: value.into(),
+        }
+    }
+}
+
+fn line<T: ToString>(program: &str, arguments: impl IntoIterator<Item = T>) -> Line {
+    let arguments = arguments.into_iter().map(|word| word.to_string());
+    std::iter::once(program.to_owned())
+        .chain(arguments)
+        .collect()
+}
+
 /// What cmd does for some links, one after the other.
-fn mklink(links: &[FolderLink]) -> Vec<Guarded> {
+fn mklink(links: &[FolderLink]) -> Line {
     let commands = links.iter().enumerate().flat_map(|(place, link)| {
-        let and = (place > 0).then_some("&&");
-        let command = ["mklink", "/D", &link.path, &link.target];
-        and.into_iter().chain(command)
+        let before = if place == 0 { "/C" } else { "&&" };
+        [before, "mklink", "/D", &link.path, &link.target]
     });
-    Guarded::list(commands)
+    line(CMD, commands)
 }
 
 fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
@@ -216,10 +213,10 @@ fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
     for edit in shutdown::edits(seconds) {
         let calls =
             calls(&edit, &Unseen)?.ok_or_else(|| RenderError::Registry(edit.to_string()))?;
-        commands.extend(calls.into_iter().map(Guarded::list));
+        commands.extend(calls.into_iter().map(|words| line(REG, words)));
     }
     Ok(Shutdown {
-        seconds: Guarded::of(&seconds),
+        seconds: seconds.to_string(),
         commands,
     })
 }
@@ -257,7 +254,7 @@ fn registry(
 }
 
 fn changes(
-    title: Option<&str>,
+    title: Option<&'static str>,
     edits: &[RegistryEdit],
     inside: &dyn Inside,
     files: &mut usize,
@@ -269,29 +266,30 @@ fn changes(
     for step in steps {
         views.push(match step {
             RegistryStep::Call(words) => RegistryView {
-                command: Some(Guarded::list(words)),
                 file: None,
+                commands: vec![line(REG, words)],
             },
             RegistryStep::Import(bytes) => {
                 *files += 1;
                 let name = format!("registry-{files}.reg");
-                let file = RegistryFile {
-                    source: Guarded::of(&name),
-                    target: Guarded::of(&format_args!("C:/Windows/Temp/{name}")),
-                    path: Guarded::of(&format_args!(r"C:\Windows\Temp\{name}")),
+                let path = format!(r"C:\Windows\Temp\{name}");
+                let file = Copy {
+                    source: name.clone(),
+                    target: format!("C:/Windows/Temp/{name}"),
                 };
                 context.push(ContextEntry::made(name, bytes));
                 RegistryView {
-                    command: None,
                     file: Some(file),
+                    commands: vec![
+                        line(REG, ["import", &path]),
+                        line(CMD, ["/C", "del", &path]),
+                    ],
                 }
             }
         });
     }
     Ok(Registry {
-        title: title.map(|title| Guarded::of(&title)),
-        reg_exe: Guarded::of(REG),
-        cmd_exe: Guarded::of(CMD),
+        title,
         deletes,
         steps: views,
     })
@@ -299,7 +297,7 @@ fn changes(
 
 fn iis(settings: &IisSettings) -> Result<Iis, RenderError> {
     let (removals, site) = appcmd::site_config(settings);
-    let run = |line: Vec<String>| Guarded::list(with_appcmd(&line));
+    let run = |words| line(appcmd::PROGRAM, words);
     Ok(Iis {
         app_pools: commands(appcmd::app_pools(settings))?,
         sites: commands(appcmd::sites(settings))?,
@@ -312,11 +310,11 @@ fn iis(settings: &IisSettings) -> Result<Iis, RenderError> {
 }
 
 /// What runs the calls, in order.
-fn commands(calls: Vec<Call>) -> Result<Vec<Vec<Guarded>>, RenderError> {
+fn commands(calls: Vec<Call>) -> Result<Vec<Line>, RenderError> {
     let mut commands = Vec::new();
     for call in calls {
         match call {
-            Call::Run(line) => commands.push(Guarded::list(with_appcmd(&line))),
+            Call::Run(words) => commands.push(line(appcmd::PROGRAM, words)),
             Call::Try(lines) => {
                 for lines in lines.chunks(REMOVALS_AT_ONCE) {
                     let divided = lines
@@ -342,37 +340,24 @@ fn with_appcmd(line: &[String]) -> Vec<&str> {
 }
 
 /// Words that cmd takes apart into commands: only where it is told to.
-fn by_cmd(words: &[&str]) -> Result<Vec<Guarded>, RenderError> {
+fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
-        let word = (*word).to_owned();
-        return Err(RenderError::Unwritable(Unwritable::CmdWord(word)));
+        let why = format!("appcmd cannot be given {word:?}: cmd would take it apart");
+        return Err(Unwritable(why).into());
     }
-    Ok(Guarded::list([CMD, "/C"].iter().chain(words)))
+    Ok(line(CMD, ["/C"].iter().chain(words)))
 }
 
 /// The shell to be named, where a step has a line for it.
-fn shell(plan: &Plan) -> Option<Vec<Guarded>> {
+fn shell(plan: &Plan) -> Option<Vec<String>> {
     let mut commands = plan.steps.iter().map(|step| &step.command);
     let is_used = commands.any(|command| matches!(command, Command::Shell(_)));
     is_used.then(|| match &plan.base.shell {
-        Some(shell) if !shell.is_empty() => Guarded::list(shell),
-        _ => Guarded::list(DEFAULT_SHELL),
+        Some(shell) if !shell.is_empty() => shell.clone(),
+        _ => DEFAULT_SHELL.map(str::to_owned).to_vec(),
     })
-}
-
-fn step_view(command: &Command) -> StepView {
-    match command {
-        Command::Exec(words) => StepView {
-            command: Some(Guarded::list(words)),
-            line: None,
-        },
-        Command::Shell(line) => StepView {
-            command: None,
-            line: Some(Guarded::of(line)),
-        },
-    }
 }
 
 fn shim(plan: &Plan) -> ShimView {
@@ -383,7 +368,7 @@ fn shim(plan: &Plan) -> ShimView {
     };
     let service = shim.settings.and_then(|settings| settings.service);
     ShimView {
-        service: service.as_ref().map(Guarded::of),
+        service,
         program: shim.mode == Mode::Run,
         pause: shim.mode == Mode::Pause,
     }

@@ -4,44 +4,15 @@
 //! words, in which quotes group and `$NAME` is replaced. Inside double quotes only the quote, the
 //! dollar sign and the escape character are special, and the escape character takes that from them.
 
-use wincimg_windows::quoting::{Escape, Shell, Unrepresentable, command_text, exec_form};
+use wincimg_windows::quoting::{Escape, Shell, command_text, exec_form};
 
 /// The escape character of every Dockerfile that is written here.
 pub(super) const ESCAPE: Escape = Escape::Backtick;
 
 /// Why a text cannot stand in a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unwritable {
-    /// A line ends where the text does not.
-    #[error("{0:?} has a line break or another control character, which a Dockerfile cannot hold")]
-    Control(String),
-    /// The name of a variable or a label would end early.
-    #[error("{0:?} cannot be the name of a variable or a label: it is empty or has a = in it")]
-    Key(String),
-    /// Not a reference to an image.
-    #[error("invalid reference to a base image: {0:?}")]
-    Reference(String),
-    /// A path that `COPY` would take for a pattern or more than one path.
-    #[error("{0:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :")]
-    Path(String),
-    /// A path that a command of cmd would take for something else.
-    #[error("the link to a folder cannot be made: cmd would not take {0:?} for a path")]
-    CmdPath(String),
-    /// A word of appcmd that cmd would take apart.
-    #[error("appcmd cannot be given {0:?}: cmd would take it apart")]
-    CmdWord(String),
-    /// A line for the shell that the daemon would not pass on as it is.
-    #[error("the shell line {line:?} {problem}")]
-    ShellLine {
-        /// The line.
-        line: String,
-        /// What the daemon would do.
-        problem: &'static str,
-    },
-    /// A command that no command line can carry.
-    #[error(transparent)]
-    Command(#[from] Unrepresentable),
-}
+#[error("{0}")]
+pub struct Unwritable(pub(super) String);
 
 /// One word.
 pub(super) fn word(text: &str) -> Result<String, Unwritable> {
@@ -65,7 +36,9 @@ pub(super) fn word(text: &str) -> Result<String, Unwritable> {
 /// The name in front of a `=`.
 pub(super) fn key(text: &str) -> Result<String, Unwritable> {
     if text.is_empty() || text.contains('=') {
-        return Err(Unwritable::Key(text.to_owned()));
+        return Err(Unwritable(format!(
+            "{text:?} cannot be the name of a variable or a label: it is empty or has a = in it"
+        )));
     }
     word(text)
 }
@@ -74,7 +47,9 @@ pub(super) fn key(text: &str) -> Result<String, Unwritable> {
 pub(super) fn reference(text: &str) -> Result<String, Unwritable> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if text.is_empty() || !text.chars().all(sound) {
-        return Err(Unwritable::Reference(text.to_owned()));
+        return Err(Unwritable(format!(
+            "invalid reference to a base image: {text:?}"
+        )));
     }
     Ok(text.to_owned())
 }
@@ -87,13 +62,13 @@ pub(super) fn comment(text: &str) -> Result<String, Unwritable> {
 
 /// A program and its arguments after `RUN`, so that they reach it as they are.
 pub(super) fn command(argv: &[String]) -> Result<String, Unwritable> {
-    Ok(command_text(Shell::Exec, ESCAPE, argv)?)
+    command_text(Shell::Exec, ESCAPE, argv).map_err(|error| Unwritable(error.to_string()))
 }
 
 /// The array after `ENTRYPOINT`, `CMD` and `SHELL`, which may be a part of a command line only.
 pub(super) fn array(words: &[String]) -> Result<String, Unwritable> {
     match words.iter().find(|word| word.contains('\0')) {
-        Some(word) => Err(Unwritable::Control(word.clone())),
+        Some(word) => Err(control(word)),
         None => Ok(exec_form(words)),
     }
 }
@@ -103,7 +78,9 @@ pub(super) fn array(words: &[String]) -> Result<String, Unwritable> {
 pub(super) fn paths(paths: &[String]) -> Result<String, Unwritable> {
     let sound = |c: char| c.is_ascii_alphanumeric() || " ._-/:".contains(c);
     match paths.iter().find(|path| !path.chars().all(sound)) {
-        Some(path) => Err(Unwritable::Path(path.clone())),
+        Some(path) => Err(Unwritable(format!(
+            "{path:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :"
+        ))),
         None => Ok(exec_form(paths)),
     }
 }
@@ -113,7 +90,9 @@ pub(super) fn cmd_path(path: &str) -> Result<String, Unwritable> {
     let path = path.replace('/', "\\");
     let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
     if !path.chars().all(sound) {
-        return Err(Unwritable::CmdPath(path));
+        return Err(Unwritable(format!(
+            "the link to a folder cannot be made: cmd would not take {path:?} for a path"
+        )));
     }
     Ok(path)
 }
@@ -121,12 +100,7 @@ pub(super) fn cmd_path(path: &str) -> Result<String, Unwritable> {
 /// A line for the shell, which gets it as it is.
 pub(super) fn shell_line(line: &str) -> Result<String, Unwritable> {
     let text = line.trim();
-    let refused = |problem| {
-        Err(Unwritable::ShellLine {
-            line: line.to_owned(),
-            problem,
-        })
-    };
+    let refused = |problem: &str| Err(Unwritable(format!("the shell line {line:?} {problem}")));
     if text.is_empty() {
         return refused("is empty");
     }
@@ -156,7 +130,13 @@ pub(super) fn shell_line(line: &str) -> Result<String, Unwritable> {
 
 fn check_line(text: &str) -> Result<(), Unwritable> {
     if text.contains(|c: char| c.is_control() && c != '\t') {
-        return Err(Unwritable::Control(text.to_owned()));
+        return Err(control(text));
     }
     Ok(())
+}
+
+fn control(text: &str) -> Unwritable {
+    Unwritable(format!(
+        "{text:?} has a line break or another control character, which a Dockerfile cannot hold"
+    ))
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files;
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{Content, Layer, LayerError, Source, archive};
+use wincimg_layer::{Content, Layer, LayerError, Source, Symlink, archive};
 use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
 
 /// How much of a file is read to see whether it has a private key.
@@ -56,7 +56,7 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
                 Some(found.len())
             }
             Content::File(source) => Some(source.length()),
-            Content::Symlink { .. } => Some(0),
+            Content::Symlink(_) => Some(0),
             Content::Directory | Content::Deletion => continue,
         };
         let path = format!(r"C:\{}", path.replace('/', r"\"));
@@ -103,7 +103,7 @@ pub(crate) fn source_digests<'a>(
         let (kind, what) = match content {
             Content::Directory => ("folder", String::new()),
             Content::Deletion => ("nothing", String::new()),
-            Content::Symlink { target, to } => ("link", format!("{to:?} {target}")),
+            Content::Symlink(Symlink { target, to }) => ("link", format!("{to:?} {target}")),
             Content::File(Source::Bytes(bytes)) => ("file", sha256(bytes).to_string()),
             Content::File(Source::Part(part)) => ("part", part.length().to_string()),
             Content::File(Source::Lacking { url, .. }) => ("url", url.clone()),

@@ -126,7 +126,7 @@ fn resolved(entries: BTreeMap<String, Seen>) -> BTreeMap<String, Taken> {
         Seen::Taken(taken) => taken,
         Seen::Again(target) => {
             let taken = by_name.get(&target.to_lowercase());
-            taken.cloned().unwrap_or(Taken::Link)
+            taken.cloned().unwrap_or(Taken::Link(()))
         }
     };
     let entries = entries.into_iter();

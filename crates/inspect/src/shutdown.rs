@@ -260,7 +260,7 @@ pub(super) fn effect_on(setting: Setting, root: &Key<'_>) -> Effect {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wincimg_registry::hive::{DeltaHive, FileTime, Hive, merged, write_deltas};
+    use wincimg_registry::hive::{FileTime, Hive, HiveFile, merged, unsettled};
     use wincimg_registry::{KeyMode, KeyPath, RegistryEdit, Root};
 
     use super::*;
@@ -293,8 +293,10 @@ mod tests {
         })
     }
 
-    fn system(hives: &[DeltaHive]) -> Option<&DeltaHive> {
-        hives.iter().find(|hive| hive.root == Root::System)
+    fn system(hives: &[HiveFile]) -> Option<&HiveFile> {
+        hives
+            .iter()
+            .find(|hive| hive.name == Root::System.delta_name())
     }
 
     proptest! {
@@ -305,7 +307,7 @@ mod tests {
             let setting = Setting::Process;
             let layers: Vec<_> = layers
                 .iter()
-                .map(|edits| write_deltas(edits, FileTime::default()).unwrap())
+                .map(|edits| unsettled(edits, FileTime::default()).unwrap())
                 .collect();
             let roots: Vec<Key<'_>> = layers
                 .iter()

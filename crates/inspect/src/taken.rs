@@ -12,6 +12,7 @@ use wincimg_layer::{EntryKind, LayerReader, Limits, ReadError};
 use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
+use wincimg_windows::inside::FileKind;
 
 use super::error::LayerProblem;
 use super::layers::{Budget, LayerHives, below_hives};
@@ -21,15 +22,7 @@ use super::stream::{self, Depth, Input, Outcome, layer_limits};
 const MOST: u64 = 16 << 30;
 
 /// What an image has at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
-    /// A file.
-    File(Part),
-    /// A folder.
-    Folder,
-    /// A symbolic link or mount point.
-    Link,
-}
+pub type Taken = FileKind<Part>;
 
 /// Files that could not be taken out of an image.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -84,7 +77,7 @@ pub async fn take(
         let found = behind.find(|(path, _)| path.eq_ignore_ascii_case(target));
         match found.map(|(_, seen)| seen) {
             Some(Seen::Taken(taken)) => taken.clone(),
-            _ => Taken::Link,
+            _ => Taken::Link(()),
         }
     };
     let resolved = seen.into_iter().map(|(path, seen)| match seen {
@@ -229,7 +222,7 @@ fn look(
                 let target = entry.target.as_deref().unwrap_or_default();
                 Seen::Again(target.strip_prefix("Files/").unwrap_or(target).to_owned())
             }
-            EntryKind::Symlink | EntryKind::Other => Seen::Taken(Taken::Link),
+            EntryKind::Symlink | EntryKind::Other => Seen::Taken(Taken::Link(())),
         };
         found.entries.push((path.to_owned(), seen));
     }

@@ -4,7 +4,7 @@
 //! $ cargo run --example folder -- site layer.tar.gz
 //! ```
 
-#![allow(clippy::print_stdout, reason = "it says what it wrote")]
+#![expect(clippy::print_stdout, reason = "it says what it wrote")]
 
 use std::error::Error;
 use std::fs::File;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Serialize, Serializer};
 use wincimg_common::files;
 use wincimg_common::files::Part;
 
@@ -55,6 +56,23 @@ pub enum LinkTo {
     Directory,
 }
 
+/// A symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Symlink {
+    /// Where it leads from its folder, with `/` between names.
+    pub target: String,
+    /// What is there.
+    #[serde(rename = "to_folder")]
+    pub to: LinkTo,
+}
+
+/// Whether that is a folder.
+impl Serialize for LinkTo {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(*self == Self::Directory)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) path: LayerPath,
@@ -79,12 +97,7 @@ pub enum Content {
     /// A file.
     File(Source),
     /// A symbolic link.
-    Symlink {
-        /// Where it leads.
-        target: String,
-        /// What is there.
-        to: LinkTo,
-    },
+    Symlink(Symlink),
     /// Nothing, in place of what the layers below have.
     Deletion,
 }
@@ -141,7 +154,7 @@ impl Layer {
     ) -> Result<(), PathError> {
         let target = target.into();
         check_target(&target)?;
-        self.add(path, Content::Symlink { target, to });
+        self.add(path, Content::Symlink(Symlink { target, to }));
         Ok(())
     }
 
@@ -239,19 +252,33 @@ impl Source {
     /// The bytes, unless they are more than that many.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
-            Self::Path(path) => files::read(path, most),
-            Self::Bytes(bytes) => Ok(bytes.to_vec()),
-            Self::Lacking { url, .. } => Err(io::Error::other(format!("{url} is not downloaded"))),
-            Self::Part(part) => {
-                let mut bytes = Vec::new();
-                part.open()?.take(most + 1).read_to_end(&mut bytes)?;
-                if bytes.len() as u64 > most {
-                    return Err(io::ErrorKind::FileTooLarge.into());
-                }
-                Ok(bytes)
-            }
-            Self::Member(member) => member.bytes(most).map_err(io::Error::other),
+            Self::Bytes(bytes) => return Ok(bytes.to_vec()),
+            Self::Path(path) => return files::read(path, most),
+            Self::Part(_) | Self::Member(_) | Self::Lacking { .. } => {}
         }
+        let mut bytes = Vec::new();
+        self.open(most)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes)
+    }
+
+    /// A reader of the bytes. A file in an archive is unpacked for it, unless it has more than that
+    /// many.
+    pub fn open(&self, most: u64) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Self::Path(path) => Box::new(files::open(path)?),
+            Self::Bytes(bytes) => Box::new(bytes.as_ref()),
+            Self::Part(part) => Box::new(part.open()?),
+            Self::Member(member) => {
+                let bytes = member.bytes(most).map_err(io::Error::other)?;
+                Box::new(io::Cursor::new(bytes))
+            }
+            Self::Lacking { url, .. } => {
+                return Err(io::Error::other(format!("{url} is not downloaded")));
+            }
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use super::content::{Layer, LinkTo};
+use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
 use super::path::LayerPath;
 use crate::{LeftOut, OnDisk};
@@ -77,7 +77,7 @@ impl Walk<'_> {
             } else if kind.is_file() {
                 self.layer.file(in_layer, path);
             } else if kind.is_symlink() {
-                let (target, to) = link(self.root, &path, inside)?;
+                let Symlink { target, to } = link(self.root, &path, inside)?;
                 self.layer.symlink(in_layer, target, to)?;
             } else {
                 return Err(LayerError::NotAFile { path });
@@ -102,7 +102,7 @@ impl Walk<'_> {
 }
 
 /// The target of a link in the folder `inside` of a folder, with what it points to.
-pub fn link(root: &Path, path: &Path, inside: &str) -> Result<(String, LinkTo), LayerError> {
+pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerError> {
     let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
     let refused = |problem| LayerError::Link {
         path: path.to_owned(),
@@ -135,7 +135,7 @@ pub fn link(root: &Path, path: &Path, inside: &str) -> Result<(String, LinkTo), 
     } else {
         names.join("/")
     };
-    Ok((target, to))
+    Ok(Symlink { target, to })
 }
 
 fn join(folder: &str, name: &str) -> String {
@@ -248,7 +248,7 @@ mod tests {
         let links: Vec<String> = items
             .iter()
             .filter_map(|item| match item.content {
-                super::super::content::Content::Symlink { target, to } => {
+                super::super::content::Content::Symlink(Symlink { target, to }) => {
                     Some(format!("{} {target} {to:?}", item.name))
                 }
                 _ => None,

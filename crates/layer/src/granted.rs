@@ -10,7 +10,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::security::{SecurityDescriptor, UnreadableDescriptor};
 use wincimg_registry::{InsideError, Known};
 use wincimg_windows::access::Access;
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileKind, Inside};
 use wincimg_windows::path::ImagePath;
 
 use super::content::{Content, Layer, is_below};
@@ -140,7 +140,7 @@ impl<'a> Granting<'a> {
             let is_folder = match content {
                 Content::Directory => true,
                 Content::File(_) => false,
-                Content::Symlink { .. } | Content::Deletion => return None,
+                Content::Symlink(_) | Content::Deletion => return None,
             };
             let own = fold(path);
             (own == key || is_below(&own, &key)).then_some((path, own, is_folder))
@@ -148,7 +148,7 @@ impl<'a> Granting<'a> {
         let own: Vec<_> = own.collect();
         let of_base = inside.file(&access.path)?;
         let is_folder_of_base =
-            matches!(&of_base, Known::Present(file) if file.kind == BaseFileKind::Folder);
+            matches!(&of_base, Known::Present(file) if file.kind == FileKind::Folder);
         // The folder itself comes before what is in it.
         if own.first().is_none_or(|(_, own, _)| *own != key) {
             let path = access.path.clone();
@@ -233,7 +233,7 @@ impl<'a> Granting<'a> {
             return Ok(None);
         };
         match self.inside.file(&path)?.present() {
-            Some(file) if file.kind == BaseFileKind::Folder => base_descriptor(&path, &file),
+            Some(file) if file.kind == FileKind::Folder => base_descriptor(&path, &file),
             _ => Ok(None),
         }
     }

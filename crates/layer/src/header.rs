@@ -5,7 +5,7 @@
 
 use tar::{EntryType, Header};
 
-use super::content::{Content, Item, LinkTo};
+use super::content::{Content, Item, LinkTo, Symlink};
 use super::descriptor::{self, Security};
 pub(super) use crate::archive::tar::BLOCK;
 
@@ -43,7 +43,7 @@ impl<'a> Form<'a> {
                 security: &descriptor::FILE,
                 target: None,
             },
-            Content::Symlink { target, to } => {
+            Content::Symlink(Symlink { target, to }) => {
                 let (attributes, security): (_, &Security) = match to {
                     LinkTo::File => (ATTRIBUTE_ARCHIVE, &descriptor::FILE),
                     LinkTo::Directory => (ATTRIBUTE_DIRECTORY, &descriptor::DIRECTORY),
@@ -208,10 +208,10 @@ mod tests {
 
     #[test]
     fn a_link_to_a_directory_is_a_reparse_point_and_a_directory() {
-        let link = Content::Symlink {
+        let link = Content::Symlink(Symlink {
             target: "../lib".to_owned(),
             to: LinkTo::Directory,
-        };
+        });
         let bytes = headers(&link, "Files/l", 0);
         assert!(records(&bytes).contains(&"MSWINDOWS.fileattr=1040".to_owned()));
         let header = Header::from_byte_slice(&bytes[bytes.len() - BLOCK..]);

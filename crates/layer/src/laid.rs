@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::upcase::{Folded, same};
 use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Known, Root};
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside};
 use wincimg_windows::path::ImagePath;
 
 use super::content::{Content, Entry, Layer, Source, arrange, is_below};
@@ -44,16 +44,9 @@ struct Drive {
 struct LaidFile {
     /// As it is spelled.
     name: Box<str>,
-    what: What,
+    kind: FileKind<Source>,
     attributes: u32,
     security: Security,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum What {
-    Folder,
-    File(Source),
-    Link,
 }
 
 impl Drive {
@@ -69,10 +62,10 @@ impl Drive {
         for item in &items[1..] {
             let path = item.name.strip_prefix("Files/").unwrap_or_default();
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let (what, attributes, usual) = match item.content {
-                Content::Directory => (What::Folder, 0x10, &descriptor::DIRECTORY),
-                Content::Symlink { .. } => (What::Link, 0x400, &descriptor::FILE),
-                Content::File(source) => (What::File(source.clone()), 0x20, &descriptor::FILE),
+            let (kind, attributes, usual) = match item.content {
+                Content::Directory => (FileKind::Folder, 0x10, &descriptor::DIRECTORY),
+                Content::Symlink(_) => (FileKind::Link(()), 0x400, &descriptor::FILE),
+                Content::File(source) => (FileKind::File(source.clone()), 0x20, &descriptor::FILE),
                 Content::Deletion => {
                     let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
                     let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
@@ -84,7 +77,7 @@ impl Drive {
             };
             let laid = LaidFile {
                 name: name.into(),
-                what,
+                kind,
                 attributes: item.attributes.unwrap_or(attributes),
                 security: Security::clone(item.security.unwrap_or(usual)),
             };
@@ -124,14 +117,11 @@ impl LaidFile {
     fn found(&self) -> BaseFile {
         BaseFile {
             name: self.name.to_string(),
-            kind: match self.what {
-                What::Folder => BaseFileKind::Folder,
-                What::Link => BaseFileKind::Link,
+            kind: match self.kind {
+                FileKind::Folder => FileKind::Folder,
+                FileKind::Link(()) => FileKind::Link(()),
                 // A layer is fitted to what is there, whatever is in it.
-                What::File(_) => BaseFileKind::File {
-                    size: 0,
-                    sha256: [0; 32],
-                },
+                FileKind::File(_) => FileKind::File(FileDigest::default()),
             },
             attributes: self.attributes,
             security: Some(self.security.bytes()),
@@ -281,16 +271,15 @@ impl Inside for Laid<'_> {
             return Ok(Known::Unknown);
         }
         match self.own(path)? {
-            Known::Present(laid) => Ok(Known::Present(laid.found())),
-            Known::Absent => Ok(Known::Absent),
             Known::Unknown => self.base.file(path),
+            own => Ok(own.map(LaidFile::found)),
         }
     }
 
     fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
         let is_folder = match self.file(folder)? {
             Known::Unknown => return Ok(Known::Unknown),
-            Known::Present(found) => found.kind == BaseFileKind::Folder,
+            Known::Present(found) => found.kind == FileKind::Folder,
             Known::Absent => false,
         };
         if !is_folder {
@@ -330,7 +319,7 @@ impl Inside for Laid<'_> {
         for (inside, laid) in self.drive()?.below(path) {
             names.truncate(inside.matches('\0').count());
             names.push(&laid.name);
-            if laid.what == What::Folder
+            if laid.kind == FileKind::Folder
                 && let Ok(folder) = path.join_all(&names)
             {
                 found.push((folder, laid.found()));
@@ -343,7 +332,7 @@ impl Inside for Laid<'_> {
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         let source = match self.own(path)? {
             Known::Present(LaidFile {
-                what: What::File(source),
+                kind: FileKind::File(source),
                 ..
             }) => source,
             Known::Present(_) | Known::Absent => return Ok(Known::Absent),
@@ -394,23 +383,19 @@ impl Inside for Without<'_> {
             let path = folder.join(&file.name);
             path.map_or(true, |path| !self.lacks(&path))
         };
-        Ok(match self.inside.lies_in(folder)? {
-            Known::Present(found) => Known::Present(found.into_iter().filter(is_there).collect()),
-            other => other,
-        })
+        let found = self.inside.lies_in(folder)?;
+        Ok(found.map(|found| found.into_iter().filter(is_there).collect()))
     }
 
     fn folders_below(
         &self,
         path: &ImagePath,
     ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-        Ok(match self.inside.folders_below(path)? {
-            Known::Present(mut found) => {
-                found.retain(|(path, _)| !self.lacks(path));
-                Known::Present(found)
-            }
-            other => other,
-        })
+        let found = self.inside.folders_below(path)?.map(|mut found| {
+            found.retain(|(path, _)| !self.lacks(path));
+            found
+        });
+        Ok(found)
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {

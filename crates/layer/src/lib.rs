@@ -67,7 +67,7 @@ fn numbers(seed: u64) -> impl Iterator<Item = u64> {
 pub use arranged::Arranged;
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
-pub use content::{Content, Layer, LinkTo, Source};
+pub use content::{Content, Layer, LinkTo, Source, Symlink};
 pub use descriptor::Security;
 pub use download::Download;
 pub use error::LayerError;

@@ -14,7 +14,7 @@ use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files::Kept;
 
 use super::arranged::Arranged;
-use super::content::{Content, Item, Source};
+use super::content::{Content, Item, Source, Symlink};
 use super::descriptor::Security;
 use super::reading::READERS;
 use super::unwritten::EDITION;
@@ -116,7 +116,7 @@ fn look_at(items: &[Item], latest: SystemTime) -> Option<(Digest, Vec<u64>)> {
         match item.content {
             Content::Directory => add(b"folder"),
             Content::Deletion => add(b"deletion"),
-            Content::Symlink { target, to } => add(format!("{to:?} {target}").as_bytes()),
+            Content::Symlink(Symlink { target, to }) => add(format!("{to:?} {target}").as_bytes()),
             Content::File(Source::Bytes(bytes)) => add(sha256(bytes).as_ref().as_bytes()),
             Content::File(Source::Path(path)) => {
                 let (identity, size) = identity(path, latest)?;

@@ -14,10 +14,10 @@ use std::collections::HashMap;
 
 use wincimg_registry::Known;
 use wincimg_registry::security::{Child, SecurityDescriptor, Sid};
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileKind, Inside};
 use wincimg_windows::path::ImagePath;
 
-use super::content::{Content, Entry, Item, Layer, LinkTo, arrange};
+use super::content::{Content, Entry, Item, Layer, LinkTo, Symlink, arrange};
 use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
@@ -178,13 +178,13 @@ impl Walk<'_> {
         check(&path, item.content, &found)?;
         let child = match item.content {
             Content::Directory
-            | Content::Symlink {
+            | Content::Symlink(Symlink {
                 to: LinkTo::Directory,
                 ..
-            } => Child::Folder,
+            }) => Child::Folder,
             _ => Child::File,
         };
-        let below = match &found {
+        let below = match found {
             Known::Unknown => Below::Unknown,
             Known::Absent => Below::Nothing,
             Known::Present(_) => Below::Known,
@@ -227,10 +227,10 @@ fn check(path: &str, content: &Content, found: &Known<BaseFile>) -> Result<(), L
         return Ok(());
     };
     let (found, wanted) = match (kind, content) {
-        (BaseFileKind::File { .. }, Content::Directory) => ("a file", "a folder"),
-        (BaseFileKind::Link, Content::Directory) => ("a link", "a folder"),
-        (BaseFileKind::Folder, Content::File(_)) => ("a folder", "a file"),
-        (BaseFileKind::Folder, Content::Symlink { .. }) => ("a folder", "a link"),
+        (FileKind::File(_), Content::Directory) => ("a file", "a folder"),
+        (FileKind::Link(()), Content::Directory) => ("a link", "a folder"),
+        (FileKind::Folder, Content::File(_)) => ("a folder", "a file"),
+        (FileKind::Folder, Content::Symlink(_)) => ("a folder", "a link"),
         _ => return Ok(()),
     };
     Err(LayerError::InTheWay {
@@ -243,7 +243,7 @@ fn check(path: &str, content: &Content, found: &Known<BaseFile>) -> Result<(), L
 fn is_same_kind(base: &BaseFile, content: &Content) -> bool {
     matches!(
         (base.kind, content),
-        (BaseFileKind::Folder, Content::Directory) | (BaseFileKind::File { .. }, Content::File(_))
+        (FileKind::Folder, Content::Directory) | (FileKind::File(_), Content::File(_))
     )
 }
 
@@ -273,9 +273,9 @@ impl Layer {
 
 fn attributes(base: &BaseFile) -> u32 {
     let kind = match base.kind {
-        BaseFileKind::Folder => DIRECTORY,
+        FileKind::Folder => DIRECTORY,
         // What was written to is to be archived.
-        BaseFileKind::File { .. } | BaseFileKind::Link => ARCHIVE,
+        FileKind::File(_) | FileKind::Link(()) => ARCHIVE,
     };
     base.attributes & REPEATED | kind
 }

@@ -78,7 +78,7 @@ impl Arranged<'_> {
                     blocks.write(bytes)?;
                     bytes.len() as u64
                 }
-                Content::Directory | Content::Symlink { .. } | Content::Deletion => {
+                Content::Directory | Content::Symlink(_) | Content::Deletion => {
                     begin(0, blocks)?;
                     0
                 }

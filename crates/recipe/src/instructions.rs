@@ -10,6 +10,7 @@ use serde::Serialize;
 use wincimg_common::foreign::Foreign;
 use wincimg_iis::config::ConfigEdit;
 use wincimg_layer::Download;
+use wincimg_layer::Symlink;
 use wincimg_layer::archive::UnpackedContent;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{DataType, RegistryEdit};
@@ -98,12 +99,7 @@ pub enum PlannedContent {
     /// A file.
     File(FileSource),
     /// A symbolic link.
-    Link {
-        /// Where it leads from its folder.
-        target: String,
-        /// Whether a folder is there.
-        to_folder: bool,
-    },
+    Link(Symlink),
     /// Nothing, whatever is below.
     Deleted,
 }
@@ -113,7 +109,7 @@ impl From<UnpackedContent> for PlannedContent {
         match content {
             UnpackedContent::Folder => Self::Folder,
             UnpackedContent::File(member) => Self::File(FileSource::Member(member)),
-            UnpackedContent::Link { target, to_folder } => Self::Link { target, to_folder },
+            UnpackedContent::Link(link) => Self::Link(link),
         }
     }
 }

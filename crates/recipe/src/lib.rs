@@ -63,7 +63,7 @@ pub use instructions::{
     Instructions, Kept, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
 pub use mistake::{Mistake, mistake};
-pub use path::PATH_HINT;
+pub use path::{path_blame, path_hint};
 pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
 pub use planned::{add_entries, add_files, keep};
 pub use source::{Brought, Embedded, FileSource, Want, Wants};

@@ -7,14 +7,31 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer};
-use wincimg_windows::search_path::{PathAdditions, entry};
+use wincimg_common::diagnose::Blame;
+use wincimg_windows::search_path::{PathAdditions, PathError, entry};
 
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError};
 
-/// What to do where a base's PATH is not known.
-pub const PATH_HINT: &str =
-    "write the whole PATH out under [env]; `wincimg base show REF` says what is known of a base";
+/// Where a base's PATH cannot be made out, the recipe has to say more.
+fn is_unclear(error: &PathError) -> bool {
+    matches!(error, PathError::Unknown | PathError::NotText(_))
+}
+
+/// Whose matter it is that PATH cannot be added to.
+pub fn path_blame(error: &PathError) -> Blame {
+    if is_unclear(error) {
+        Blame::Request
+    } else {
+        Blame::Circumstances
+    }
+}
+
+/// What to do then.
+pub fn path_hint(error: &PathError) -> Option<String> {
+    let hint = "write the whole PATH out under [env]; `wincimg base show REF` says what is known of a base";
+    is_unclear(error).then(|| hint.to_owned())
+}
 
 /// Folders before those of the base, or before and after.
 #[derive(Debug, Default, Deserialize)]

@@ -116,8 +116,7 @@ pub struct PlanBase {
 }
 
 /// With the leading `10.0.`, as image configurations and the other results write it.
-// Serde passes it so.
-#[allow(clippy::ref_option)]
+#[expect(clippy::ref_option, reason = "serde hands the field over like this")]
 fn as_os_version<S: serde::Serializer>(
     version: &Option<WindowsVersion>,
     serializer: S,

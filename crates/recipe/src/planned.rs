@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wincimg_layer::{Layer, LayerError, LayerPath, LinkTo, Source};
+use wincimg_layer::{Layer, LayerError, LayerPath, Source};
 use wincimg_windows::inside::Inside;
 use wincimg_windows::path::ImagePath;
 
@@ -47,14 +47,7 @@ fn add_content(
     match content {
         PlannedContent::Folder => layer.directory(path),
         PlannedContent::Deleted => layer.delete(path),
-        PlannedContent::Link { target, to_folder } => {
-            let to = if *to_folder {
-                LinkTo::Directory
-            } else {
-                LinkTo::File
-            };
-            layer.symlink(path, target.clone(), to)?;
-        }
+        PlannedContent::Link(link) => layer.symlink(path, link.target.clone(), link.to)?,
         PlannedContent::File(source) => layer.file(path, source),
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! $ cargo run --example delta -- settings.reg layer/Hives
 //! ```
 
-#![allow(clippy::print_stdout, reason = "it says what it wrote")]
+#![expect(clippy::print_stdout, reason = "it says what it wrote")]
 
 use std::error::Error;
 use std::path::PathBuf;

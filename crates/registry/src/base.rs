@@ -4,6 +4,7 @@
 //! knowledge of the base. Whoever has looked into one answers as [`BaseKeys`]; [`Unseen`] is a base
 //! into which nobody has looked.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -11,23 +12,52 @@ use std::sync::Arc;
 use crate::data::RegistryData;
 use crate::path::KeyPath;
 
-/// What is known of something that a base may have.
+/// What is known of something that a base or an image may have. Nothing of a base is known later:
+/// `L` has no value there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known<T> {
+pub enum Known<T, L = Infallible> {
     /// Nobody has looked.
     Unknown,
-    /// The base does not have it.
+    /// It is not there.
     Absent,
-    /// The base has it, and this is what it is.
+    /// It is there, and this is what it is.
     Present(T),
+    /// It depends on what is downloaded.
+    Later(L),
 }
 
-impl<T> Known<T> {
-    /// What it is, where the base is known to have it.
+impl<T, L> Known<T, L> {
+    /// What it is, where it is known to be there.
     pub fn present(self) -> Option<T> {
         match self {
             Self::Present(value) => Some(value),
-            Self::Unknown | Self::Absent => None,
+            Self::Unknown | Self::Absent | Self::Later(_) => None,
+        }
+    }
+
+    /// What is known of something else, where this is there.
+    pub fn and_then<U>(self, of: impl FnOnce(T) -> Known<U, L>) -> Known<U, L> {
+        match self {
+            Self::Present(value) => of(value),
+            Self::Unknown => Known::Unknown,
+            Self::Absent => Known::Absent,
+            Self::Later(later) => Known::Later(later),
+        }
+    }
+
+    /// Something of it.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Known<U, L> {
+        self.and_then(|value| Known::Present(of(value)))
+    }
+}
+
+impl<T> Known<T> {
+    /// The same of an image of which other things are known later.
+    pub fn of_image<L>(self) -> Known<T, L> {
+        match self {
+            Self::Present(value) => Known::Present(value),
+            Self::Unknown => Known::Unknown,
+            Self::Absent => Known::Absent,
         }
     }
 }

@@ -1,32 +1,23 @@
 //! The image that RUN lines change: what they ask about it, and what they do to it.
 
+use std::convert::Infallible;
+
 use wincimg_iis::cmdlets::Value;
-use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyPath, Known, RegistryData, RegistryEdit};
+use wincimg_windows::inside::FileKind;
 use wincimg_windows::path::ImagePath;
 
 use super::trouble::Trouble;
 
-/// What is known of something that an image may have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen<T> {
-    /// It has it, and this is what it is.
-    There(T),
-    /// It does not have it.
-    Missing,
-    /// That is known once what is downloaded has been downloaded.
-    Later,
-    /// Nobody has looked.
-    Unknown,
-}
-
-/// What a path is.
+/// That something is known once what is downloaded has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
-    /// A folder.
-    Folder,
-    /// A file.
-    File,
-}
+pub struct Later;
+
+/// What is known of something that an image may have.
+pub type Seen<T> = Known<T, Later>;
+
+/// What a path is. Where links lead is not followed: nothing is known of what is there.
+pub type Entry = FileKind<(), Infallible>;
 
 /// An image on its way through the lines of a Dockerfile.
 ///

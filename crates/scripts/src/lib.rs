@@ -5,7 +5,7 @@
 //! outcome that depends on something that nobody has looked at, is a [`Trouble`] that names it. What
 //! a line does is done in order, each command seeing what the ones before it left.
 //!
-//! Nothing is downloaded: whatever depends on a download is [`Seen::Later`].
+//! Nothing is downloaded: whatever depends on a download is [`Later`].
 //!
 //! ```
 //! use wincimg_scripts::script::read;
@@ -30,8 +30,8 @@ mod variables;
 mod tests;
 
 pub use image::{
-    Access, Action, Algorithm, Entry, Existing, Format, Iis, Image, Seen, Service, ServiceStart,
-    Unpack,
+    Access, Action, Algorithm, Entry, Existing, Format, Iis, Image, Later, Seen, Service,
+    ServiceStart, Unpack,
 };
 use machine::Machine;
 use traced::Traced;

@@ -4,7 +4,7 @@
 use wincimg_registry::{KeyPath, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
-use super::image::{Action, Entry, Image, Seen};
+use super::image::{Action, Entry, Image, Later, Seen};
 use super::trouble::Trouble;
 use super::variables::Variables;
 
@@ -33,7 +33,7 @@ pub(super) struct Machine<'a> {
 pub(super) enum Now {
     Folder,
     File,
-    Missing,
+    Absent,
     Later,
 }
 
@@ -138,11 +138,11 @@ impl<'a> Machine<'a> {
     /// What a path is, as far as anyone knows.
     pub(super) fn entry(&self, path: &ImagePath) -> Seen<Entry> {
         if path.components().is_empty() {
-            return Seen::There(Entry::Folder);
+            return Seen::Present(Entry::Folder);
         }
         match self.image.entry(path) {
-            Seen::Missing | Seen::Unknown if self.variables.is_of_the_profile(path) => {
-                Seen::There(Entry::Folder)
+            Seen::Absent | Seen::Unknown if self.variables.is_of_the_profile(path) => {
+                Seen::Present(Entry::Folder)
             }
             seen => seen,
         }
@@ -151,14 +151,19 @@ impl<'a> Machine<'a> {
     /// What a path is, for a command that does something else for each answer.
     pub(super) fn now(&self, path: &ImagePath) -> Result<Now, Trouble> {
         match self.entry(path) {
-            Seen::There(Entry::Folder) => Ok(Now::Folder),
-            Seen::There(Entry::File) => Ok(Now::File),
-            Seen::Missing => Ok(Now::Missing),
-            Seen::Later => Ok(Now::Later),
+            Seen::Present(Entry::Folder) => Ok(Now::Folder),
+            Seen::Present(Entry::File(())) => Ok(Now::File),
+            Seen::Absent => Ok(Now::Absent),
+            Seen::Later(Later) => Ok(Now::Later),
             Seen::Unknown => Err(Trouble::unknown(format!(
                 "what it does depends on what the base has at {path}"
             ))),
         }
+    }
+
+    /// Whether a file is there, or will be.
+    pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, Trouble> {
+        Ok(matches!(self.now(path)?, Now::File | Now::Later))
     }
 
     /// A path that a command names, without wildcards.
@@ -215,7 +220,7 @@ impl<'a> Machine<'a> {
                 if !name.contains(['*', '?']) {
                     let path = child(&folder, name)?;
                     match self.now(&path)? {
-                        Now::Missing => {}
+                        Now::Absent => {}
                         Now::Later => return Ok(Fitting::Later),
                         Now::File | Now::Folder => below.push(path),
                     }
@@ -238,17 +243,17 @@ impl<'a> Machine<'a> {
         wildcards: Wildcards,
     ) -> Result<Fitting, Trouble> {
         let names = match self.image.names(folder) {
-            Seen::There(names) => names,
-            Seen::Missing if wildcards == Wildcards::PowerShell => match self.now(folder)? {
-                Now::Missing => {
+            Seen::Present(names) => names,
+            Seen::Absent if wildcards == Wildcards::PowerShell => match self.now(folder)? {
+                Now::Absent => {
                     return Err(Trouble::unclear(format!(
                         "whether it fails where {folder} is not there is not certain"
                     )));
                 }
                 _ => Vec::new(),
             },
-            Seen::Missing => Vec::new(),
-            Seen::Later => return Ok(Fitting::Later),
+            Seen::Absent => Vec::new(),
+            Seen::Later(Later) => return Ok(Fitting::Later),
             Seen::Unknown => {
                 return Err(Trouble::unknown(format!(
                     "which files it means depends on what the base has in {folder}"
@@ -273,8 +278,8 @@ impl<'a> Machine<'a> {
             return Ok(true);
         };
         match self.entry(&parent) {
-            Seen::There(Entry::Folder) | Seen::Later => Ok(true),
-            Seen::There(Entry::File) | Seen::Missing => Ok(false),
+            Seen::Present(Entry::Folder) | Seen::Later(Later) => Ok(true),
+            Seen::Present(Entry::File(())) | Seen::Absent => Ok(false),
             Seen::Unknown => Err(Trouble::unknown(format!(
                 "it fails unless the base has the folder {parent}"
             ))),

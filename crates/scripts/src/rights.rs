@@ -7,7 +7,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::image::{Action, Seen};
+use super::image::{Action, Entry, Later, Seen};
 use super::machine::{Machine, parent};
 use super::trouble::Trouble;
 
@@ -25,7 +25,7 @@ const HELP: &str = "put USER ContainerAdministrator before the line, and the use
 pub(super) fn check(machine: &Machine<'_>, action: &Action) -> Result<(), Trouble> {
     match action {
         Action::MakeFolder(path) => match machine.entry(path) {
-            Seen::There(_) => Ok(()),
+            Seen::Present(_) => Ok(()),
             _ => may_make(machine, path),
         },
         Action::Write { path, .. }
@@ -49,9 +49,9 @@ pub(super) fn check(machine: &Machine<'_>, action: &Action) -> Result<(), Troubl
 /// Something comes to a path, over what may be there.
 fn may_write(machine: &Machine<'_>, path: &ImagePath) -> Result<(), Trouble> {
     match machine.entry(path) {
-        Seen::Missing | Seen::Later => may_make(machine, path),
+        Seen::Absent | Seen::Later(Later) => may_make(machine, path),
         // What comes into a folder is new in it, or replaces what its owner may replace.
-        Seen::There(super::image::Entry::Folder) if !is_guarded(path) => Ok(()),
+        Seen::Present(Entry::Folder) if !is_guarded(path) => Ok(()),
         _ => may_change(machine, path),
     }
 }
@@ -82,7 +82,7 @@ fn may_change(machine: &Machine<'_>, path: &ImagePath) -> Result<(), Trouble> {
         return Err(denied(machine, &format!("change {path}")));
     }
     match machine.entry(path) {
-        Seen::Missing | Seen::Later => Ok(()),
+        Seen::Absent | Seen::Later(Later) => Ok(()),
         _ => Err(unclear(machine, path)),
     }
 }

@@ -50,20 +50,29 @@ impl Trouble {
         Self::new(TroubleKind::NeedsWindows, why)
     }
 
-    pub(super) fn unclear(why: impl Into<String>) -> Self {
+    /// A command, option or piece of grammar that is not understood.
+    pub fn unclear(why: impl Into<String>) -> Self {
         Self::new(TroubleKind::NotUnderstood, why)
     }
 
-    pub(super) fn unknown(why: impl Into<String>) -> Self {
+    /// What happens depends on something that nobody has looked at.
+    pub fn unknown(why: impl Into<String>) -> Self {
         Self::new(TroubleKind::NotKnown, why)
     }
 
-    pub(super) fn later(what: impl Into<String>) -> Self {
+    /// What happens depends on a file that is not downloaded yet.
+    pub fn later(what: impl Into<String>) -> Self {
         Self::new(TroubleKind::Later, what)
     }
 
-    pub(super) fn fails(why: impl Into<String>) -> Self {
+    /// It is understood, and fails; so does the build on Windows.
+    pub fn fails(why: impl Into<String>) -> Self {
         Self::new(TroubleKind::Fails, why)
+    }
+
+    /// It is understood, and not done here, whatever comes of it on Windows.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Self::new(TroubleKind::Refused, why)
     }
 
     pub(super) fn option(option: &str) -> Self {

@@ -101,10 +101,10 @@ impl Variables {
 
     pub(super) fn get(&self, name: &str, image: &dyn Image) -> Seen<String> {
         if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
-            return value.clone().map_or(Seen::Missing, Seen::There);
+            return value.clone().map_or(Seen::Absent, Seen::Present);
         }
         if let Some((_, value)) = OF_WINDOWS.iter().find(|(other, _)| same(other, name)) {
-            return Seen::There((*value).to_owned());
+            return Seen::Present((*value).to_owned());
         }
         if let Some(value) = self.of_the_user(name) {
             return value;
@@ -124,12 +124,12 @@ impl Variables {
             "APPDATA" => r"\AppData\Roaming",
             "LOCALAPPDATA" => r"\AppData\Local",
             "TEMP" | "TMP" => r"\AppData\Local\Temp",
-            "USERNAME" => return Some(Seen::There(self.user.clone())),
+            "USERNAME" => return Some(Seen::Present(self.user.clone())),
             "HOMEPATH" | "HOMEDRIVE" | "LOGONSERVER" => return Some(Seen::Unknown),
             _ => return None,
         };
         Some(match self.profile() {
-            Some(profile) => Seen::There(profile + below),
+            Some(profile) => Seen::Present(profile + below),
             None => Seen::Unknown,
         })
     }
@@ -137,13 +137,13 @@ impl Variables {
     /// The machine's list of folders with the user's behind it.
     fn path(&self, image: &dyn Image) -> Seen<String> {
         match (of_the_machine("Path", image), self.profile()) {
-            (Seen::There(machine), Some(profile)) => {
+            (Seen::Present(machine), Some(profile)) => {
                 let divider = if machine.ends_with(';') { "" } else { ";" };
-                Seen::There(format!(
+                Seen::Present(format!(
                     r"{machine}{divider}{profile}\AppData\Local\Microsoft\WindowsApps"
                 ))
             }
-            (Seen::There(_), None) => Seen::Unknown,
+            (Seen::Present(_), None) => Seen::Unknown,
             (other, _) => other,
         }
     }
@@ -158,15 +158,10 @@ pub(super) fn of_the_machine(name: &str, image: &dyn Image) -> Seen<String> {
     let Ok(key) = MACHINE.parse::<KeyPath>() else {
         return Seen::Unknown;
     };
-    match image.value(&key, name) {
-        Seen::There(data) => match data.typed() {
-            Typed::Text(text) => filled_in(&text).map_or(Seen::Unknown, Seen::There),
-            _ => Seen::Unknown,
-        },
-        Seen::Missing => Seen::Missing,
-        Seen::Later => Seen::Later,
-        Seen::Unknown => Seen::Unknown,
-    }
+    image.value(&key, name).and_then(|data| match data.typed() {
+        Typed::Text(text) => filled_in(&text).map_or(Seen::Unknown, Seen::Present),
+        _ => Seen::Unknown,
+    })
 }
 
 fn filled_in(text: &str) -> Option<String> {

@@ -18,8 +18,10 @@ pub const PASSWORD: &str = "open sesame";
 
 /// What a registry is started with.
 #[derive(Debug, Clone, Copy, Default)]
-// Any of them goes with any other.
-#[allow(clippy::struct_excessive_bools)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "any of them goes with any other"
+)]
 pub struct Setup {
     /// A certificate for 127.0.0.1 from a throwaway CA.
     pub tls: bool,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use wincimg_oci::document::{Descriptor, Flavour, History, Image, Layer, Platform, sha256};
-use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::security::{Layout, SecurityDescriptor};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
@@ -138,7 +138,7 @@ pub fn real_system() -> Vec<u8> {
 
 /// The hive that these edits of one root make where nothing was: a whole one, no changes to one.
 pub fn whole_hive(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = write_deltas(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
+    let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
     let mut hive = hives.remove(0).bytes;
     hive[24] = 5;
@@ -174,7 +174,7 @@ fn each_key_node(hive: &mut [u8], mut change: impl FnMut(&mut [u8])) {
 
 /// The changes of one layer to one hive.
 pub fn delta_hive(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = write_deltas(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
+    let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
     hives.remove(0).bytes
 }

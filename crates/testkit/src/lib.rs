@@ -2,9 +2,10 @@
 //!
 //! Everything listens on loopback at a free port and ends with the value that started it.
 
-#![allow(missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::format_push_string)]
+#![expect(missing_docs, reason = "it is read by those who write tests beside it")]
+#![expect(clippy::unwrap_used, reason = "it is part of tests")]
+#![expect(clippy::print_stdout, reason = "it says what was skipped")]
+#![expect(clippy::format_push_string, reason = "nothing here has to be fast")]
 
 pub mod bills;
 pub mod docker_registry;

@@ -37,8 +37,10 @@ pub struct Access {
     pub each_inside: bool,
 }
 
-// Serde passes it so.
-#[allow(clippy::trivially_copy_pass_by_ref)]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands the field over like this"
+)]
 const fn is_false(flag: &bool) -> bool {
     !*flag
 }

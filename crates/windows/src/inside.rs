@@ -16,67 +16,71 @@ pub struct BaseFile {
     /// Its name as it is spelled; empty for the drive itself.
     pub name: String,
     /// What it is.
-    pub kind: BaseFileKind,
+    pub kind: FileKind<FileDigest>,
     /// The attributes that Windows has for it, such as 0x10 for a folder.
     pub attributes: u32,
     /// The security descriptor in its self-relative form, where the layer has one.
     pub security: Option<Vec<u8>>,
 }
 
-/// What a path of a base is.
+/// What is at a path, with what is told of a file and of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BaseFileKind {
+pub enum FileKind<F = (), L = ()> {
     /// A folder.
     Folder,
     /// A file.
-    File {
-        /// Its size in bytes.
-        size: u64,
-        /// The SHA-256 of its content.
-        sha256: [u8; 32],
-    },
+    File(F),
     /// A link or mount point.
-    Link,
+    Link(L),
 }
 
-/// A base image into which somebody has looked, as far as was asked for.
+impl<F, L> FileKind<F, L> {
+    /// Which of them it is.
+    pub fn kind(&self) -> FileKind {
+        match self {
+            Self::Folder => FileKind::Folder,
+            Self::File(_) => FileKind::File(()),
+            Self::Link(_) => FileKind::Link(()),
+        }
+    }
+}
+
+/// The content of a file, in short.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileDigest {
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its SHA-256.
+    pub sha256: [u8; 32],
+}
+
+/// A base image into which somebody has looked, as far as was asked for; into the rest nobody has.
 pub trait Inside: BaseKeys {
     /// The file or folder at that path.
-    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError>;
+    fn file(&self, _path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        Ok(Known::Unknown)
+    }
 
     /// What lies right in a folder, in no order; absent where no folder is.
-    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError>;
+    fn lies_in(&self, _folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(Known::Unknown)
+    }
 
     /// The folders below a folder, each before those in it, with their paths.
     fn folders_below(
         &self,
-        path: &ImagePath,
-    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError>;
-
-    /// The content of a small file that may be needed to write another version of it.
-    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError>;
-}
-
-impl Inside for Unseen {
-    fn file(&self, _: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
-    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
-    fn folders_below(
-        &self,
-        _: &ImagePath,
+        _path: &ImagePath,
     ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
         Ok(Known::Unknown)
     }
 
-    fn content(&self, _: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+    /// The content of a small file that may be needed to write another version of it.
+    fn content(&self, _path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         Ok(Known::Unknown)
     }
 }
+
+impl Inside for Unseen {}
 
 /// What has to be known of a base before an image can be made on it; whatever else is known makes
 /// the image better.

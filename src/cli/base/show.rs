@@ -13,7 +13,7 @@ use wincimg_oci::document::Image;
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::upcase::same;
 use wincimg_registry::{BaseKey, Known as Answered, RegistryData, Typed};
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside};
 use wincimg_windows::path::ImagePath;
 
 use super::inside::{BaseArgs, Found};
@@ -297,9 +297,9 @@ impl Summary {
         let mut files = FileCount::default();
         for listed in facts.files_below(&ImagePath::drive())? {
             match listed?.file.kind {
-                BaseFileKind::Folder => files.folders += 1,
-                BaseFileKind::Link => files.links += 1,
-                BaseFileKind::File { size, .. } => {
+                FileKind::Folder => files.folders += 1,
+                FileKind::Link(()) => files.links += 1,
+                FileKind::File(FileDigest { size, .. }) => {
                     files.files += 1;
                     files.bytes = files.bytes.saturating_add(size);
                 }
@@ -495,9 +495,11 @@ const ATTRIBUTES: [(u32, &str); 14] = [
 impl Entry {
     fn new(file: &BaseFile, target: Option<String>) -> Self {
         let (kind, size, sha256) = match &file.kind {
-            BaseFileKind::Folder => ("folder", None, None),
-            BaseFileKind::Link => ("link", None, None),
-            BaseFileKind::File { size, sha256 } => ("file", Some(*size), Some(hex::encode(sha256))),
+            FileKind::Folder => ("folder", None, None),
+            FileKind::Link(()) => ("link", None, None),
+            FileKind::File(FileDigest { size, sha256 }) => {
+                ("file", Some(*size), Some(hex::encode(sha256)))
+            }
         };
         let set = ATTRIBUTES
             .iter()

@@ -109,7 +109,11 @@ impl Bar {
 }
 
 fn figures(state: &ProgressState) -> Figures {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bytes a second are positive, and a part of one is not shown"
+    )]
     let rate = state.per_sec() as u64;
     Figures {
         at: state.pos(),

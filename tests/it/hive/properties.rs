@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use wincimg_registry::hive::{
-    FileTime, Hive, HiveFile, Key, edits, layer_hives, merged, write_deltas,
+    FileTime, Hive, HiveFile, Key, edits, layer_hives, merged, unsettled,
 };
 use wincimg_registry::security::{Child, Layout, SecurityDescriptor, Sid};
 use wincimg_registry::testing::{Keys, read_descriptor};
@@ -80,7 +80,7 @@ fn addition() -> impl Strategy<Value = RegistryEdit> {
 }
 
 fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = write_deltas(edits, FileTime(1)).unwrap();
+    let mut hives = unsettled(edits, FileTime(1)).unwrap();
     hives
         .pop()
         .map(|hive| super::sound(hive.bytes))

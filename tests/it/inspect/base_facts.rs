@@ -15,7 +15,7 @@ use wincimg_testkit::inside::{
     ENVIRONMENT, FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, descriptor, gzip,
     made_software, made_system, make_links, real_system, set, upper_layer, whole_hive,
 };
-use wincimg_windows::inside::{BaseFileKind, Inside, Needs};
+use wincimg_windows::inside::{FileDigest, FileKind, Inside, Needs};
 
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 
@@ -187,12 +187,12 @@ fn files_are_known_with_attributes_descriptors_and_digests() {
     let facts = facts_of(&Extent::Everything, &[tar]);
     let file = |path: &str| facts.file(&path.parse().unwrap()).unwrap();
     let user = present(file(r"c:\users\CONTAINERUSER"));
-    assert_eq!(user.kind, BaseFileKind::Folder);
+    assert_eq!(user.kind, FileKind::Folder);
     assert_eq!(user.attributes, 16);
     assert_eq!(user.security, Some(descriptor(USER_FOLDER)));
     let cmd = present(file(r"C:\Windows\System32\cmd.exe"));
     let digest = sha256(b"MZ").to_string();
-    let BaseFileKind::File { size: 2, sha256 } = cmd.kind else {
+    let FileKind::File(FileDigest { size: 2, sha256 }) = cmd.kind else {
         panic!("{cmd:?}")
     };
     assert_eq!(format!("sha256:{}", hex::encode(sha256)), digest);

@@ -28,7 +28,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::{Descriptor, Flavour, History, Layer, sha256};
 use wincimg_oci::remote::Registry;
 use wincimg_oci::store::Sink;
-use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::windows_base::StandIn;
 
@@ -113,10 +113,10 @@ fn file(path: &str, content: impl Into<Vec<u8>>) -> (String, Vec<u8>) {
 
 /// `Hives/System_Delta` and the like for these changes.
 fn deltas(edits: &[RegistryEdit]) -> Files {
-    write_deltas(edits, FileTime::default())
+    unsettled(edits, FileTime::default())
         .unwrap()
         .into_iter()
-        .map(|hive| file(&format!("Hives/{}", hive.root.delta_name()), hive.bytes))
+        .map(|hive| file(&format!("Hives/{}", hive.name), hive.bytes))
         .collect()
 }
 

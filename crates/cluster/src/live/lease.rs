@@ -259,7 +259,10 @@ impl Candidate {
         let had_a_holder = before.acquire_time.is_some();
         // A part of a second would be lost, and others wait too short.
         let seconds = self.terms.duration.as_secs_f64().ceil();
-        #[allow(clippy::cast_possible_truncation)]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a lease takes seconds or minutes"
+        )]
         let seconds = seconds as i32;
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),

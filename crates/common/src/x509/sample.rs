@@ -1,7 +1,6 @@
 //! Certificates for tests.
 
 /// An element of DER.
-#[allow(clippy::missing_panics_doc)]
 pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut out = vec![tag];

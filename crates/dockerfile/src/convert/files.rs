@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_layer::{Content, Layer, OnDisk};
+use wincimg_layer::{Content, Layer, OnDisk, Symlink};
 use wincimg_recipe::{
     FileSource, PlannedContent, PlannedEntry, PlannedFile, add_files, utf16_with_mark,
 };
@@ -163,7 +163,7 @@ pub(super) fn write(
                 }
                 continue;
             }
-            PlannedContent::Link { target, .. } => {
+            PlannedContent::Link(Symlink { target, .. }) => {
                 let why =
                     format!("{to} is a symbolic link to {target}, which recipes have no word for");
                 let help = "put the folder with the link beside the recipe, and COPY that";
@@ -331,13 +331,7 @@ fn is_alike(
                 there.extend(names);
                 there == **path
             }),
-        (
-            Content::Symlink { target, to },
-            PlannedContent::Link {
-                target: own,
-                to_folder,
-            },
-        ) => target == own && (*to == wincimg_layer::LinkTo::Directory) == *to_folder,
+        (Content::Symlink(link), PlannedContent::Link(own)) => link == own,
         _ => false,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use wincimg_common::diagnose::in_one_line;
-use wincimg_layer::archive::Unpacked;
+use wincimg_layer::archive::{ArchiveError, Archives, Format, Selection, Unpacked};
 use wincimg_layer::dockerignore::Ignore;
 use wincimg_recipe::{PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
@@ -64,7 +64,7 @@ impl<'a> Draft<'a> {
             Known::Present(Kind::Folder) if !is_folder => {
                 return Err(format!("{path} is a folder, which a file cannot replace"));
             }
-            Known::Present(Kind::File) if is_folder => {
+            Known::Present(Kind::File(())) if is_folder => {
                 return Err(format!("{path} is a file, which a folder cannot replace"));
             }
             _ => {}
@@ -175,5 +175,22 @@ impl<'a> Draft<'a> {
             )?;
         }
         Ok(())
+    }
+}
+
+/// What `ADD` makes of a file: all that is in a tar, however it is compressed. A zip stays one, as
+/// Docker has it.
+pub(super) fn unpacked(
+    archives: &Archives,
+    content: &PlannedContent,
+) -> Result<Option<Vec<Unpacked>>, ArchiveError> {
+    let PlannedContent::File(source) = content else {
+        return Ok(None);
+    };
+    match source.archive(archives)? {
+        Some(archive) if matches!(archive.format(), Format::Tar(_)) => {
+            archive.unpacked(&Selection::default()).map(Some)
+        }
+        _ => Ok(None),
     }
 }

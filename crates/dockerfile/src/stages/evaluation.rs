@@ -21,7 +21,7 @@ use super::of_stage::OfStage;
 use super::run::Ground;
 use super::state::State;
 use super::tree::Tree;
-use super::{Base, Inputs, StageError, Stages, download, paths, run, unpack};
+use super::{Base, Inputs, StageError, Stages, copy, download, paths, run};
 use crate::expand::Lexer;
 use crate::instruction::{Copy, Kind, Program, Step};
 use crate::source::Dockerfile;
@@ -466,7 +466,10 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what one source of an instruction takes"
+    )]
     fn copy_source(
         &mut self,
         draft: &mut Draft<'_>,
@@ -488,7 +491,7 @@ impl<'a> Evaluation<'a> {
             let found = files.matching(&pattern).map_err(failed)?;
             let mut unpacked = Vec::new();
             for found in &found {
-                let added = unpack::added(&self.stages.archives, &found.content);
+                let added = copy::unpacked(&self.stages.archives, &found.content);
                 unpacked.extend(added.map_err(|error| failed(in_one_line(&error)))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::in_one_line;
 use wincimg_inspect::Taken;
 use wincimg_layer::dockerignore::{Glob, Ignore};
-use wincimg_layer::{LinkTo, OnDisk, link};
+use wincimg_layer::{OnDisk, link};
 use wincimg_recipe::{Brought, FileSource, PlannedContent};
 use wincimg_windows::path::fold;
 
@@ -243,12 +243,8 @@ impl Files for Folder {
             } else if kind.is_symlink() {
                 let inside = folder.strip_prefix(root).unwrap_or(folder);
                 let top = self.on_disk(root);
-                let (target, to) = link(&top, &entry.path(), inside.trim_start_matches('/'))
-                    .map_err(|error| in_one_line(&error))?;
-                PlannedContent::Link {
-                    target,
-                    to_folder: to == LinkTo::Directory,
-                }
+                let link = link(&top, &entry.path(), inside.trim_start_matches('/'));
+                PlannedContent::Link(link.map_err(|error| in_one_line(&error))?)
             } else {
                 return Err(format!(
                     "{} is neither a file, a folder nor a symbolic link",
@@ -334,7 +330,7 @@ impl OfImage<'_> {
                 part: part.clone(),
                 from: format!("{path} in {}", self.name),
             }))),
-            Taken::Link => Err(format!(
+            Taken::Link(()) => Err(format!(
                 "{path:?} in {} is a link, which is not copied",
                 self.name
             )),

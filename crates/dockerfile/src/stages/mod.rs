@@ -16,7 +16,6 @@ mod run;
 mod sent;
 mod state;
 mod tree;
-mod unpack;
 
 #[cfg(test)]
 mod tests;

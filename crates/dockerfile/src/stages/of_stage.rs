@@ -56,7 +56,7 @@ impl Files for OfStage<'_> {
         let path = place.components().join("/");
         match self.tree.made(&place).map(|entry| &entry.content) {
             Some(PlannedContent::Deleted) => return Ok(None),
-            Some(PlannedContent::Link { .. }) => {
+            Some(PlannedContent::Link(_)) => {
                 return Err(format!("{place} is a link: copy the folder that it is in"));
             }
             Some(content) => {
@@ -71,7 +71,7 @@ impl Files for OfStage<'_> {
                 let content = PlannedContent::Folder;
                 return Ok(Some(Found { path, content }));
             }
-            Known::Present(Kind::File | Kind::Link) | Known::Unknown => {}
+            Known::Present(Kind::File(()) | Kind::Link(())) | Known::Unknown => {}
         }
         self.check_known(&place)?;
         match self.taken(&path) {

@@ -7,33 +7,32 @@ mod access;
 mod archives;
 mod base;
 mod certificates;
+mod changes;
 pub(super) mod downloads;
 mod iis;
+mod keys;
+mod needs_windows;
 mod services;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
-use std::sync::Arc;
 
 use wincimg_common::diagnose::in_one_line;
-use wincimg_common::files;
-use wincimg_common::files::Part;
 use wincimg_http::Downloaded;
-use wincimg_iis::config::{ConfigEdit, Schema};
+use wincimg_layer::Source;
 use wincimg_layer::archive::Archives;
-use wincimg_recipe::{FileSource, Kept, PlannedContent, PlannedEntry, PlannedLayer, Wants};
-use wincimg_registry::upcase::same;
-use wincimg_registry::{InsideError, KeyMode, KeyPath, Known, RegistryData, RegistryEdit};
-use wincimg_scripts::{
-    Action, Command, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform,
-};
-use wincimg_windows::access::Access;
+use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry, PlannedLayer, Wants};
+use wincimg_registry::{InsideError, KeyPath, Known, RegistryData};
+use wincimg_scripts::{Action, Command, Entry, Image, Later, Seen, Setting, Trouble, perform};
 use wincimg_windows::path::ImagePath;
 
+use self::base::BaseFiles;
+use self::changes::Changes;
+use self::iis::ServerConfig;
+use self::keys::Keys;
+pub(super) use self::needs_windows::needs_windows;
 use super::ImageFiles;
 use super::state::State;
-use super::tree::{Kind, Tree, is_in, key};
+use super::tree::{Kind, Tree, key};
 use crate::instruction::Program;
 
 /// The longest file that a line may look into.
@@ -69,13 +68,17 @@ pub(super) fn carry_out(
     fetching: Fetching<'_>,
     lacking: &mut BTreeSet<String>,
 ) -> Result<Done, Trouble> {
-    let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
-    let earlier = layers.flat_map(|layer| &layer.registry).collect();
-    let mut running = Running::on(&state.tree, ground, earlier, archives, fetching);
-    running.state = Some(state);
-    let folder = state
-        .working_dir()
-        .map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
+    let mut running = Running {
+        state,
+        tree: state.tree.clone(),
+        registry: Keys::of(state),
+        base: BaseFiles::of(ground),
+        fetching,
+        archives,
+        changes: Changes::default(),
+        server: ServerConfig::default(),
+    };
+    let folder = state.working_dir().map_err(Trouble::unclear)?;
     let shell = state.shell_words();
     let setting = Setting {
         variables: &state.variables(),
@@ -83,25 +86,26 @@ pub(super) fn carry_out(
         user: state.config.user.as_deref(),
     };
     let performed = perform(command(program, &shell), setting, &mut running);
-    lacking.extend(running.lacking.take());
+    lacking.extend(running.base.lacking.take());
     performed?;
     let created_by = match program {
         Program::Exec(words) => words.join(" "),
         Program::Shell(line) => format!("{} {line}", shell.join(" ")),
     };
+    let changes = running.changes;
     Ok(Done {
         created_by: format!("RUN {created_by}"),
         layer: PlannedLayer {
-            entries: running.entries.into_values().collect(),
-            registry: running.edits,
-            access: running.access,
-            iis: running.iis,
-            kept: running.kept.into_values().collect(),
-            anew: running.anew.into_values().collect(),
+            entries: changes.entries.into_values().collect(),
+            registry: running.registry.edits,
+            access: changes.access,
+            iis: running.server.edits,
+            kept: changes.kept.into_values().collect(),
+            anew: changes.anew.into_values().collect(),
         },
-        seen: running.seen,
-        notes: running.notes,
-        later: running.later,
+        seen: running.server.seen,
+        notes: changes.notes,
+        later: running.tree.later,
     })
 }
 
@@ -109,74 +113,6 @@ fn command<'a>(program: &'a Program, shell: &'a [String]) -> Command<'a> {
     match program {
         Program::Exec(words) => Command::Exec(words),
         Program::Shell(text) => Command::Shell { shell, text },
-    }
-}
-
-/// The program that keeps a line from being carried out whatever its base is and, where nothing says
-/// which, whichever shell reads it.
-pub(super) fn needs_windows(program: &Program, shell: Option<&[String]>) -> Option<Trouble> {
-    let folder = ImagePath::drive();
-    let setting = Setting {
-        variables: &[],
-        folder: &folder,
-        user: None,
-    };
-    let asked = |shell: &[String]| {
-        let result = perform(command(program, shell), setting, &mut Nothing);
-        let trouble = result.err();
-        trouble.filter(|trouble| trouble.kind == TroubleKind::NeedsWindows)
-    };
-    if let Some(shell) = shell {
-        return asked(shell);
-    }
-    let words = |shell: &[&str]| {
-        shell
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>()
-    };
-    let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
-    let in_powershell = asked(&words(&["powershell", "-Command"]))?;
-    // To cmd a cmdlet or a variable is a program like any other.
-    let Program::Shell(text) = program else {
-        return Some(in_cmd);
-    };
-    let name = text.split_whitespace().next().unwrap_or_default();
-    let is_script =
-        name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
-    Some(if is_script { in_powershell } else { in_cmd })
-}
-
-/// An image of which nothing is known.
-struct Nothing;
-
-impl Image for Nothing {
-    fn entry(&self, _: &ImagePath) -> Seen<Entry> {
-        Seen::Unknown
-    }
-
-    fn names(&self, _: &ImagePath) -> Seen<Vec<String>> {
-        Seen::Unknown
-    }
-
-    fn content(&self, _: &ImagePath) -> Seen<Vec<u8>> {
-        Seen::Unknown
-    }
-
-    fn value(&self, _: &KeyPath, _: &str) -> Seen<RegistryData> {
-        Seen::Unknown
-    }
-
-    fn key(&self, _: &KeyPath) -> Seen<()> {
-        Seen::Unknown
-    }
-
-    fn is_own(&self, _: &ImagePath) -> bool {
-        true
-    }
-
-    fn apply(&mut self, _: Action) -> Result<(), Trouble> {
-        Ok(())
     }
 }
 
@@ -189,74 +125,24 @@ pub(super) struct Ground<'a> {
     pub(super) files: Option<&'a ImageFiles>,
 }
 
-/// A stage's drive and registry while a line is carried out.
+/// A stage while a line is carried out.
 struct Running<'a> {
-    ground: Ground<'a>,
-    /// Files of the base that have to be taken out of it first.
-    lacking: RefCell<BTreeSet<String>>,
-    before: &'a Tree,
+    /// As it was before the line.
+    state: &'a State,
+    /// The drive by now.
     tree: Tree,
-    archives: &'a Archives,
-    entries: BTreeMap<String, PlannedEntry>,
-    /// What lines before this one did to the registry.
-    earlier: Vec<&'a RegistryEdit>,
-    edits: Vec<RegistryEdit>,
-    /// Rights that it grants.
-    access: Vec<Access>,
-    /// How many files of the base it brings again for their rights.
-    of_base: usize,
-    /// What was moved or copied, by where it is.
-    kept: BTreeMap<String, Kept>,
-    /// Folders that were deleted and are made anew.
-    anew: BTreeMap<String, ImagePath>,
-    notes: Vec<String>,
+    registry: Keys<'a>,
+    base: BaseFiles<'a>,
     fetching: Fetching<'a>,
-    /// Paths and folders of which it is not known what is there before something is downloaded.
-    later: BTreeSet<String>,
-    /// The stage as it was before this line.
-    state: Option<&'a State>,
-    /// What changes in the server's configuration of IIS.
-    iis: Vec<ConfigEdit>,
-    /// That file with the changes.
-    seen: Option<PlannedEntry>,
-    /// What may stand in it, once it is known.
-    schema: Option<Arc<Schema>>,
+    archives: &'a Archives,
+    changes: Changes,
+    server: ServerConfig,
 }
 
-impl<'a> Running<'a> {
-    fn on(
-        tree: &'a Tree,
-        ground: Ground<'a>,
-        earlier: Vec<&'a RegistryEdit>,
-        archives: &'a Archives,
-        fetching: Fetching<'a>,
-    ) -> Self {
-        Self {
-            ground,
-            lacking: RefCell::default(),
-            before: tree,
-            tree: tree.clone(),
-            archives,
-            entries: BTreeMap::new(),
-            earlier,
-            edits: Vec::new(),
-            access: Vec::new(),
-            of_base: 0,
-            kept: BTreeMap::new(),
-            anew: BTreeMap::new(),
-            notes: Vec::new(),
-            fetching,
-            later: tree.later.clone(),
-            state: None,
-            iis: Vec::new(),
-            seen: None,
-            schema: None,
-        }
-    }
-
+impl Running<'_> {
     /// What was at a path before this line.
     fn kind_before(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
-        self.before.kind(path).map_err(|error| failed(&error))
+        self.state.tree.kind(path).map_err(|error| failed(&error))
     }
 
     /// What is at a path.
@@ -264,22 +150,11 @@ impl<'a> Running<'a> {
         self.tree.kind(path).map_err(|error| failed(&error))
     }
 
-    /// Whether what is at a path, or in a folder, comes from something that is downloaded.
-    fn is_later(&self, path: &ImagePath) -> bool {
-        self.later.contains("") || is_in(&self.later, path)
-    }
-
-    /// The changes of the registry, the last one first.
-    fn changes(&self) -> impl Iterator<Item = &RegistryEdit> {
-        let earlier = self.earlier.iter().rev().copied();
-        self.edits.iter().rev().chain(earlier)
-    }
-
     fn put(&mut self, path: ImagePath, content: PlannedContent) {
-        self.forget_iis(&path);
+        self.server.forget(&path);
         let entry = PlannedEntry { path, content };
         self.tree.apply(std::slice::from_ref(&entry));
-        self.entries.insert(key(&entry.path), entry);
+        self.changes.insert(entry);
     }
 
     fn delete(&mut self, path: &ImagePath) -> Result<(), Trouble> {
@@ -287,30 +162,21 @@ impl<'a> Running<'a> {
             Known::Present(_) => true,
             Known::Absent => false,
             Known::Unknown => {
-                return Err(trouble(
-                    TroubleKind::NotKnown,
-                    format!("whether the base has {path} too is not known"),
-                ));
+                return Err(Trouble::unknown(format!(
+                    "whether the base has {path} too is not known"
+                )));
             }
         };
-        self.forget_iis(path);
-        let own = key(path);
-        let below = format!("{own}\0");
-        self.access
-            .retain(|access| access.path.below(path).is_none());
-        self.later
-            .retain(|known| *known != own && !known.starts_with(&below));
-        let stays = |known: &String| *known != own && !known.starts_with(&below);
-        self.entries.retain(|known, _| stays(known));
-        self.kept.retain(|known, _| stays(known));
-        self.anew.retain(|known, _| stays(known));
+        self.server.forget(path);
+        self.changes.forget(path);
         let entry = PlannedEntry {
             path: path.clone(),
             content: PlannedContent::Deleted,
         };
+        self.tree.forget_later(path);
         self.tree.apply(std::slice::from_ref(&entry));
         if was_there {
-            self.entries.insert(own, entry);
+            self.changes.insert(entry);
         }
         Ok(())
     }
@@ -340,104 +206,56 @@ impl<'a> Running<'a> {
 
 impl Image for Running<'_> {
     fn entry(&self, path: &ImagePath) -> Seen<Entry> {
-        if self.later.contains(&key(path)) && !path.components().is_empty() {
-            return Seen::Later;
+        if self.tree.later.contains(&key(path)) && !path.components().is_empty() {
+            return Seen::Later(Later);
         }
         match self.kind(path) {
-            Ok(Known::Absent | Known::Unknown) if self.is_later(path) => Seen::Later,
-            Ok(Known::Present(Kind::Folder)) => Seen::There(Entry::Folder),
-            Ok(Known::Present(Kind::File)) => Seen::There(Entry::File),
-            Ok(Known::Absent) => Seen::Missing,
+            Ok(Known::Absent | Known::Unknown) if self.tree.is_later(path) => Seen::Later(Later),
+            Ok(Known::Present(Kind::Folder)) => Seen::Present(Entry::Folder),
+            Ok(Known::Present(Kind::File(()))) => Seen::Present(Entry::File(())),
+            Ok(Known::Absent) => Seen::Absent,
             // Where a link leads is not followed.
-            Ok(Known::Present(Kind::Link) | Known::Unknown) | Err(_) => Seen::Unknown,
+            Ok(Known::Present(Kind::Link(())) | Known::Unknown) | Err(_) => Seen::Unknown,
         }
     }
 
     fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
-        if self.is_later(folder) {
-            return Seen::Later;
+        if self.tree.is_later(folder) {
+            return Seen::Later(Later);
         }
         match (self.entry(folder), self.tree.inside(folder)) {
-            (Seen::Missing, _) => Seen::Missing,
+            (Seen::Absent, _) => Seen::Absent,
             (_, Ok(Known::Present(found))) => {
-                Seen::There(found.into_iter().map(|(name, _)| name).collect())
+                Seen::Present(found.into_iter().map(|(name, _)| name).collect())
             }
             _ => Seen::Unknown,
         }
     }
 
     fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
-        if self.awaits(file) || self.is_later(file) {
-            return Seen::Later;
+        if self.awaits(file) || self.tree.is_later(file) {
+            return Seen::Later(Later);
         }
         let Some(entry) = self.tree.made(file) else {
             return self.content_of_base(file);
         };
         match &entry.content {
-            PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::There),
-            PlannedContent::Deleted | PlannedContent::Folder => Seen::Missing,
-            PlannedContent::Link { .. } => Seen::Unknown,
+            PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::Present),
+            PlannedContent::Deleted | PlannedContent::Folder => Seen::Absent,
+            PlannedContent::Link(_) => Seen::Unknown,
         }
     }
 
     fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
-        for edit in self.changes() {
-            let is_key = is_same(edit.key(), key);
-            match edit {
-                RegistryEdit::SetValue {
-                    name: own, data, ..
-                } if is_key && same(own, name) => {
-                    return Seen::There(data.clone());
-                }
-                RegistryEdit::DeleteValue { name: own, .. } if is_key && same(own, name) => {
-                    return Seen::Missing;
-                }
-                RegistryEdit::CreateKey {
-                    mode: KeyMode::ReplaceValues,
-                    ..
-                } if is_key => return Seen::Missing,
-                _ if takes_away(edit, key) => return Seen::Missing,
-                _ => {}
-            }
-        }
-        match self.tree.base().key(key) {
-            Ok(Known::Present(below)) => {
-                let value = below.values.into_iter().find(|(own, _)| same(own, name));
-                value.map_or(Seen::Missing, |(_, data)| Seen::There(data))
-            }
-            Ok(Known::Absent) => Seen::Missing,
-            Ok(Known::Unknown) | Err(_) => Seen::Unknown,
-        }
+        self.registry.value(key, name)
     }
 
     fn key(&self, key: &KeyPath) -> Seen<()> {
-        for edit in self.changes() {
-            match edit {
-                RegistryEdit::SetValue { key: below, .. }
-                | RegistryEdit::CreateKey { key: below, .. }
-                    if is_within(below, key) =>
-                {
-                    return Seen::There(());
-                }
-                _ if takes_away(edit, key) => return Seen::Missing,
-                _ => {}
-            }
-        }
-        match self.tree.base().key(key) {
-            Ok(Known::Present(_)) => Seen::There(()),
-            Ok(Known::Absent) => Seen::Missing,
-            Ok(Known::Unknown) | Err(_) => Seen::Unknown,
-        }
+        self.registry.key(key)
     }
 
     fn is_own(&self, path: &ImagePath) -> bool {
-        let made_here = |path: &ImagePath| {
-            let entry = self.entries.get(&key(path));
-            entry.is_some_and(|entry| entry.content != PlannedContent::Deleted)
-        };
-        let is_own = |path: &ImagePath| {
-            made_here(path) || self.state.is_some_and(|state| state.is_of_user(path))
-        };
+        let is_own = |path: &ImagePath| self.changes.has(path) || self.state.is_of_user(path);
         // What an archive brings lies below a folder that was made for it.
         let mut names = path.components();
         while let [above @ .., _] = names {
@@ -458,12 +276,11 @@ impl Image for Running<'_> {
             Action::MakeFolder(path) => self.make_folder(path),
             Action::Write { path, content } => self.write(path, content),
             Action::Append { path, content } => match self.content(&path) {
-                Seen::There(before) => self.write(path, [before, content].concat()),
-                Seen::Missing => self.write(path, content),
-                Seen::Later | Seen::Unknown => Err(trouble(
-                    TroubleKind::NotKnown,
-                    format!("the content of {path} is not known"),
-                )),
+                Seen::Present(before) => self.write(path, [before, content].concat()),
+                Seen::Absent => self.write(path, content),
+                Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+                    "the content of {path} is not known"
+                ))),
             },
             Action::Copy { from, to } => self.lay(&from, &to, false),
             Action::Move { from, to } => {
@@ -472,11 +289,11 @@ impl Image for Running<'_> {
             }
             Action::Delete(path) => self.delete(&path),
             Action::Registry(edit) => {
-                self.edits.push(edit);
+                self.registry.edits.push(edit);
                 Ok(())
             }
             Action::Skip(command) => {
-                self.notes.push(format!("{command} is not run"));
+                self.changes.notes.push(format!("{command} is not run"));
                 Ok(())
             }
             Action::Download { url, path, follows } => self.download(&url, path, follows),
@@ -487,7 +304,7 @@ impl Image for Running<'_> {
             } => self.verify(&path, algorithm, &digest),
             Action::Unpack(unpack) => self.unpack(&unpack),
             Action::Unclear(path) => {
-                self.later.insert(key(&path));
+                self.tree.later.insert(key(&path));
                 Ok(())
             }
             Action::Certificate { store, file } => self.trust(&store, &file),
@@ -498,55 +315,11 @@ impl Image for Running<'_> {
     }
 }
 
-fn trouble(kind: TroubleKind, why: impl Into<String>) -> Trouble {
-    Trouble::new(kind, why)
-}
-
 fn failed(error: &InsideError) -> Trouble {
-    trouble(TroubleKind::NotKnown, in_one_line(error))
+    Trouble::unknown(in_one_line(error))
 }
 
 /// The content of a small file that this build brings.
 fn bytes(source: &FileSource) -> Option<Vec<u8>> {
-    match source {
-        FileSource::Text(text) => Some(text.clone().into_bytes()),
-        FileSource::Bytes(bytes) => Some(bytes.clone()),
-        FileSource::Disk(file) => files::read(&file.path, LONGEST).ok(),
-        FileSource::Download(file) => of_part(file.content.as_ref()?),
-        FileSource::Member(member) => member.bytes(LONGEST).ok(),
-        FileSource::Brought(file) => of_part(&file.part),
-        FileSource::Folder(_) | FileSource::Embedded(_) => None,
-    }
-}
-
-fn of_part(part: &Part) -> Option<Vec<u8>> {
-    if part.length() > LONGEST {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    part.open().ok()?.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
-    one.components().len() == other.components().len() && is_within(one, other)
-}
-
-/// Whether nothing that was there before is left of a key after an edit.
-fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
-    match edit {
-        RegistryEdit::CreateKey {
-            mode: KeyMode::Replace,
-            key: above,
-        }
-        | RegistryEdit::DeleteKey { key: above } => is_within(key, above),
-        _ => false,
-    }
-}
-
-/// Whether a key is another one or lies below it.
-fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
-    key.root() == above.root()
-        && key.components().len() >= above.components().len()
-        && std::iter::zip(key.components(), above.components()).all(|(one, other)| same(one, other))
+    Source::from(source).read(LONGEST).ok()
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_layer::Content;
 use wincimg_layer::dockerignore::FILE_NAME;
-use wincimg_layer::{Content, LinkTo};
 use wincimg_recipe::{FileSource, PlannedContent};
 
 use super::files::{Files, Folder};
@@ -105,7 +105,7 @@ impl Stages {
                 let content = match content {
                     ContextContent::Folder => Content::Directory,
                     ContextContent::File(source) => Content::File(source),
-                    ContextContent::Link { target, to } => Content::Symlink { target, to },
+                    ContextContent::Link(link) => Content::Symlink(link),
                 };
                 sources.push((format!("{at}/{path}"), content));
             }
@@ -134,14 +134,7 @@ fn all_of(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
                 PlannedContent::File(FileSource::Disk(file)) => {
                     ContextContent::File(file.path.into())
                 }
-                PlannedContent::Link { target, to_folder } => ContextContent::Link {
-                    target,
-                    to: if to_folder {
-                        LinkTo::Directory
-                    } else {
-                        LinkTo::File
-                    },
-                },
+                PlannedContent::Link(link) => ContextContent::Link(link),
                 PlannedContent::File(_) | PlannedContent::Deleted => continue,
             };
             let path = found.path;

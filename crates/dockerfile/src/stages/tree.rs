@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_recipe::{PlannedContent, PlannedEntry};
 use wincimg_registry::{InsideError, Known};
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileKind, Inside};
 use wincimg_windows::path::{ImagePath, TOP_FOLDERS, fold};
 
 /// Folders that are there in Windows although nobody has looked.
@@ -80,22 +80,7 @@ pub(super) struct Tree {
 }
 
 /// What is at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Folder,
-    File,
-    Link,
-}
-
-impl Kind {
-    fn of_base(kind: BaseFileKind) -> Self {
-        match kind {
-            BaseFileKind::Folder => Self::Folder,
-            BaseFileKind::File { .. } => Self::File,
-            BaseFileKind::Link => Self::Link,
-        }
-    }
-}
+pub(super) type Kind = FileKind;
 
 impl Tree {
     /// The drive of an image of that name.
@@ -135,10 +120,8 @@ impl Tree {
             }
         }
         Ok(match self.of_base(path)? {
-            Known::Absent => Known::Absent,
-            Known::Present(file) => Known::Present(Kind::of_base(file.kind)),
             Known::Unknown if is_well_known(path) => Known::Present(Kind::Folder),
-            Known::Unknown => Known::Unknown,
+            found => found.map(|file| file.kind.kind()),
         })
     }
 
@@ -249,6 +232,14 @@ impl Tree {
         self.later.contains("") || is_in(&self.later, path)
     }
 
+    /// Nothing at a path or below it waits any more.
+    pub(super) fn forget_later(&mut self, path: &ImagePath) {
+        let own = key(path);
+        let below = format!("{own}\0");
+        self.later
+            .retain(|known| *known != own && !known.starts_with(&below));
+    }
+
     /// The names of what lies in a folder, made here or not, and what each is.
     pub(super) fn inside(
         &self,
@@ -274,7 +265,7 @@ impl Tree {
                 path.map_or(true, |path| !self.made.contains_key(&key(&path)))
             };
             let seen = of_base.into_iter().filter(|file| is_seen(&file.name));
-            found.extend(seen.map(|file| (file.name, Kind::of_base(file.kind))));
+            found.extend(seen.map(|file| (file.name, file.kind.kind())));
         }
         found.sort_by_cached_key(|(name, _)| fold(name));
         Ok(Known::Present(found))
@@ -321,7 +312,7 @@ impl Tree {
 }
 
 /// Whether a path is one of these, or lies in one.
-pub(super) fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
+fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
     if places.is_empty() {
         return false;
     }
@@ -338,8 +329,8 @@ fn keys_above(key: &str) -> impl Iterator<Item = &str> {
 pub(super) fn kind_of(content: &PlannedContent) -> Known<Kind> {
     match content {
         PlannedContent::Folder => Known::Present(Kind::Folder),
-        PlannedContent::File(_) => Known::Present(Kind::File),
-        PlannedContent::Link { .. } => Known::Present(Kind::Link),
+        PlannedContent::File(_) => Known::Present(Kind::File(())),
+        PlannedContent::Link(_) => Known::Present(Kind::Link(())),
         PlannedContent::Deleted => Known::Absent,
     }
 }

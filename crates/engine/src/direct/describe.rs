@@ -8,7 +8,7 @@ use wincimg_recipe::{
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives};
 use wincimg_registry::{Known, RegistryEdit, Unseen};
 use wincimg_windows::access::Access;
-use wincimg_windows::inside::{BaseFileKind, Inside};
+use wincimg_windows::inside::{FileKind, Inside};
 use wincimg_windows::path::ImagePath;
 
 use super::error::DirectError;
@@ -147,7 +147,7 @@ fn working_dir_to_make<'a>(
     }
     match base.inside.file(folder).map_err(LayerError::Inside)? {
         Known::Unknown => {}
-        Known::Present(found) if found.kind == BaseFileKind::Link => return Ok(None),
+        Known::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
         // What the base has gets no entry.
         Known::Absent | Known::Present(_) => return Ok(Some(folder)),
     }

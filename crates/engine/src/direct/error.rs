@@ -1,11 +1,11 @@
 //! Why the direct engine could not make an image, and what to do about it.
 
-use wincimg_common::diagnose::{Blame, Diagnose, nearest};
+use wincimg_common::diagnose::{Diagnose, nearest};
 use wincimg_common::foreign::Foreign;
 use wincimg_iis::config::{ConfigError, EditError, SchemaError, Unsound};
 use wincimg_layer::{GrantError, LayerError};
 use wincimg_oci::document::DocumentError;
-use wincimg_recipe::PATH_HINT;
+use wincimg_recipe::{path_blame, path_hint};
 use wincimg_registry::InsideError;
 use wincimg_registry::hive::WriteError;
 use wincimg_windows::search_path::PathError;
@@ -141,23 +141,6 @@ pub enum DirectError {
     /// A thread of the program ended early.
     #[error("a thread stopped before the image was made")]
     Stopped,
-}
-
-/// Where PATH cannot be made out, the recipe has to say more.
-fn is_unclear(error: &PathError) -> bool {
-    matches!(error, PathError::Unknown | PathError::NotText(_))
-}
-
-fn path_blame(error: &PathError) -> Blame {
-    if is_unclear(error) {
-        Blame::Request
-    } else {
-        Blame::Circumstances
-    }
-}
-
-fn path_hint(error: &PathError) -> Option<String> {
-    is_unclear(error).then(|| PATH_HINT.to_owned())
 }
 
 fn holder_hint(error: &WriteError) -> Option<String> {

@@ -210,7 +210,7 @@ mod tests {
     use wincimg_recipe::{PlanBase, Recipe, Settings, add_files};
     use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Unseen};
     use wincimg_testkit::iis::{SCHEMA, SERVER};
-    use wincimg_windows::inside::{BaseFile, BaseFileKind};
+    use wincimg_windows::inside::{BaseFile, FileDigest, FileKind};
 
     use super::*;
     const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
@@ -230,26 +230,15 @@ mod tests {
             Ok(match self.content(path)? {
                 Known::Present(bytes) => Known::Present(BaseFile {
                     name: String::new(),
-                    kind: BaseFileKind::File {
+                    kind: FileKind::File(FileDigest {
                         size: bytes.len() as u64,
                         sha256: [0; 32],
-                    },
+                    }),
                     attributes: 0x20,
                     security: Some(vec![1, 2, 3]),
                 }),
                 _ => Known::Absent,
             })
-        }
-
-        fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
-            Ok(Known::Unknown)
-        }
-
-        fn folders_below(
-            &self,
-            _: &ImagePath,
-        ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-            Ok(Known::Unknown)
         }
 
         fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {

@@ -87,7 +87,7 @@ impl Listing {
                     return Err(ContextError::Lacking(url.clone()));
                 }
                 ContextContent::File(Source::Member(member)) => member.size(),
-                ContextContent::Folder | ContextContent::Link { .. } => 0,
+                ContextContent::Folder | ContextContent::Link(_) => 0,
             };
         }
         Ok(Self { entries, bytes })

@@ -15,7 +15,7 @@ use wincimg_common::lock;
 use wincimg_common::progress::Task;
 use wincimg_dockerfile::{ContextContent, ContextEntry};
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{Source, archive};
+use wincimg_layer::{Source, Symlink, archive};
 
 use super::context::{ContextError, Listing, is_executable};
 
@@ -138,7 +138,7 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
             header.set_mode(0o755);
             tar.append_data(&mut header, format!("{}/", entry.path), io::empty())
         }
-        ContextContent::Link { target, .. } => {
+        ContextContent::Link(Symlink { target, .. }) => {
             header.set_entry_type(EntryType::Symlink);
             header.set_mode(0o777);
             tar.append_link(&mut header, &entry.path, target)

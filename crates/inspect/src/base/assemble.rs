@@ -10,7 +10,7 @@ use wincimg_oci::document::Digest;
 use wincimg_registry::hive;
 use wincimg_registry::hive::{Hive, Key, Value, ValueContent};
 use wincimg_registry::upcase::{Folded, same};
-use wincimg_windows::inside::BaseFileKind;
+use wincimg_windows::inside::{FileDigest, FileKind};
 
 use super::collect::{Extent, Is, LayerFile, LayerInside};
 use super::error::FactsError;
@@ -132,15 +132,18 @@ impl Assembly {
                 target,
             };
             let (record, content) = match file.is {
-                Is::Folder => (record(BaseFileKind::Folder, None), None),
+                Is::Folder => (record(FileKind::Folder, None), None),
                 Is::File {
                     size,
                     sha256,
                     content,
-                } => (record(BaseFileKind::File { size, sha256 }, None), content),
+                } => (
+                    record(FileKind::File(FileDigest { size, sha256 }), None),
+                    content,
+                ),
                 Is::Link(ref target) => {
                     let target = target.as_deref().map(str::to_owned);
-                    (record(BaseFileKind::Link, target), None)
+                    (record(FileKind::Link(()), target), None)
                 }
                 Is::HardLink(_) | Is::Deleted => continue,
             };
@@ -401,7 +404,7 @@ fn folder(name: &str) -> Merged {
     Merged {
         record: FileRecord {
             name: name.to_owned(),
-            kind: BaseFileKind::Folder,
+            kind: FileKind::Folder,
             attributes: FOLDER_ATTRIBUTES,
             descriptor: None,
             target: None,
@@ -418,7 +421,7 @@ fn place(files: &mut BTreeMap<Vec<u8>, Merged>, path: &str, new: Merged) {
     while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
         folder = above;
         match files.get(parent_key) {
-            Some(there) if there.record.kind == BaseFileKind::Folder => break,
+            Some(there) if there.record.kind == FileKind::Folder => break,
             _ => {}
         }
         files.insert(parent_key.to_vec(), self::folder(last_name(folder)));
@@ -429,15 +432,15 @@ fn place(files: &mut BTreeMap<Vec<u8>, Merged>, path: &str, new: Merged) {
             entry.insert(new);
         }
         Entry::Occupied(mut entry) => {
-            let both_folders = new.record.kind == BaseFileKind::Folder
-                && entry.get().record.kind == BaseFileKind::Folder;
+            let both_folders =
+                new.record.kind == FileKind::Folder && entry.get().record.kind == FileKind::Folder;
             let mut new = new;
             if both_folders {
                 // A folder keeps the spelling that it was made with.
                 new.record.name.clone_from(&entry.get().record.name);
                 entry.insert(new);
             } else {
-                let was_folder = entry.get().record.kind == BaseFileKind::Folder;
+                let was_folder = entry.get().record.kind == FileKind::Folder;
                 let key = entry.key().clone();
                 entry.insert(new);
                 if was_folder {

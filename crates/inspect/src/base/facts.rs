@@ -8,7 +8,7 @@ use wincimg_registry::upcase::same;
 use wincimg_registry::{
     BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, Typed,
 };
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileKind, Inside};
 use wincimg_windows::path::ImagePath;
 
 use super::error::FactsError;
@@ -307,7 +307,7 @@ impl Inside for BaseFacts {
     fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
         Ok(match self.file(folder)? {
             Known::Unknown => Known::Unknown,
-            Known::Present(found) if found.kind == BaseFileKind::Folder => {
+            Known::Present(found) if found.kind == FileKind::Folder => {
                 let listed = self.folder(folder)?.into_iter();
                 Known::Present(listed.map(|listed| listed.file).collect())
             }
@@ -327,7 +327,7 @@ impl Inside for BaseFacts {
             let listed = listed?;
             // A name that no layer can have is left as it is.
             let inside = format!("/{}", listed.components.join("/")).parse();
-            if let (BaseFileKind::Folder, Ok(inside)) = (listed.file.kind, inside) {
+            if let (FileKind::Folder, Ok(inside)) = (listed.file.kind, inside) {
                 folders.push((inside, listed.file));
             }
         }

@@ -1,7 +1,7 @@
 //! What the tables say of a key and of a file.
 
 use wincimg_registry::{DataType, RegistryData};
-use wincimg_windows::inside::BaseFileKind;
+use wincimg_windows::inside::{FileDigest, FileKind};
 
 use super::error::FactsError;
 use super::fields::{Fields, put_bytes, put_number};
@@ -22,7 +22,7 @@ pub(super) struct KeyRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileRecord {
     pub(super) name: String,
-    pub(super) kind: BaseFileKind,
+    pub(super) kind: FileKind<FileDigest>,
     pub(super) attributes: u32,
     pub(super) descriptor: Option<u32>,
     /// Where a link leads.
@@ -92,9 +92,9 @@ impl KeyRecord {
 impl FileRecord {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let kind = match self.kind {
-            BaseFileKind::Folder => 0,
-            BaseFileKind::File { .. } => 1,
-            BaseFileKind::Link => 2,
+            FileKind::Folder => 0,
+            FileKind::File(_) => 1,
+            FileKind::Link(()) => 2,
         };
         out.push(kind);
         put_bytes(out, self.name.as_bytes());
@@ -104,12 +104,12 @@ impl FileRecord {
             self.descriptor.map_or(0, |number| u64::from(number) + 1),
         );
         match self.kind {
-            BaseFileKind::Folder => {}
-            BaseFileKind::File { size, sha256 } => {
+            FileKind::Folder => {}
+            FileKind::File(FileDigest { size, sha256 }) => {
                 put_number(out, size);
                 out.extend(sha256);
             }
-            BaseFileKind::Link => {
+            FileKind::Link(()) => {
                 put_bytes(out, self.target.as_deref().unwrap_or_default().as_bytes());
             }
         }
@@ -123,14 +123,14 @@ impl FileRecord {
         let descriptor = fields.number32()?.checked_sub(1);
         let mut target = None;
         let kind = match kind {
-            0 => BaseFileKind::Folder,
-            1 => BaseFileKind::File {
+            0 => FileKind::Folder,
+            1 => FileKind::File(FileDigest {
                 size: fields.number()?,
                 sha256: fields.array()?,
-            },
+            }),
             2 => {
                 target = Some(fields.text()?.to_owned()).filter(|target| !target.is_empty());
-                BaseFileKind::Link
+                FileKind::Link(())
             }
             _ => return Err(FactsError::Damaged("a file is of no known kind")),
         };

@@ -8,10 +8,10 @@ use proptest::sample::Index as At;
 use sha2::{Digest as _, Sha256};
 use wincimg_layer::{Layer, LinkTo, WriteOptions};
 use wincimg_oci::document::sha256;
-use wincimg_registry::hive::{FileTime, write_deltas};
+use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{BaseKeys, Known, RegistryData, RegistryEdit};
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside};
+use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside};
 
 use super::fields::{Fields, put_bytes};
 use super::file::{self, FactsFile, LARGEST_DIRECTORY, Table};
@@ -29,7 +29,7 @@ fn hive(keys: u32) -> Vec<u8> {
             data: RegistryData::sz(&"text ".repeat(20)),
         })
         .collect();
-    write_deltas(&edits, FileTime(1)).unwrap().remove(0).bytes
+    unsettled(&edits, FileTime(1)).unwrap().remove(0).bytes
 }
 
 /// A bottom layer as a tar.
@@ -300,7 +300,7 @@ fn a_key_with_more_than_can_be_kept_is_not_known_and_its_subkeys_are() {
         edit(r"HKLM\SYSTEM\large", "b", half),
         edit(r"HKLM\SYSTEM\large\below", "c", 1),
     ];
-    let hive = write_deltas(&edits, FileTime(1)).unwrap().remove(0).bytes;
+    let hive = unsettled(&edits, FileTime(1)).unwrap().remove(0).bytes;
     let mut layer = Layer::new(0);
     layer.file("Windows/System32/config/SYSTEM".parse().unwrap(), hive);
     let mut blob = Vec::new();
@@ -359,10 +359,10 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     let read = SecurityDescriptor::from_bytes(of_dll.security.as_ref().unwrap());
     assert_eq!(read.unwrap(), expected);
     assert_eq!(of_dll.attributes, 33);
-    let BaseFileKind::File {
+    let FileKind::File(FileDigest {
         size: 2,
         sha256: content,
-    } = of_dll.kind
+    }) = of_dll.kind
     else {
         panic!("{of_dll:?}");
     };

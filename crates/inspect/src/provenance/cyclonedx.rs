@@ -1,7 +1,9 @@
 //! `CycloneDX` 1.6, as JSON.
 
-// The fields have the names of the format.
-#![allow(clippy::struct_field_names)]
+#![expect(
+    clippy::struct_field_names,
+    reason = "the fields have the names of the format"
+)]
 
 use serde::Serialize;
 

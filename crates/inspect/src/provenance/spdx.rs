@@ -3,8 +3,10 @@
 //! The image is a package; so are its base, its Windows, each of its own layers with all files, and
 //! each package that a file tells of.
 
-// The fields have the names of the format.
-#![allow(clippy::struct_field_names)]
+#![expect(
+    clippy::struct_field_names,
+    reason = "the fields have the names of the format"
+)]
 
 use serde::Serialize;
 use sha1::{Digest as _, Sha1};

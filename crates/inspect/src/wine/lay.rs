@@ -35,7 +35,7 @@ impl Drive {
         }
         match what {
             Taken::Folder => self.folder(path).map(|_| true),
-            Taken::Link => Ok(false),
+            Taken::Link(()) => Ok(false),
             Taken::File(part) => {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
                 let folder = self.folder(folder)?;

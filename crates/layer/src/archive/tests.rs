@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use wincimg_common::files::Parts;
 
 use super::*;
+use crate::{LinkTo, Symlink};
 
 fn placed(bytes: &[u8]) -> Place {
     let mut parts = Parts::in_folder(&std::env::temp_dir()).unwrap();
@@ -39,7 +40,9 @@ fn listed(bytes: &[u8], selection: &Selection<'_>) -> Vec<String> {
                 let bytes = member.bytes(1 << 20).unwrap();
                 format!("{path}={}", String::from_utf8(bytes).unwrap())
             }
-            UnpackedContent::Link { target, to_folder } => format!("{path}->{target} {to_folder}"),
+            UnpackedContent::Link(Symlink { target, to }) => {
+                format!("{path}->{target} {}", *to == LinkTo::Directory)
+            }
         }
     };
     all.iter().map(line).collect()

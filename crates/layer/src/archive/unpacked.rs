@@ -3,12 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use wincimg_windows::inside::FileKind;
 use wincimg_windows::path::{fold, name_problem};
 
 use super::error::ArchiveError;
 use super::format::Format;
 use super::member::Member;
 use super::{Archive, Entry, Kind};
+use crate::content::{LinkTo, Symlink};
 
 /// What of an archive is wanted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,20 +45,7 @@ pub struct Unpacked {
 }
 
 /// What an archive has at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnpackedContent {
-    /// A folder.
-    Folder,
-    /// A file.
-    File(Member),
-    /// A symbolic link.
-    Link {
-        /// Where it leads from its folder.
-        target: String,
-        /// Whether the archive has a folder there.
-        to_folder: bool,
-    },
-}
+pub type UnpackedContent = FileKind<Member, Symlink>;
 
 impl Archive {
     /// What is wanted of it: folders before what is in them, each path once.
@@ -160,12 +149,12 @@ impl Draft<'_> {
             Kind::File => file(index),
             Kind::Same(other) => file(*other),
             Kind::Link(_) if by == Unpacker::Dotnet && archive.format == Format::Zip => file(index),
-            Kind::Link(target) => UnpackedContent::Link {
+            Kind::Link(target) => UnpackedContent::Link(Symlink {
                 target: link(names, target).ok_or_else(|| {
                     refused(format!("it is a link to {target:?}, out of the folder"))
                 })?,
-                to_folder: false,
-            },
+                to: LinkTo::File,
+            }),
         };
         for depth in 1..names.len() {
             self.put(&names[..depth], UnpackedContent::Folder, &refused)?;
@@ -218,12 +207,14 @@ impl Draft<'_> {
             .map(|entry| fold(&entry.names.join("/")))
             .collect();
         for entry in &mut self.all {
-            if let UnpackedContent::Link { target, to_folder } = &mut entry.content {
+            if let UnpackedContent::Link(Symlink { target, to }) = &mut entry.content {
                 let names: Vec<&str> = entry.names.iter().map(String::as_str).collect();
                 let meant = followed(&names, target);
-                *to_folder = meant.is_some_and(|meant| {
+                if meant.is_some_and(|meant| {
                     meant.is_empty() || folders.contains(&fold(&meant.join("/")))
-                });
+                }) {
+                    *to = LinkTo::Directory;
+                }
             }
         }
         self.all

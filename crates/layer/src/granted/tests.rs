@@ -4,6 +4,7 @@ use wincimg_common::diagnose::Blame;
 use wincimg_registry::security::Layout;
 use wincimg_registry::{BaseKey, BaseKeys, KeyPath, Unseen};
 use wincimg_windows::access::Inherit;
+use wincimg_windows::inside::FileDigest;
 
 use super::*;
 
@@ -14,7 +15,7 @@ struct Base(BTreeMap<ImagePath, BaseFile>);
 const PLAIN: &str = "O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)";
 
 impl Base {
-    fn with(mut self, path: &str, kind: BaseFileKind, sddl: &str) -> Self {
+    fn with(mut self, path: &str, kind: FileKind<FileDigest>, sddl: &str) -> Self {
         let descriptor: SecurityDescriptor = sddl.parse().unwrap();
         let file = BaseFile {
             name: String::new(),
@@ -27,7 +28,7 @@ impl Base {
     }
 
     fn folder(self, path: &str, sddl: &str) -> Self {
-        self.with(path, BaseFileKind::Folder, sddl)
+        self.with(path, FileKind::Folder, sddl)
     }
 }
 
@@ -43,27 +44,18 @@ impl Inside for Base {
         Ok(found.map_or(Known::Absent, |(_, file)| Known::Present(file.clone())))
     }
 
-    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
-        Ok(Known::Unknown)
-    }
-
     fn folders_below(
         &self,
         path: &ImagePath,
     ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
         let below = self.0.iter().filter(|(own, file)| {
-            file.kind == BaseFileKind::Folder
-                && own.below(path).is_some_and(|rest| !rest.is_empty())
+            file.kind == FileKind::Folder && own.below(path).is_some_and(|rest| !rest.is_empty())
         });
         Ok(Known::Present(
             below
                 .map(|(path, file)| (path.clone(), file.clone()))
                 .collect(),
         ))
-    }
-
-    fn content(&self, _: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
-        Ok(Known::Unknown)
     }
 }
 
@@ -174,10 +166,10 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
         .folder("/database", PLAIN)
         .with(
             "/data/file.txt",
-            BaseFileKind::File {
+            FileKind::File(FileDigest {
                 size: 1,
                 sha256: [0; 32],
-            },
+            }),
             PLAIN,
         );
     let mut made = layer_of(&["Data/ours/x.txt"]);
@@ -202,10 +194,10 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
 
 #[test]
 fn what_nobody_has_or_a_layer_cannot_change_is_refused() {
-    let file = BaseFileKind::File {
+    let file = FileKind::File(FileDigest {
         size: 1,
         sha256: [0; 32],
-    };
+    });
     let base = Base::default().with("/hosts", file, PLAIN);
     let refused = |path: &str, inside: &dyn Inside| {
         let error = layer_of(&["app/x"])

@@ -62,10 +62,23 @@ pub fn layer_hives(
                 Delta::Sam | Delta::Security => None,
             };
             let tree = own.unwrap_or_else(|| Node::new("ROOT", Semantics::Merge));
-            Ok(HiveFile {
-                name: delta.file(),
-                bytes: write_hive(delta, &tree, timestamp)?,
-            })
+            file(delta, &tree, timestamp)
         })
+        .collect()
+}
+
+fn file(delta: Delta, tree: &Node, timestamp: FileTime) -> Result<HiveFile, WriteError> {
+    Ok(HiveFile {
+        name: delta.file(),
+        bytes: write_hive(delta, tree, timestamp)?,
+    })
+}
+
+/// The hives that say just what the edits say, fitted to no base: what tests of the format read.
+#[cfg(any(test, feature = "testing"))]
+pub fn unsettled(edits: &[RegistryEdit], timestamp: FileTime) -> Result<Vec<HiveFile>, WriteError> {
+    tree::apply(edits)?
+        .into_iter()
+        .map(|(root, tree)| file(Delta::Edited(root), &tree, timestamp))
         .collect()
 }

@@ -45,10 +45,12 @@ mod writer;
 pub use changes::edits;
 pub use existing::exists;
 pub use key::{Key, Value, ValueContent};
+#[cfg(any(test, feature = "testing"))]
+pub use layer::unsettled;
 pub use layer::{HiveFile, layer_hives, needed};
 pub use merge::merged;
 pub use reader::Hive;
-pub use writer::{DeltaHive, empty_hive, write_deltas};
+pub use writer::empty_hive;
 
 use crate::base::InsideError;
 use crate::security::SddlError;

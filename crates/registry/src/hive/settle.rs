@@ -39,8 +39,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Settles a key and all below it, from what the base has at its path.
     fn key(&mut self, node: &mut Node, below: Known<BaseKey>) -> Result<(), WriteError> {
-        match &below {
-            Known::Present(base) if node.semantics == Semantics::Merge => {
+        match below {
+            Known::Present(ref base) if node.semantics == Semantics::Merge => {
                 let has = |name: &str| base.values.iter().any(|(known, _)| same(known, name));
                 node.values
                     .retain(|_, change| change.data.is_some() || has(&change.name));

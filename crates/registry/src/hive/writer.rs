@@ -1,4 +1,4 @@
-//! From edits to the bytes of delta hives.
+//! The bytes of hives.
 
 use super::cells::CellWriter;
 use super::delta::Delta;
@@ -9,36 +9,10 @@ use super::format::{
 };
 use super::record::Record;
 use super::shared::SharedDescriptors;
-use super::tree::{self, Below, Node, ValueChange};
+use super::tree::{Below, Node, ValueChange};
 use super::{FileTime, Layer, Semantics, WriteError};
+use crate::Root;
 use crate::upcase::Folded;
-use crate::{RegistryEdit, Root};
-
-/// A delta hive, ready to be put into a layer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeltaHive {
-    /// The hive whose changes it holds; its file is [`Root::delta_name`].
-    pub root: Root,
-    /// The file.
-    pub bytes: Vec<u8>,
-}
-
-/// Writes the delta hives that make these edits, in the order of [`Root::ALL`]; none for a hive in
-/// which nothing changes. Every key gets the timestamp; the same arguments give the same bytes.
-///
-/// A layer should carry what [`layer_hives`](super::layer_hives) makes of the edits.
-pub fn write_deltas(
-    edits: &[RegistryEdit],
-    timestamp: FileTime,
-) -> Result<Vec<DeltaHive>, WriteError> {
-    tree::apply(edits)?
-        .into_iter()
-        .map(|(root, tree)| {
-            let bytes = write_hive(Delta::Edited(root), &tree, timestamp)?;
-            Ok(DeltaHive { root, bytes })
-        })
-        .collect()
-}
 
 pub(super) fn write_hive(
     hive: Delta,

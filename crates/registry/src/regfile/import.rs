@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use super::RegFileError;
 use super::line::Line;
 use super::text::{NARROW_HEADER, decode, western};
-use super::{Problem, RegFileError};
 use crate::{DataType, KeyMode, KeyPath, Link, RegistryData, RegistryEdit};
 
 /// What a registration file says.
@@ -28,7 +28,7 @@ pub fn import(bytes: &[u8]) -> Result<Imported, RegFileError> {
     let narrow = match header.rest().trim_end() {
         NARROW_HEADER => true,
         "Windows Registry Editor Version 5.00" => false,
-        _ => return Err(header.error(Problem::Header)),
+        _ => return Err(header.error("not a registration file: expected \"Windows Registry Editor Version 5.00\" or \"REGEDIT4\"")),
     };
     let mut parser = Parser {
         lines,
@@ -92,7 +92,7 @@ impl<'t> Parser<'t> {
             None | Some(';') => Ok(()),
             Some('[') => self.key(line),
             Some('"' | '@') => self.value(line),
-            Some(_) => Err(line.error(Problem::Expected("[key], \"name\"=, @= or a comment"))),
+            Some(_) => Err(line.expected("[key], \"name\"=, @= or a comment")),
         }
     }
 
@@ -101,10 +101,10 @@ impl<'t> Parser<'t> {
         let deleted = line.take("-");
         // A key's name may have a bracket in it, so the last one of the line is the closing one.
         let Some(end) = line.rest().rfind(']') else {
-            return Err(line.error(Problem::Expected("] at the end of the key")));
+            return Err(line.expected("] at the end of the key"));
         };
         let (key, through) =
-            KeyPath::parse(&line.rest()[..end]).map_err(|error| line.error(Problem::Key(error)))?;
+            KeyPath::parse(&line.rest()[..end]).map_err(|error| line.error(error.to_string()))?;
         self.links.extend(through);
         let mut after = line;
         after.take(&line.rest()[..=end]);
@@ -123,9 +123,9 @@ impl<'t> Parser<'t> {
     fn value(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
         let key = match &self.section {
             Section::Key(key) => key.clone(),
-            Section::None => return Err(line.error(Problem::Expected("a [key] before its values"))),
+            Section::None => return Err(line.expected("a [key] before its values")),
             Section::Deleted => {
-                return Err(line.error(Problem::Expected("no values under a deleted key")));
+                return Err(line.expected("no values under a deleted key"));
             }
         };
         let name = if line.take("@") {
@@ -135,7 +135,7 @@ impl<'t> Parser<'t> {
         };
         line.skip_blanks();
         if !line.take("=") {
-            return Err(line.error(Problem::Expected("=")));
+            return Err(line.expected("="));
         }
         line.skip_blanks();
         let edit = if line.take("-") {
@@ -164,7 +164,7 @@ impl<'t> Parser<'t> {
         if line.take("hex(") {
             let kind = hexadecimal(&mut line, "type number in hexadecimal")?;
             if !line.take("):") {
-                return Err(line.error(Problem::Expected("): after the type number")));
+                return Err(line.expected("): after the type number"));
             }
             return self.bytes(DataType(kind), line);
         }
@@ -172,7 +172,7 @@ impl<'t> Parser<'t> {
             return self.bytes(DataType::BINARY, line);
         }
         let forms = "\"text\", dword:, hex:, hex(type): or -";
-        Err(line.error(Problem::Expected(forms)))
+        Err(line.expected(forms))
     }
 
     /// Bytes with commas between them, over as many lines as end in a backslash.
@@ -182,7 +182,7 @@ impl<'t> Parser<'t> {
             line.skip_blanks();
             if line.take("\\") {
                 line.end()?;
-                let unfinished = line.error(Problem::Expected("another line with bytes"));
+                let unfinished = line.expected("another line with bytes");
                 line = self.lines.next().ok_or(unfinished)?;
                 continue;
             }
@@ -191,10 +191,7 @@ impl<'t> Parser<'t> {
             }
             let number: u32 = hexadecimal(&mut line, "byte in hexadecimal")?;
             let byte = u8::try_from(number).map_err(|_| {
-                line.error(Problem::Number {
-                    text: format!("{number:x}"),
-                    what: "byte in hexadecimal",
-                })
+                line.expected(&format!("a byte in hexadecimal, found \"{number:x}\""))
             })?;
             bytes.push(byte);
             line.skip_blanks();
@@ -228,10 +225,10 @@ fn quoted(line: &mut Line<'_>) -> Result<String, RegFileError> {
                 Some('n') => text.push('\n'),
                 Some('r') => text.push('\r'),
                 Some('0') => text.push('\0'),
-                _ => return Err(here.error(Problem::Expected(r#"one of \\ \" \n \r \0"#))),
+                _ => return Err(here.expected(r#"one of \\ \" \n \r \0"#)),
             },
             Some(c) => text.push(c),
-            None => return Err(start.error(Problem::Expected("a closing \" on the same line"))),
+            None => return Err(start.expected("a closing \" on the same line")),
         }
     }
 }
@@ -242,10 +239,5 @@ fn hexadecimal(line: &mut Line<'_>, what: &'static str) -> Result<u32, RegFileEr
     u32::from_str_radix(digits, 16)
         .ok()
         .filter(|_| digits.len() <= 8)
-        .ok_or_else(|| {
-            start.error(Problem::Number {
-                text: digits.to_owned(),
-                what,
-            })
-        })
+        .ok_or_else(|| start.expected(&format!("a {what}, found {digits:?}")))
 }

@@ -1,6 +1,6 @@
 //! A place in one line of a registration file, which errors point at.
 
-use super::{Problem, RegFileError};
+use super::RegFileError;
 
 /// What is left of a line to read.
 #[derive(Clone, Copy)]
@@ -61,17 +61,22 @@ impl<'t> Line<'t> {
         if self.rest.is_empty() || self.rest.starts_with(';') {
             Ok(())
         } else {
-            Err(self.error(Problem::Expected("the end of the line")))
+            Err(self.expected("the end of the line"))
         }
     }
 
+    /// Something else should stand at this place.
+    pub(super) fn expected(&self, what: &str) -> RegFileError {
+        self.error(format!("expected {what}"))
+    }
+
     /// An error at this place.
-    pub(super) fn error(&self, problem: Problem) -> RegFileError {
+    pub(super) fn error(&self, problem: impl Into<String>) -> RegFileError {
         let before = self.whole.len() - self.rest.len();
         RegFileError {
             line: self.number,
             column: self.whole[..before].chars().count() + 1,
-            problem,
+            problem: problem.into(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The encodings of registration files: UTF-16 with a byte order mark, UTF-8, and the Western code
 //! page of `REGEDIT4`.
 
-use super::{Problem, RegFileError};
+use super::RegFileError;
 use crate::text::from_utf16;
 
 /// The first line of a file whose strings have 8 bits a character, also those in hexadecimal.
@@ -47,15 +47,15 @@ fn utf8(bytes: &[u8]) -> Result<String, RegFileError> {
         RegFileError {
             line,
             column,
-            problem: Problem::Encoding("neither UTF-8 nor UTF-16 with a byte order mark"),
+            problem: "neither UTF-8 nor UTF-16 with a byte order mark".to_owned(),
         }
     })
 }
 
-fn at_start(problem: &'static str) -> RegFileError {
+fn at_start(problem: &str) -> RegFileError {
     RegFileError {
         line: 1,
         column: 1,
-        problem: Problem::Encoding(problem),
+        problem: problem.to_owned(),
     }
 }

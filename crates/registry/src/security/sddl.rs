@@ -7,33 +7,12 @@ use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 /// A text that is not a security descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SddlError {
-    /// A part that starts with none of `O:`, `G:`, `D:` and `S:`.
-    #[error("invalid part {text:?} of a security descriptor: expected O:, G:, D: or S:")]
-    Part {
-        /// The text.
-        text: String,
-    },
-    /// A name or number of an account that is not understood.
-    #[error("invalid account {text:?}: expected two letters such as BA, or S-1-…")]
-    Sid {
-        /// The text.
-        text: String,
-    },
-    /// Flags of a list that are not understood.
-    #[error("invalid flags {text:?} of an access list: expected P, AI and AR")]
-    ListFlags {
-        /// The text.
-        text: String,
-    },
+    /// Something that is not understood.
+    #[error("{0}")]
+    Invalid(String),
     /// More entries than the binary form can hold.
     #[error("an access list of more than 65535 bytes")]
     ListTooLong,
-    /// An entry that is not understood.
-    #[error("invalid access entry ({text}): expected (A;flags;rights;;;account)")]
-    Entry {
-        /// The text between the brackets.
-        text: String,
-    },
 }
 
 /// The two-letter names of SDDL for the accounts that descriptors of an image mention.
@@ -131,8 +110,10 @@ fn parts(text: &str) -> Result<Vec<&str>, SddlError> {
         .match_indices(':')
         .map(|(colon, _)| colon.saturating_sub(1))
         .collect();
-    let bad = || SddlError::Part {
-        text: text.to_owned(),
+    let bad = || {
+        SddlError::Invalid(format!(
+            "invalid part {text:?} of a security descriptor: expected O:, G:, D: or S:"
+        ))
     };
     if cuts.first() != Some(&0) {
         return Err(bad());
@@ -187,8 +168,10 @@ fn list_flags(text: &str, system: bool) -> Result<u16, SddlError> {
         let (flag, after) = ["P", "AI", "AR"]
             .into_iter()
             .find_map(|flag| Some((flag, rest.strip_prefix(flag)?)))
-            .ok_or_else(|| SddlError::ListFlags {
-                text: text.to_owned(),
+            .ok_or_else(|| {
+                SddlError::Invalid(format!(
+                    "invalid flags {text:?} of an access list: expected P, AI and AR"
+                ))
             })?;
         let bit = match flag {
             "P" => control::DACL_PROTECTED,
@@ -205,9 +188,7 @@ fn list_flags(text: &str, system: bool) -> Result<u16, SddlError> {
 fn read_entries(mut text: &str) -> Result<Vec<Ace>, SddlError> {
     let mut entries = Vec::new();
     while !text.is_empty() {
-        let bad = || SddlError::Entry {
-            text: text.trim_start_matches('(').to_owned(),
-        };
+        let bad = || bad_entry(text.trim_start_matches('('));
         let inner = text.strip_prefix('(').ok_or_else(bad)?;
         let (entry, rest) = inner.split_once(')').ok_or_else(bad)?;
         entries.push(read_entry(entry)?);
@@ -216,10 +197,14 @@ fn read_entries(mut text: &str) -> Result<Vec<Ace>, SddlError> {
     Ok(entries)
 }
 
+fn bad_entry(text: &str) -> SddlError {
+    SddlError::Invalid(format!(
+        "invalid access entry ({text}): expected (A;flags;rights;;;account)"
+    ))
+}
+
 fn read_entry(text: &str) -> Result<Ace, SddlError> {
-    let bad = || SddlError::Entry {
-        text: text.to_owned(),
-    };
+    let bad = || bad_entry(text);
     let fields: Vec<&str> = text.split(';').collect();
     let [kind, flags, rights, "", "", account] = fields[..] else {
         return Err(bad());
@@ -265,8 +250,10 @@ impl FromStr for Sid {
     type Err = SddlError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = || SddlError::Sid {
-            text: text.to_owned(),
+        let bad = || {
+            SddlError::Invalid(format!(
+                "invalid account {text:?}: expected two letters such as BA, or S-1-…"
+            ))
         };
         let known = ALIASES
             .iter()

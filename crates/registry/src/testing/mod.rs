@@ -1,6 +1,6 @@
 //! For the tests of whoever writes over a base: bases into which somebody has looked, in memory.
 
-#![allow(clippy::unwrap_used)]
+#![expect(clippy::unwrap_used, reason = "it is part of tests")]
 
 mod descriptor;
 

@@ -1,6 +1,6 @@
 //! cmd's own commands, but for those that copy and delete files.
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Entry, Later, Seen};
 use super::super::machine::{Now, is_nul};
 use super::super::traced::Traced;
 use super::super::trouble::Trouble;
@@ -187,13 +187,13 @@ impl Cmd<'_, '_> {
                 Now::File => {}
                 Now::Later if self.output.is_none() => {}
                 Now::Later => return Err(Trouble::later("its content comes from a download")),
-                Now::Missing | Now::Folder => {
+                Now::Absent | Now::Folder => {
                     return Ok(self.machine.fails(1, format!("there is no file {path}")));
                 }
             }
             if self.output.is_some() {
                 match self.machine.image.content(&path) {
-                    Seen::There(content) if content.is_ascii() && !content.contains(&0x1a) => {
+                    Seen::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
                         self.output.get_or_insert_default().extend(content);
                     }
                     _ => {
@@ -272,10 +272,10 @@ impl Cmd<'_, '_> {
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
-            Seen::There(super::super::image::Entry::File) | Seen::Missing => {
+            Seen::Present(Entry::File(())) | Seen::Absent => {
                 Ok(self.machine.fails(1, format!("there is no folder {path}")))
             }
-            Seen::There(_) | Seen::Later => {
+            Seen::Present(_) | Seen::Later(Later) => {
                 self.machine.folder = path;
                 Ok(0)
             }
@@ -294,11 +294,11 @@ impl Cmd<'_, '_> {
             }
             let path = self.machine.path(operand)?;
             match self.machine.entry(&path) {
-                Seen::There(_) => {
+                Seen::Present(_) => {
                     code = self.machine.fails(1, format!("{path} is there already"));
                 }
-                Seen::Missing => self.machine.apply(Action::MakeFolder(path))?,
-                Seen::Later => self.machine.apply(Action::Unclear(path))?,
+                Seen::Absent => self.machine.apply(Action::MakeFolder(path))?,
+                Seen::Later(Later) => self.machine.apply(Action::Unclear(path))?,
                 Seen::Unknown => {
                     return Err(Trouble::unknown(format!("it fails if the base has {path}")));
                 }
@@ -317,7 +317,7 @@ impl Cmd<'_, '_> {
                             "it fails unless the base has {path}"
                         )));
                     }
-                    seen => seen == Seen::Missing,
+                    seen => seen == Seen::Absent,
                 },
                 super::Paths::Pattern { folder, pattern } => {
                     match self

@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::cmd::LIMIT;
 
-use super::super::image::Seen;
+use super::super::image::{Later, Seen};
 use super::super::machine::Machine;
 use super::super::traced::Traced;
 use super::super::trouble::Trouble;
@@ -48,8 +48,8 @@ fn value(machine: &Machine<'_>, inside: &str) -> Result<Option<String>, Trouble>
         return Ok(None);
     }
     let value = match machine.variable(name) {
-        Seen::There(value) => value,
-        Seen::Missing => match name.to_ascii_uppercase().as_str() {
+        Seen::Present(value) => value,
+        Seen::Absent => match name.to_ascii_uppercase().as_str() {
             "CD" => machine.folder.to_string(),
             // No command of the line has run yet.
             "ERRORLEVEL" => "0".to_owned(),
@@ -65,7 +65,7 @@ fn value(machine: &Machine<'_>, inside: &str) -> Result<Option<String>, Trouble>
             }
             _ => return Ok(None),
         },
-        Seen::Later => {
+        Seen::Later(Later) => {
             return Err(Trouble::later(format!(
                 "the value of %{name}% comes from a download"
             )));

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Later, Seen};
 use super::super::machine::{
     Fitting, Now, Paths, Wildcards, child, is_nul, is_same, is_within, last_name, parent,
 };
@@ -23,22 +23,22 @@ impl Cmd<'_, '_> {
             }
             let path = self.machine.path(operand)?;
             match self.machine.now(&path)? {
-                Now::Missing => code = 2,
+                Now::Absent => code = 2,
                 Now::File => code = 267,
                 Now::Later => self.machine.apply(Action::Unclear(path))?,
                 Now::Folder => {
                     if !words.has("/s") {
                         match self.machine.image.names(&path) {
-                            Seen::There(names) if names.is_empty() => {}
-                            Seen::There(_) => {
+                            Seen::Present(names) if names.is_empty() => {}
+                            Seen::Present(_) => {
                                 code = 145;
                                 continue;
                             }
-                            Seen::Later => {
+                            Seen::Later(Later) => {
                                 self.machine.apply(Action::Unclear(path))?;
                                 continue;
                             }
-                            Seen::Missing | Seen::Unknown => {
+                            Seen::Absent | Seen::Unknown => {
                                 return Err(Trouble::unknown(format!(
                                     "it fails unless {path} is empty"
                                 )));
@@ -77,7 +77,7 @@ impl Cmd<'_, '_> {
                         self.machine.apply(Action::Delete(path))?;
                         continue;
                     }
-                    Now::Missing => {
+                    Now::Absent => {
                         let folder = parent(&path).unwrap_or_else(|| path.clone());
                         (folder, last_name(&path).to_owned(), false)
                     }
@@ -89,7 +89,7 @@ impl Cmd<'_, '_> {
             }
             match self.machine.now(&folder)? {
                 Now::Folder | Now::Later => {}
-                Now::Missing | Now::File => {
+                Now::Absent | Now::File => {
                     code = 1;
                     continue;
                 }
@@ -101,7 +101,7 @@ impl Cmd<'_, '_> {
                         match self.machine.now(&path)? {
                             Now::File => self.machine.apply(Action::Delete(path))?,
                             Now::Later => self.machine.apply(Action::Unclear(path))?,
-                            Now::Folder | Now::Missing => {}
+                            Now::Folder | Now::Absent => {}
                         }
                     }
                 }
@@ -115,7 +115,7 @@ impl Cmd<'_, '_> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.now(&path)? {
                 Now::File => return Ok(Fitting::Paths(vec![path])),
-                Now::Missing => return Ok(Fitting::Paths(Vec::new())),
+                Now::Absent => return Ok(Fitting::Paths(Vec::new())),
                 Now::Later => return Ok(Fitting::Later),
                 Now::Folder => (path, "*".to_owned()),
             },
@@ -157,7 +157,7 @@ impl Cmd<'_, '_> {
             return match at_target {
                 Now::Folder => Err(Trouble::unclear("NUL cannot be copied into a folder")),
                 Now::Later => self.machine.apply(Action::Unclear(target)).map(|()| 0),
-                Now::File | Now::Missing => self
+                Now::File | Now::Absent => self
                     .machine
                     .apply(Action::Write {
                         path: target,
@@ -187,7 +187,7 @@ impl Cmd<'_, '_> {
                 }
             }
             Now::Later => self.machine.apply(Action::Unclear(target))?,
-            Now::File | Now::Missing => {
+            Now::File | Now::Absent => {
                 let [file] = files.as_slice() else {
                     return Err(Trouble::unclear(
                         "several files would be copied into one, one behind the other",
@@ -222,7 +222,7 @@ impl Cmd<'_, '_> {
         let at_target = self.machine.now(&target)?;
         let source = match self.machine.paths(from, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.now(&path)? {
-                Now::Missing => {
+                Now::Absent => {
                     return Ok(self.machine.fails(1, format!("{path} is not there")));
                 }
                 Now::Later => return self.moved_later(path, target),
@@ -245,7 +245,7 @@ impl Cmd<'_, '_> {
                 }
             }
             Now::Later => return self.moved_later(source[0].clone(), target),
-            Now::File | Now::Missing => {
+            Now::File | Now::Absent => {
                 let [file] = source.as_slice() else {
                     return Ok(1);
                 };
@@ -279,8 +279,8 @@ impl Cmd<'_, '_> {
         let to = match at_target {
             Now::Folder => child(&target, last_name(&from))?,
             Now::Later => return self.moved_later(from, target),
-            Now::Missing if self.machine.parent_is_there(&target)? => target,
-            Now::Missing | Now::File => return Ok(1),
+            Now::Absent if self.machine.parent_is_there(&target)? => target,
+            Now::Absent | Now::File => return Ok(1),
         };
         if is_within(&to, &from) || is_within(&self.machine.folder, &from) {
             return Err(Trouble::unclear(
@@ -288,7 +288,7 @@ impl Cmd<'_, '_> {
             ));
         }
         match self.machine.now(&to)? {
-            Now::Missing => self.machine.apply(Action::Move { from, to }).map(|()| 0),
+            Now::Absent => self.machine.apply(Action::Move { from, to }).map(|()| 0),
             Now::Later => self.moved_later(from, to),
             Now::Folder | Now::File => Ok(1),
         }
@@ -311,8 +311,8 @@ impl Cmd<'_, '_> {
         let to = child(&folder, name)?;
         match (self.machine.now(&from)?, self.machine.now(&to)?) {
             (Now::Later, _) | (_, Now::Later) => self.moved_later(from, to),
-            (Now::Missing, _) => Ok(1),
-            (_, at_target) if at_target == Now::Missing || is_same(&from, &to) => {
+            (Now::Absent, _) => Ok(1),
+            (_, at_target) if at_target == Now::Absent || is_same(&from, &to) => {
                 self.machine.apply(Action::Move { from, to }).map(|()| 0)
             }
             _ => Ok(1),

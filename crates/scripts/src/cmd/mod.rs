@@ -12,7 +12,7 @@ mod parse;
 use parse::{Node, Redirect, Simple, Target, Test};
 use wincimg_windows::quoting::cmd as quoting;
 
-use super::image::{Action, Seen};
+use super::image::{Action, Later, Seen};
 use super::machine::{Fitting, Machine, Now, Paths, Wildcards, is_nul, parent};
 use super::tools;
 use super::traced::Traced;
@@ -248,9 +248,9 @@ impl Cmd<'_, '_> {
                 .exists(path.as_str())
                 .map_err(|trouble| trouble.in_command("if exist", path.origin(0))),
             Test::Defined(name) => match self.machine.variable(name.as_str()) {
-                Seen::There(_) => Ok(true),
-                Seen::Missing => Ok(false),
-                Seen::Later | Seen::Unknown => Err(Trouble::unknown(format!(
+                Seen::Present(_) => Ok(true),
+                Seen::Absent => Ok(false),
+                Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
                     "whether the variable {} is set is not known",
                     name.as_str()
                 ))
@@ -279,7 +279,7 @@ impl Cmd<'_, '_> {
             Paths::One(path) => match self.machine.now(&path)? {
                 Now::Folder => Ok(true),
                 Now::File => Ok(!is_folder),
-                Now::Missing => Ok(false),
+                Now::Absent => Ok(false),
                 Now::Later => Err(Trouble::later(
                     "it depends on a file that is not downloaded yet",
                 )),
@@ -391,7 +391,7 @@ impl Cmd<'_, '_> {
                 && self
                     .machine
                     .path(&file)
-                    .is_ok_and(|path| matches!(self.machine.entry(&path), Seen::There(_)));
+                    .is_ok_and(|path| matches!(self.machine.entry(&path), Seen::Present(_)));
             if is_one {
                 return Err(Trouble::windows(format!(
                     "it runs {file} of the working folder"

@@ -1,6 +1,6 @@
 //! The cmdlets that are understood, and the other names that they have.
 
-use super::super::image::{Action, Entry, Seen};
+use super::super::image::{Action, Entry, Later, Seen};
 use super::super::machine::{Now, Paths, Wildcards};
 use super::super::tools;
 use super::super::trouble::Trouble;
@@ -354,7 +354,7 @@ impl Shell<'_, '_> {
         };
         let path = self.machine.path(&path)?;
         match self.machine.entry(&path) {
-            Seen::Missing | Seen::There(Entry::File) => {
+            Seen::Absent | Seen::Present(Entry::File(())) => {
                 return Err(Trouble::fails(format!("the folder {path} is not there")));
             }
             Seen::Unknown => {
@@ -362,7 +362,7 @@ impl Shell<'_, '_> {
                     "it fails unless the base has the folder {path}"
                 )));
             }
-            Seen::There(Entry::Folder) | Seen::Later => {}
+            Seen::Present(Entry::Folder) | Seen::Later(Later) => {}
         }
         if pushes {
             self.machine.stack.push(self.machine.folder.clone());
@@ -450,7 +450,7 @@ impl Shell<'_, '_> {
                             "it depends on a file that is not downloaded yet",
                         ));
                     }
-                    (Now::Missing, _) => false,
+                    (Now::Absent, _) => false,
                     (_, None | Some("any")) => true,
                     (now, Some("leaf")) => now == Now::File,
                     (now, Some("container")) => now == Now::Folder,
@@ -464,9 +464,9 @@ impl Shell<'_, '_> {
                 })?
             }
             Drive::Environment(name) => match self.machine.variable(&name) {
-                Seen::There(_) => true,
-                Seen::Missing => false,
-                Seen::Later | Seen::Unknown => {
+                Seen::Present(_) => true,
+                Seen::Absent => false,
+                Seen::Later(Later) | Seen::Unknown => {
                     return Err(Trouble::unknown(format!(
                         "whether the variable {name} is set is not known"
                     )));

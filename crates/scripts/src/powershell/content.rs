@@ -1,6 +1,6 @@
 //! Cmdlets that write and read text, in the encodings that they have by themselves.
 
-use super::super::image::{Action, Entry, Seen};
+use super::super::image::{Action, Entry, Later, Seen};
 use super::super::machine::Now;
 use super::super::trouble::Trouble;
 use super::ast::Command;
@@ -104,7 +104,7 @@ impl Shell<'_, '_> {
             self.machine.now(&path)?
         } else {
             match self.machine.entry(&path) {
-                Seen::There(Entry::Folder) => Now::Folder,
+                Seen::Present(Entry::Folder) => Now::Folder,
                 _ => Now::File,
             }
         };
@@ -115,17 +115,17 @@ impl Shell<'_, '_> {
             }
             _ => {}
         }
-        let is_start = !appends || now == Now::Missing;
+        let is_start = !appends || now == Now::Absent;
         let content = encoding.bytes(text, is_start)?;
         if is_start {
             return self.apply(Action::Write { path, content });
         }
         // What is added to keeps its own encoding where the cmdlet looks at it.
         match self.machine.image.content(&path) {
-            Seen::There(before) if before.is_ascii() || encoding != Encoding::Ascii => {
+            Seen::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
                 self.apply(Action::Append { path, content })
             }
-            Seen::There(_) => Err(Trouble::unclear(
+            Seen::Present(_) => Err(Trouble::unclear(
                 "what it adds to has an encoding of its own",
             )),
             _ => Err(Trouble::unknown(format!(
@@ -216,7 +216,7 @@ impl Shell<'_, '_> {
         };
         let path = self.machine.path(&file)?;
         match self.machine.now(&path)? {
-            Now::Missing | Now::Folder => {
+            Now::Absent | Now::Folder => {
                 return Err(Trouble::fails(format!(
                     "{path} is not a file that is there"
                 )));
@@ -229,13 +229,13 @@ impl Shell<'_, '_> {
             Now::File => {}
         }
         let content = match self.machine.image.content(&path) {
-            Seen::There(content) => content,
-            Seen::Later => {
+            Seen::Present(content) => content,
+            Seen::Later(Later) => {
                 return Ok(Value::Opaque(Trouble::later(format!(
                     "what is in {path} is used"
                 ))));
             }
-            Seen::Missing | Seen::Unknown => {
+            Seen::Absent | Seen::Unknown => {
                 return Ok(Value::Opaque(Trouble::unknown(format!(
                     "what is in {path} is not known"
                 ))));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::native_command_line;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Later, Seen};
 use super::super::machine::Machine;
 use super::super::tools;
 use super::super::traced::Traced;
@@ -490,9 +490,9 @@ impl Shell<'_, '_> {
     pub(super) fn variable(&self, name: &str) -> Value {
         if let Some(variable) = name.strip_prefix("env:") {
             return match self.machine.variable(variable) {
-                Seen::There(value) => Value::Text(value),
-                Seen::Missing => Value::Null,
-                Seen::Later => Value::Opaque(Trouble::later(format!(
+                Seen::Present(value) => Value::Text(value),
+                Seen::Absent => Value::Null,
+                Seen::Later(Later) => Value::Opaque(Trouble::later(format!(
                     "$env:{variable} comes from a download"
                 ))),
                 Seen::Unknown => Value::Opaque(Trouble::unknown(format!(

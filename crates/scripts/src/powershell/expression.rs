@@ -107,8 +107,19 @@ impl Parser<'_> {
             self.skip_lines()?;
             return Ok(Expression::List(vec![self.unary()?]));
         }
-        let mut items = vec![self.unary()?];
-        while !self.is_argument {
+        if self.is_argument {
+            return self.unary();
+        }
+        self.listed(Self::unary)
+    }
+
+    /// Some of a kind, with commas between them; one alone is no list.
+    pub(super) fn listed(
+        &mut self,
+        item: fn(&mut Self) -> Result<Expression, Trouble>,
+    ) -> Result<Expression, Trouble> {
+        let mut items = vec![item(self)?];
+        loop {
             let before = self.at;
             self.skip_blanks()?;
             if self.peek() != Some(',') {
@@ -117,7 +128,7 @@ impl Parser<'_> {
             }
             self.next();
             self.skip_lines()?;
-            items.push(self.unary()?);
+            items.push(item(self)?);
         }
         Ok(if items.len() == 1 {
             items.remove(0)
@@ -402,16 +413,7 @@ impl Parser<'_> {
                 self.next();
                 text.extend(self.escaped());
             } else if c == '$' && !is_literal {
-                match self.variable()? {
-                    Some(piece) => {
-                        push(&mut pieces, &mut text);
-                        pieces.push(piece);
-                    }
-                    None => {
-                        self.next();
-                        text.push('$');
-                    }
-                }
+                self.dollar(&mut pieces, &mut text)?;
             } else {
                 self.next();
                 text.push(c);
@@ -422,6 +424,21 @@ impl Parser<'_> {
         }
         push(&mut pieces, &mut text);
         Ok(Expression::Filled(pieces))
+    }
+
+    /// A variable in a text, or a dollar sign that begins none.
+    fn dollar(&mut self, pieces: &mut Vec<Piece>, text: &mut String) -> Result<(), Trouble> {
+        match self.variable()? {
+            Some(piece) => {
+                push(pieces, text);
+                pieces.push(piece);
+            }
+            None => {
+                self.next();
+                text.push('$');
+            }
+        }
+        Ok(())
     }
 
     /// The character that a backtick makes of the next one.
@@ -541,16 +558,7 @@ impl Parser<'_> {
                 is_bare = false;
                 text.extend(self.escaped());
             } else if c == '$' {
-                match self.variable()? {
-                    Some(piece) => {
-                        push(&mut pieces, &mut text);
-                        pieces.push(piece);
-                    }
-                    None => {
-                        self.next();
-                        text.push('$');
-                    }
-                }
+                self.dollar(&mut pieces, &mut text)?;
             } else if ends_word(c) {
                 break;
             } else {

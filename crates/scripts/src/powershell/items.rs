@@ -3,7 +3,7 @@
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Entry, Later, Seen};
 use super::super::machine::{
     Fitting, Now, Paths, Wildcards, child, is_same, is_within, last_name, parent,
 };
@@ -120,8 +120,8 @@ impl Shell<'_, '_> {
         };
         for path in paths {
             match self.machine.now(&path)? {
-                Now::Missing if is_wild => {}
-                Now::Missing => {
+                Now::Absent if is_wild => {}
+                Now::Absent => {
                     let trouble = Trouble::fails(format!("{path} is not there"));
                     self.failed(on_error, trouble)?;
                 }
@@ -139,14 +139,14 @@ impl Shell<'_, '_> {
         }
         if !recurses {
             match self.machine.image.names(&path) {
-                Seen::There(names) if names.is_empty() => {}
-                Seen::Later => return self.apply(Action::Unclear(path)),
-                Seen::There(_) => {
+                Seen::Present(names) if names.is_empty() => {}
+                Seen::Later(Later) => return self.apply(Action::Unclear(path)),
+                Seen::Present(_) => {
                     return Err(Trouble::unclear(
                         "without -Recurse it asks whether a folder that is not empty goes, and nobody answers",
                     ));
                 }
-                Seen::Missing | Seen::Unknown => {
+                Seen::Absent | Seen::Unknown => {
                     return Err(Trouble::unknown(format!("it fails unless {path} is empty")));
                 }
             }
@@ -216,13 +216,13 @@ impl Shell<'_, '_> {
                     continue;
                 }
             };
-            if paths.len() > 1 && self.machine.now(&target)? == Now::Missing {
+            if paths.len() > 1 && self.machine.now(&target)? == Now::Absent {
                 return Err(Trouble::unclear(format!(
                     "several files go to {target}, which is not a folder"
                 )));
             }
             for path in paths {
-                if self.machine.now(&path)? == Now::Missing {
+                if self.machine.now(&path)? == Now::Absent {
                     if !is_wild {
                         let trouble = Trouble::fails(format!("{path} is not there"));
                         self.failed(on_error, trouble)?;
@@ -253,7 +253,7 @@ impl Shell<'_, '_> {
                 return Err(Trouble::fails(format!("{target} is a file")));
             }
             Now::File => target.clone(),
-            Now::Missing => {
+            Now::Absent => {
                 if !self.machine.parent_is_there(target)? {
                     return Err(if source == Now::File || is_move {
                         Trouble::fails(format!("the folder of {target} is not there"))
@@ -281,7 +281,7 @@ impl Shell<'_, '_> {
                 return Err(Trouble::unclear("it moves the working folder"));
             }
             return match at_target {
-                Now::Missing => self.apply(Action::Move { from, to }),
+                Now::Absent => self.apply(Action::Move { from, to }),
                 Now::File if given.has("force") && source == Now::File => {
                     self.apply(Action::Move { from, to })
                 }
@@ -293,7 +293,7 @@ impl Shell<'_, '_> {
             (Now::Folder, Now::File) => Err(Trouble::fails(format!("{to} is a file"))),
             (Now::Folder, _) if !given.has("recurse") => match at_target {
                 // Of a folder only the folder is copied.
-                Now::Missing => self.apply(Action::MakeFolder(to)),
+                Now::Absent => self.apply(Action::MakeFolder(to)),
                 _ => Err(Trouble::unclear(
                     "a folder without -Recurse is there already",
                 )),
@@ -340,8 +340,8 @@ impl Shell<'_, '_> {
         let to = child(&folder, name)?;
         match (self.machine.now(&from)?, self.machine.now(&to)?) {
             (Now::Later, _) | (_, Now::Later) => self.unclear(from, to, true)?,
-            (Now::Missing, _) => return Err(Trouble::fails(format!("{from} is not there"))),
-            (_, Now::Missing) => self.apply(Action::Move { from, to })?,
+            (Now::Absent, _) => return Err(Trouble::fails(format!("{from} is not there"))),
+            (_, Now::Absent) => self.apply(Action::Move { from, to })?,
             _ => return Err(Trouble::fails(format!("{to} is there already"))),
         }
         Ok(Value::Null)
@@ -417,10 +417,10 @@ impl Shell<'_, '_> {
     fn make_folder(&mut self, path: &str, forced: bool) -> Result<(), Trouble> {
         let path = self.machine.path(path)?;
         match self.machine.entry(&path) {
-            Seen::There(super::super::image::Entry::Folder) if forced => Ok(()),
-            Seen::There(_) => Err(Trouble::fails(format!("{path} is there already"))),
-            Seen::Missing => self.apply(Action::MakeFolder(path)),
-            Seen::Later => self.apply(Action::Unclear(path)),
+            Seen::Present(Entry::Folder) if forced => Ok(()),
+            Seen::Present(_) => Err(Trouble::fails(format!("{path} is there already"))),
+            Seen::Absent => self.apply(Action::MakeFolder(path)),
+            Seen::Later(Later) => self.apply(Action::Unclear(path)),
             Seen::Unknown if forced => self.apply(Action::MakeFolder(path)),
             Seen::Unknown => Err(Trouble::unknown(format!("it fails if the base has {path}"))),
         }
@@ -439,7 +439,7 @@ impl Shell<'_, '_> {
                 return Err(Trouble::fails(format!("{path} is there already")));
             }
             Now::Later => return self.apply(Action::Unclear(path)),
-            Now::File | Now::Missing => {}
+            Now::File | Now::Absent => {}
         }
         if !self.machine.parent_is_there(&path)? {
             match parent(&path) {
@@ -505,7 +505,7 @@ impl Shell<'_, '_> {
             }
         };
         match self.machine.now(&path)? {
-            Now::Missing => Err(Trouble::fails(format!("{path} is not there"))),
+            Now::Absent => Err(Trouble::fails(format!("{path} is not there"))),
             Now::Later => Ok(later()),
             Now::File => Ok(Value::Item(path)),
             Now::Folder if itself => Ok(Value::Item(path)),

@@ -2,7 +2,7 @@
 
 use wincimg_registry::{RegistryData, RegistryEdit};
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Later, Seen};
 use super::super::machine::{Machine, Now, parent};
 use super::super::tools;
 use super::super::trouble::Trouble;
@@ -139,7 +139,7 @@ impl Shell<'_, '_> {
                     Now::Later => Err(Trouble::later(
                         "it depends on a file that is not downloaded yet",
                     )),
-                    Now::Missing => Ok(Value::Bool(false)),
+                    Now::Absent => Ok(Value::Bool(false)),
                     now => Ok(Value::Bool((now == Now::File) == (of == "io.file"))),
                 }
             }
@@ -215,9 +215,9 @@ impl Shell<'_, '_> {
         match target.to_lowercase().as_str() {
             "process" => Ok(self.variable(&format!("env:{name}"))),
             "machine" => Ok(match of_the_machine(name, &*self.machine.image) {
-                Seen::There(value) => Value::Text(value),
-                Seen::Missing => Value::Null,
-                Seen::Later | Seen::Unknown => Value::Opaque(Trouble::unknown(format!(
+                Seen::Present(value) => Value::Text(value),
+                Seen::Absent => Value::Null,
+                Seen::Later(Later) | Seen::Unknown => Value::Opaque(Trouble::unknown(format!(
                     "the machine's variable {name} is not known"
                 ))),
             }),

@@ -616,32 +616,11 @@ impl Parser<'_> {
                     command.arguments.push(parameter);
                 }
                 _ => {
-                    let value = self.argument_list()?;
+                    let value = self.listed(Self::argument)?;
                     command.arguments.push(Argument::Value(value));
                 }
             }
         }
-    }
-
-    /// An argument, or several with commas between them.
-    fn argument_list(&mut self) -> Result<Expression, Trouble> {
-        let mut items = vec![self.argument()?];
-        loop {
-            let before = self.at;
-            self.skip_blanks()?;
-            if self.peek() != Some(',') {
-                self.at = before;
-                break;
-            }
-            self.next();
-            self.skip_lines()?;
-            items.push(self.argument()?);
-        }
-        Ok(if items.len() == 1 {
-            items.remove(0)
-        } else {
-            Expression::List(items)
-        })
     }
 
     fn parameter(&mut self) -> Result<Argument, Trouble> {

@@ -192,7 +192,7 @@ impl Shell<'_, '_> {
         }
         let path = self.machine.path(&path)?;
         match self.machine.now(&path)? {
-            super::super::machine::Now::Missing => {
+            super::super::machine::Now::Absent => {
                 Err(Trouble::fails(format!("{path} is not there")))
             }
             _ => Ok(Value::Text(path.to_string())),

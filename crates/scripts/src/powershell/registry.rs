@@ -2,7 +2,7 @@
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Typed};
 
-use super::super::image::{Action, Seen, ServiceStart};
+use super::super::image::{Action, Later, Seen, ServiceStart};
 use super::super::machine::Machine;
 use super::super::tools::{empty_service, is_there};
 use super::super::trouble::Trouble;
@@ -105,18 +105,18 @@ impl Shell<'_, '_> {
         let forced = given.has("force");
         let kind = given.text("propertytype")?;
         let existing = match (&before, is_new, forced) {
-            (Seen::There(_), true, false) => {
+            (Seen::Present(_), true, false) => {
                 return Err(Trouble::fails(format!(
                     "{key} has the value {name:?} already"
                 )));
             }
-            (Seen::There(data), false, _) => Some(data.kind()),
-            (Seen::Unknown | Seen::Later, true, false) => {
+            (Seen::Present(data), false, _) => Some(data.kind()),
+            (Seen::Unknown | Seen::Later(Later), true, false) => {
                 return Err(Trouble::unknown(format!(
                     "it fails if the base's {key} has the value {name:?}"
                 )));
             }
-            (Seen::Unknown | Seen::Later, false, _) if kind.is_none() => {
+            (Seen::Unknown | Seen::Later(Later), false, _) if kind.is_none() => {
                 return Err(Trouble::unknown(format!(
                     "of what type {name:?} is depends on the base's {key}"
                 )));
@@ -163,13 +163,13 @@ impl Shell<'_, '_> {
         };
         let key = key(&path)?;
         let value = match self.machine.image.value(&key, &name) {
-            Seen::There(data) => match data.typed() {
+            Seen::Present(data) => match data.typed() {
                 Typed::Text(text) if data.kind() == DataType::SZ => Value::Text(text),
                 Typed::Dword(number) => Value::Number(i64::from(number)),
                 _ => return Ok(Value::opaque("what a key holds is used")),
             },
-            Seen::Missing => return Err(Trouble::fails(format!("{key} has no value {name:?}"))),
-            Seen::Later | Seen::Unknown => {
+            Seen::Absent => return Err(Trouble::fails(format!("{key} has no value {name:?}"))),
+            Seen::Later(Later) | Seen::Unknown => {
                 return Ok(Value::Opaque(Trouble::unknown(format!(
                     "the value {name:?} of the base's {key} is not known"
                 ))));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_windows::path::ImagePath;
 
-use crate::{Action, Entry, Image, Seen, Trouble};
+use crate::{Action, Entry, Image, Later, Seen, Trouble};
 
 /// What a path is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,17 +193,17 @@ fn lower(path: &impl ToString) -> String {
 impl Image for Tree {
     fn entry(&self, path: &ImagePath) -> Seen<Entry> {
         match self.node(path) {
-            Some(Node::Folder) => Seen::There(Entry::Folder),
-            Some(Node::File(_)) => Seen::There(Entry::File),
-            Some(Node::Later) => Seen::Later,
-            None if self.is_in_later(path) => Seen::Later,
-            Some(Node::Gone) | None => Seen::Missing,
+            Some(Node::Folder) => Seen::Present(Entry::Folder),
+            Some(Node::File(_)) => Seen::Present(Entry::File(())),
+            Some(Node::Later) => Seen::Later(Later),
+            None if self.is_in_later(path) => Seen::Later(Later),
+            Some(Node::Gone) | None => Seen::Absent,
         }
     }
 
     fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
         if self.is_in_later(folder) {
-            return Seen::Later;
+            return Seen::Later(Later);
         }
         let depth = folder.components().len() + 1;
         let below = self.below(folder);
@@ -211,9 +211,9 @@ impl Image for Tree {
             .iter()
             .any(|(path, node)| *node == Node::Later && path.components().len() == depth)
         {
-            return Seen::Later;
+            return Seen::Later(Later);
         }
-        Seen::There(
+        Seen::Present(
             below
                 .into_iter()
                 .filter(|(path, node)| path.components().len() == depth && *node != Node::Gone)
@@ -224,24 +224,24 @@ impl Image for Tree {
 
     fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
         match self.node(file) {
-            Some(Node::File(Some(content))) => Seen::There(content.clone()),
-            Some(Node::File(None) | Node::Later) => Seen::Later,
-            _ if self.is_in_later(file) => Seen::Later,
-            _ => Seen::Missing,
+            Some(Node::File(Some(content))) => Seen::Present(content.clone()),
+            Some(Node::File(None) | Node::Later) => Seen::Later(Later),
+            _ if self.is_in_later(file) => Seen::Later(Later),
+            _ => Seen::Absent,
         }
     }
 
     fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
         let found = self.values.get(&(lower(key), name.to_lowercase()));
-        found.cloned().map_or(Seen::Missing, Seen::There)
+        found.cloned().map_or(Seen::Absent, Seen::Present)
     }
 
     fn key(&self, key: &KeyPath) -> Seen<()> {
         match self.keys.get(&lower(key)) {
-            Some(true) => Seen::There(()),
-            None if key.root() == Root::System && key.components().len() < 4 => Seen::There(()),
-            None if key.components().is_empty() => Seen::There(()),
-            Some(false) | None => Seen::Missing,
+            Some(true) => Seen::Present(()),
+            None if key.root() == Root::System && key.components().len() < 4 => Seen::Present(()),
+            None if key.components().is_empty() => Seen::Present(()),
+            Some(false) | None => Seen::Absent,
         }
     }
 
@@ -261,7 +261,7 @@ impl Image for Tree {
             Action::Write { path, content } => self.put(path, Node::File(Some(content.clone()))),
             Action::Append { path, content } => {
                 let mut whole = match self.content(path) {
-                    Seen::There(content) => content,
+                    Seen::Present(content) => content,
                     _ => Vec::new(),
                 };
                 whole.extend_from_slice(content);
@@ -269,7 +269,9 @@ impl Image for Tree {
             }
             Action::Download { path, .. } => self.put(path, Node::File(None)),
             Action::Unpack(unpack) => {
-                if self.entry(&unpack.into) != Seen::Later && !unpack.into.components().is_empty() {
+                if self.entry(&unpack.into) != Seen::Later(Later)
+                    && !unpack.into.components().is_empty()
+                {
                     self.put(&unpack.into, Node::Folder);
                 }
                 self.loose.insert(lower(&unpack.into));

@@ -103,11 +103,8 @@ fn unpack(
     only: Vec<String>,
 ) -> Result<i32, Trouble> {
     let archive = machine.path(archive)?;
-    match machine.now(&archive)? {
-        Now::Missing | Now::Folder => {
-            return Ok(machine.fails(1, format!("there is no file {archive}")));
-        }
-        Now::File | Now::Later => {}
+    if !machine.has_file(&archive)? {
+        return Ok(machine.fails(1, format!("there is no file {archive}")));
     }
     let into = machine.path(folder)?;
     machine.apply(Action::Unpack(Unpack {
@@ -139,7 +136,7 @@ pub(super) fn seven_zip(machine: &mut Machine<'_>, words: &[String]) -> Result<i
     let ["x", archive] = operands.as_slice() else {
         return Err(Trouble::unclear("of 7z only x FILE is understood"));
     };
-    let is_new = machine.now(&machine.path(&folder)?)? == Now::Missing;
+    let is_new = machine.now(&machine.path(&folder)?)? == Now::Absent;
     if !answers && !is_new {
         return Err(Trouble::unclear(
             "without -y it may ask, and nobody answers",
@@ -156,11 +153,8 @@ pub(in super::super) fn unpack_zip(
     overwrites: bool,
 ) -> Result<(), Trouble> {
     let archive = machine.path(archive)?;
-    match machine.now(&archive)? {
-        Now::Missing | Now::Folder => {
-            return Err(Trouble::fails(format!("{archive} is not there")));
-        }
-        Now::File | Now::Later => {}
+    if !machine.has_file(&archive)? {
+        return Err(Trouble::fails(format!("{archive} is not there")));
     }
     let into = machine.path(folder)?;
     machine.apply(Action::Unpack(Unpack {

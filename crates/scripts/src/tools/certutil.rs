@@ -1,7 +1,7 @@
 //! `certutil`, as far as it adds certificates to the machine's stores.
 
 use super::super::image::Action;
-use super::super::machine::{Machine, Now};
+use super::super::machine::Machine;
 use super::super::trouble::Trouble;
 use super::hashes;
 
@@ -55,11 +55,8 @@ pub(in super::super) fn add(
         }
     };
     let file = machine.path(file)?;
-    match machine.now(&file)? {
-        Now::File | Now::Later => {}
-        Now::Missing | Now::Folder => {
-            return Ok(machine.fails(1, format!("there is no file {file}")));
-        }
+    if !machine.has_file(&file)? {
+        return Ok(machine.fails(1, format!("there is no file {file}")));
     }
     machine.apply(Action::Certificate {
         store: store.to_owned(),

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::image::{Action, Seen};
+use super::super::image::{Action, Later, Seen};
 use super::super::machine::{Fitting, Machine, Now, Paths, Wildcards, child, is_within, last_name};
 use super::super::trouble::Trouble;
 
@@ -34,11 +34,11 @@ pub(super) fn xcopy(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, 
             return Ok(0);
         }
         Now::File => return Err(Trouble::unclear("the destination is a file")),
-        Now::Missing => to.ends_with(['\\', '/']),
+        Now::Absent => to.ends_with(['\\', '/']),
     };
     match machine.paths(from, Wildcards::Cmd)? {
         Paths::One(path) => match machine.now(&path)? {
-            Now::Missing => Ok(4),
+            Now::Absent => Ok(4),
             Now::Later => machine.apply(Action::Unclear(target)).map(|()| 0),
             Now::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
@@ -94,7 +94,7 @@ pub(super) fn robocopy(machine: &mut Machine<'_>, words: &[String]) -> Result<i3
     };
     let (from, to) = (machine.path(from)?, machine.path(to)?);
     match machine.now(&from)? {
-        Now::Missing | Now::File => {
+        Now::Absent | Now::File => {
             return Ok(machine.fails(16, format!("there is no folder {from}")));
         }
         Now::Later => {
@@ -104,9 +104,9 @@ pub(super) fn robocopy(machine: &mut Machine<'_>, words: &[String]) -> Result<i3
         Now::Folder => {}
     }
     let has_anything = match machine.image.names(&from) {
-        Seen::There(names) => !names.is_empty(),
-        Seen::Later => true,
-        Seen::Missing | Seen::Unknown => {
+        Seen::Present(names) => !names.is_empty(),
+        Seen::Later(Later) => true,
+        Seen::Absent | Seen::Unknown => {
             return Err(Trouble::unknown(format!("what {from} holds is not known")));
         }
     };
@@ -158,7 +158,7 @@ fn files_into(
                         put(machine, from, to)?;
                     }
                     Now::Later => machine.apply(Action::Unclear(target.clone()))?,
-                    Now::Folder | Now::Missing => {}
+                    Now::Folder | Now::Absent => {}
                 }
             }
         }

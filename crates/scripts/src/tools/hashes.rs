@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::image::Algorithm;
-use super::super::machine::{Machine, Now};
+use super::super::machine::Machine;
 use super::super::trouble::Trouble;
 
 /// The digest's kind by the name that Windows' tools have for it.
@@ -25,10 +25,10 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, Trouble> {
 /// A file whose digest is made; it has to be there.
 pub(in super::super) fn hash_file(machine: &Machine<'_>, file: &str) -> Result<ImagePath, Trouble> {
     let path = machine.path(file)?;
-    match machine.now(&path)? {
-        Now::File | Now::Later => Ok(path),
-        Now::Missing | Now::Folder => Err(Trouble::fails(format!("{path} is not a file"))),
+    if !machine.has_file(&path)? {
+        return Err(Trouble::fails(format!("{path} is not a file")));
     }
+    Ok(path)
 }
 
 /// A digest as it is compared: its hexadecimal digits in small letters.

@@ -32,7 +32,7 @@ pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
     }
     let path = machine.path(path)?;
     match machine.now(&path)? {
-        Now::Missing => return Ok(2),
+        Now::Absent => return Ok(2),
         Now::Folder | Now::File | Now::Later => {}
     }
     if grants.is_empty() {

@@ -19,7 +19,7 @@ pub(super) use services::empty as empty_service;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
-use super::image::{Action, Entry, Iis, Seen};
+use super::image::{Action, Entry, Iis, Later, Seen};
 use super::machine::Machine;
 use super::traced::Traced;
 use super::trouble::Trouble;
@@ -199,7 +199,7 @@ fn is_elsewhere(machine: &Machine<'_>, name: &str, program: &str) -> bool {
 fn exists(machine: &Machine<'_>, name: &str, path: &str) -> Result<(), Trouble> {
     let path = machine.path(path)?;
     match machine.entry(&path) {
-        Seen::Missing | Seen::There(Entry::Folder) => {
+        Seen::Absent | Seen::Present(Entry::Folder) => {
             Err(Trouble::fails(format!("the image has no {name}")))
         }
         _ => Ok(()),
@@ -219,14 +219,17 @@ fn installed(machine: &Machine<'_>, name: &str) -> Result<(), Trouble> {
             Some(folder) => machine.path(&format!(r"{folder}\{with_extension}")),
         };
         path.is_ok_and(|path| {
-            matches!(machine.entry(&path), Seen::There(Entry::File) | Seen::Later)
+            matches!(
+                machine.entry(&path),
+                Seen::Present(Entry::File(())) | Seen::Later(Later)
+            )
         })
     };
     if found(None) {
         return Ok(());
     }
     if !name.contains(['\\', '/', ':'])
-        && let Seen::There(path) = machine.variable("PATH")
+        && let Seen::Present(path) = machine.variable("PATH")
         && path
             .split(';')
             .any(|folder| !folder.is_empty() && found(Some(folder)))

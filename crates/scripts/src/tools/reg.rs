@@ -2,7 +2,7 @@
 
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
-use super::super::image::Seen;
+use super::super::image::{Later, Seen};
 use super::super::machine::Machine;
 use super::super::trouble::Trouble;
 
@@ -81,13 +81,13 @@ fn add(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
     };
     if !options.forced {
         match machine.image.value(&key, &name) {
-            Seen::Missing => {}
-            Seen::There(_) => {
+            Seen::Absent => {}
+            Seen::Present(_) => {
                 return Err(Trouble::fails(
                     "the value is there, and without /f nobody answers",
                 ));
             }
-            Seen::Unknown | Seen::Later => {
+            Seen::Unknown | Seen::Later(Later) => {
                 return Err(Trouble::unknown(
                     "without /f it fails if the value is there",
                 ));
@@ -171,9 +171,9 @@ fn delete(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
 /// Whether something is there, where that is known.
 pub(in super::super) fn is_there<T>(seen: &Seen<T>) -> Option<bool> {
     match seen {
-        Seen::There(_) => Some(true),
-        Seen::Missing => Some(false),
-        Seen::Later | Seen::Unknown => None,
+        Seen::Present(_) => Some(true),
+        Seen::Absent => Some(false),
+        Seen::Later(Later) | Seen::Unknown => None,
     }
 }
 
@@ -183,7 +183,7 @@ fn import(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
     };
     let path = machine.path(file)?;
     match machine.image.content(&path) {
-        Seen::There(content) => {
+        Seen::Present(content) => {
             let imported = regfile::import(&content)
                 .map_err(|error| Trouble::unclear(format!("{path}: {error}")))?;
             for edit in imported.edits {
@@ -191,8 +191,8 @@ fn import(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
             }
             Ok(0)
         }
-        Seen::Missing => Ok(machine.fails(1, format!("{path} is not there"))),
-        Seen::Later => Ok(0),
+        Seen::Absent => Ok(machine.fails(1, format!("{path} is not there"))),
+        Seen::Later(Later) => Ok(0),
         Seen::Unknown => Err(Trouble::unknown(format!(
             "the content of {path} is not known"
         ))),

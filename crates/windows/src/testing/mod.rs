@@ -1,7 +1,11 @@
 //! For tests: a base into which somebody has looked, in memory, and a second account of what becomes of
 //! a `RUN` line.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "it is part of tests"
+)]
 
 pub mod run_line;
 
@@ -11,7 +15,7 @@ use wincimg_registry::testing::{Keys, security};
 use wincimg_registry::upcase::Folded;
 use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Known};
 
-use crate::inside::{BaseFile, BaseFileKind, Inside};
+use crate::inside::{BaseFile, FileDigest, FileKind, Inside};
 use crate::path::ImagePath;
 
 type Names = Vec<Folded>;
@@ -41,7 +45,7 @@ impl Looked {
     /// With a folder and its descriptor.
     #[must_use]
     pub fn with_folder(self, path: &str, attributes: u32, sddl: &str) -> Self {
-        self.with_file_of(path, BaseFileKind::Folder, attributes, sddl)
+        self.with_file_of(path, FileKind::Folder, attributes, sddl)
     }
 
     /// With a file of some content and its descriptor.
@@ -50,10 +54,10 @@ impl Looked {
         let at: ImagePath = path.parse().unwrap();
         self.contents
             .insert(folded(at.components()), content.to_vec());
-        let kind = BaseFileKind::File {
+        let kind = FileKind::File(FileDigest {
             size: content.len() as u64,
             sha256: [0; 32],
-        };
+        });
         self.with_file_of(path, kind, attributes, sddl)
     }
 
@@ -67,10 +71,16 @@ impl Looked {
     /// With a link or mount point.
     #[must_use]
     pub fn with_mount(self, path: &str) -> Self {
-        self.with_file_of(path, BaseFileKind::Link, 0x410, "O:SYG:SYD:")
+        self.with_file_of(path, FileKind::Link(()), 0x410, "O:SYG:SYD:")
     }
 
-    fn with_file_of(mut self, path: &str, kind: BaseFileKind, attributes: u32, sddl: &str) -> Self {
+    fn with_file_of(
+        mut self,
+        path: &str,
+        kind: FileKind<FileDigest>,
+        attributes: u32,
+        sddl: &str,
+    ) -> Self {
         let path: ImagePath = path.parse().unwrap();
         let file = BaseFile {
             name: path.components().last().cloned().unwrap_or_default(),
@@ -110,13 +120,6 @@ impl Inside for Looked {
         Ok(Known::Present(
             inside.map(|(_, file)| file.clone()).collect(),
         ))
-    }
-
-    fn folders_below(
-        &self,
-        _: &ImagePath,
-    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-        Ok(Known::Unknown)
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {

@@ -2,12 +2,12 @@
 //! so what earlier layers brought comes once more.
 
 use wincimg_registry::Known;
-use wincimg_scripts::{Access as Wanted, Trouble, TroubleKind};
+use wincimg_scripts::{Access as Wanted, Trouble};
 use wincimg_windows::access::{Access, Granted};
 use wincimg_windows::path::ImagePath;
 
 use super::super::tree::{Kind, key};
-use super::{Running, failed, trouble};
+use super::{Running, failed};
 
 /// Nobody means more files of the base.
 const MOST_OF_BASE: usize = 4096;
@@ -15,12 +15,12 @@ const MOST_OF_BASE: usize = 4096;
 impl Running<'_> {
     pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), Trouble> {
         let granted = Granted::read(&wanted.account, &wanted.rights).map_err(|error| {
-            trouble(TroubleKind::NotUnderstood, error.to_string())
+            Trouble::unclear(error.to_string())
                 .help("grant F, M, RX, R or W, to an account that every Windows has")
         })?;
         if wanted.path.components().is_empty() {
             let why = "a layer cannot change the rights on the drive itself";
-            return Err(trouble(TroubleKind::NotUnderstood, why));
+            return Err(Trouble::unclear(why));
         }
         let access = Access {
             path: wanted.path.clone(),
@@ -30,7 +30,7 @@ impl Running<'_> {
             each_inside: wanted.each_inside,
         };
         self.bring_again(&access)?;
-        self.access.push(access);
+        self.changes.access.push(access);
         Ok(())
     }
 
@@ -38,17 +38,17 @@ impl Running<'_> {
     fn bring_again(&mut self, access: &Access) -> Result<(), Trouble> {
         let mut pending = vec![access.path.clone()];
         while let Some(path) = pending.pop() {
-            if self.is_later(&path) {
+            if self.tree.is_later(&path) {
                 continue;
             }
             match self.kind(&path)? {
                 Known::Present(Kind::Folder) => {}
-                Known::Present(Kind::File) => {
+                Known::Present(Kind::File(())) => {
                     self.again(&path)?;
                     continue;
                 }
                 // What a link leads to keeps what it has, and so does what is not there.
-                Known::Present(Kind::Link) | Known::Absent => continue,
+                Known::Present(Kind::Link(())) | Known::Absent => continue,
                 Known::Unknown => return Err(unknown(&path)),
             }
             if self.tree.made(&path).is_some() {
@@ -58,13 +58,9 @@ impl Running<'_> {
                 return Err(unknown(&path));
             };
             for (name, kind) in inside {
-                if kind == Kind::Folder || kind == Kind::File && access.reaches_files() {
+                if kind == Kind::Folder || kind == Kind::File(()) && access.reaches_files() {
                     let inside = path.join(&name);
-                    pending.push(
-                        inside.map_err(|error| {
-                            trouble(TroubleKind::NotUnderstood, error.to_string())
-                        })?,
-                    );
+                    pending.push(inside.map_err(|error| Trouble::unclear(error.to_string()))?);
                 }
             }
         }
@@ -72,21 +68,20 @@ impl Running<'_> {
     }
 
     fn again(&mut self, path: &ImagePath) -> Result<(), Trouble> {
-        let key = key(path);
-        if self.entries.contains_key(&key) {
+        if self.changes.entries.contains_key(&key(path)) {
             return Ok(());
         }
         if let Some(made) = self.tree.made(path) {
-            self.entries.insert(key, made.clone());
+            self.changes.insert(made.clone());
             return Ok(());
         }
-        self.of_base += 1;
-        if self.of_base > MOST_OF_BASE {
+        self.changes.of_base += 1;
+        if self.changes.of_base > MOST_OF_BASE {
             let why = "a layer would have to bring thousands of the base's files again";
-            return Err(trouble(TroubleKind::NotUnderstood, why)
+            return Err(Trouble::unclear(why)
                 .help("grant the rights on a folder further down, or without (OI)"));
         }
-        let content = self.taken(path)?;
+        let content = self.base.taken(path)?;
         self.put(path.clone(), content);
         Ok(())
     }
@@ -94,5 +89,5 @@ impl Running<'_> {
 
 fn unknown(path: &ImagePath) -> Trouble {
     let why = format!("what the base has at {path}, and who may do what with it, is not known");
-    trouble(TroubleKind::NotKnown, why)
+    Trouble::unknown(why)
 }

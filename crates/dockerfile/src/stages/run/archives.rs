@@ -11,7 +11,7 @@ use wincimg_registry::Known;
 use wincimg_scripts::{Existing, Format as Asked, Trouble, TroubleKind, Unpack};
 use wincimg_windows::path::ImagePath;
 
-use super::{Kind, Running, key, trouble};
+use super::{Kind, Running, key};
 
 const UNPACK_BEFOREHAND: &str = "unpack it beforehand, and COPY the folder";
 const CORRECT: &str = "correct the archive, or unpack it beforehand and COPY the folder";
@@ -20,9 +20,9 @@ const ELSEWHERE: &str = "unpack it into a folder of its own, or replace what is 
 impl Running<'_> {
     /// Lays what is in an archive into a folder.
     pub(super) fn unpack(&mut self, unpack: &Unpack) -> Result<(), Trouble> {
-        if self.awaits(&unpack.archive) || self.is_later(&unpack.archive) {
+        if self.awaits(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
-            self.later.insert(key(&unpack.into));
+            self.tree.later.insert(key(&unpack.into));
             return Ok(());
         }
         let archive = self.archive(&unpack.archive)?;
@@ -39,13 +39,13 @@ impl Running<'_> {
         self.make_folder(unpack.into.clone())?;
         for entry in entries.map_err(|error| refused(&error))? {
             let path = unpack.into.join_all(&entry.names);
-            let path = path.map_err(|error| trouble(TroubleKind::Refused, error.to_string()))?;
+            let path = path.map_err(|error| Trouble::refused(error.to_string()))?;
             match entry.content {
                 UnpackedContent::Folder => self.make_unpacked_folder(path)?,
-                UnpackedContent::Link { .. } if unpack.format == Asked::SevenZip => {
+                UnpackedContent::Link(_) if unpack.format == Asked::SevenZip => {
                     let why =
                         format!("{path} is a link, and what 7-Zip makes of it is not certain");
-                    return Err(trouble(TroubleKind::NotUnderstood, why).help(UNPACK_BEFOREHAND));
+                    return Err(Trouble::unclear(why).help(UNPACK_BEFOREHAND));
                 }
                 content => {
                     self.may_unpack(&path, unpack.existing)?;
@@ -60,11 +60,11 @@ impl Running<'_> {
     fn archive(&self, path: &ImagePath) -> Result<Arc<Archive>, Trouble> {
         let Some(entry) = self.tree.made(path) else {
             let why = format!("what the base has at {path} is not at hand to be unpacked");
-            return Err(trouble(TroubleKind::NotKnown, why).help(UNPACK_BEFOREHAND));
+            return Err(Trouble::unknown(why).help(UNPACK_BEFOREHAND));
         };
         let not_one = || {
             let why = format!("{path} is not an archive");
-            trouble(TroubleKind::Refused, why).help(CORRECT)
+            Trouble::refused(why).help(CORRECT)
         };
         let PlannedContent::File(source) = &entry.content else {
             return Err(not_one());
@@ -74,9 +74,9 @@ impl Running<'_> {
     }
 
     fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<(), Trouble> {
-        if self.kind(&path)? == Known::Present(Kind::File) {
+        if self.kind(&path)? == Known::Present(Kind::File(())) {
             let why = format!("{path} is a file, where the archive has a folder");
-            return Err(trouble(TroubleKind::Refused, why).help(ELSEWHERE));
+            return Err(Trouble::refused(why).help(ELSEWHERE));
         }
         self.make_folder(path)
     }
@@ -88,11 +88,11 @@ impl Running<'_> {
                 TroubleKind::Refused,
                 format!("{path} is a folder, where the archive has a file"),
             ),
-            (Known::Present(Kind::Link), _) => (
+            (Known::Present(Kind::Link(())), _) => (
                 TroubleKind::NotUnderstood,
                 format!("{path} is a link, where the archive has a file"),
             ),
-            (Known::Present(Kind::File), Existing::Error) => (
+            (Known::Present(Kind::File(())), Existing::Error) => (
                 TroubleKind::Refused,
                 format!("{path} is there already, and is not replaced without -Force"),
             ),
@@ -102,7 +102,7 @@ impl Running<'_> {
             ),
             _ => return Ok(()),
         };
-        let trouble = trouble(kind, why);
+        let trouble = Trouble::new(kind, why);
         Err(match kind {
             TroubleKind::NotKnown => trouble,
             _ => trouble.help(ELSEWHERE),
@@ -118,20 +118,17 @@ fn check(archive: &Archive, unpack: &Unpack) -> Result<(), Trouble> {
         (Asked::Zip, Format::Zip)
         | (Asked::Any, Format::Zip | Format::Tar(Packing::Plain | Packing::Gzip))
         | (Asked::SevenZip, Format::Zip | Format::SevenZip | Format::Tar(Packing::Plain)) => Ok(()),
-        (Asked::Zip, _) => Err(trouble(
-            TroubleKind::Refused,
-            format!("{name} is {found}, where a zip is expected"),
-        )
+        (Asked::Zip, _) => Err(Trouble::refused(format!(
+            "{name} is {found}, where a zip is expected"
+        ))
         .help("unpack it with ADD or tar -xf")),
-        (Asked::Any, _) => Err(trouble(
-            TroubleKind::NotUnderstood,
-            format!("{name} is {found}, which tar does not read before Windows Server 2025"),
-        )
+        (Asked::Any, _) => Err(Trouble::unclear(format!(
+            "{name} is {found}, which tar does not read before Windows Server 2025"
+        ))
         .help("unpack it with ADD, which reads tar however it is compressed")),
-        (Asked::SevenZip, _) => Err(trouble(
-            TroubleKind::NotUnderstood,
-            format!("{name} is {found}, of which 7-Zip makes the tar and no more"),
-        )
+        (Asked::SevenZip, _) => Err(Trouble::unclear(format!(
+            "{name} is {found}, of which 7-Zip makes the tar and no more"
+        ))
         .help("unpack it with ADD or tar -xf")),
     }
 }
@@ -142,5 +139,5 @@ fn refused(error: &ArchiveError) -> Trouble {
         ArchiveError::Whole { .. } | ArchiveError::Member { .. } => TroubleKind::Refused,
         ArchiveError::Read { .. } | ArchiveError::Changed { .. } => TroubleKind::NotKnown,
     };
-    trouble(kind, in_one_line(error)).help(CORRECT)
+    Trouble::new(kind, in_one_line(error)).help(CORRECT)
 }

@@ -1,47 +1,40 @@
 //! What lines do with files of the base: they are listed by what is known of it, and what is in them
 //! is taken out of its layers when the line has been read.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use wincimg_inspect::Taken;
 use wincimg_recipe::{Brought, FileSource, Kept, PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
-use wincimg_scripts::{Seen, Trouble, TroubleKind};
-use wincimg_windows::inside::BaseFileKind;
+use wincimg_scripts::{Later, Seen, Trouble};
+use wincimg_windows::inside::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::super::tree::{Kind, key};
-use super::{LONGEST, Running, bytes, failed, trouble};
+use super::{Ground, LONGEST, Running, bytes, failed};
 
 /// Attributes that a copy has of its original: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
-impl Running<'_> {
-    /// What is in a small file of the base.
-    pub(super) fn content_of_base(&self, file: &ImagePath) -> Seen<Vec<u8>> {
-        match self.kind(file) {
-            Ok(Known::Present(Kind::File)) => {}
-            Ok(Known::Present(Kind::Folder) | Known::Absent) => return Seen::Missing,
-            Ok(Known::Present(Kind::Link) | Known::Unknown) | Err(_) => return Seen::Unknown,
-        }
-        if let Ok(Known::Present(content)) = self.tree.base().content(file) {
-            return Seen::There(content);
-        }
-        let is_small = matches!(
-            self.tree.base().file(file),
-            Ok(Known::Present(found)) if matches!(found.kind, BaseFileKind::File { size, .. } if size <= LONGEST)
-        );
-        if !is_small {
-            return Seen::Unknown;
-        }
-        match self.source_of_base(file) {
-            Some(Ok(source)) => bytes(&source).map_or(Seen::Unknown, Seen::There),
-            Some(Err(_)) => Seen::Unknown,
-            None => Seen::Later,
+/// The files of the base.
+pub(super) struct BaseFiles<'a> {
+    ground: Ground<'a>,
+    /// Those that have to be taken out of it first.
+    pub(super) lacking: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> BaseFiles<'a> {
+    pub(super) fn of(ground: Ground<'a>) -> Self {
+        Self {
+            ground,
+            lacking: RefCell::default(),
         }
     }
 
     /// A file of the base; one that nobody has taken out of it yet is empty for now.
     pub(super) fn taken(&self, path: &ImagePath) -> Result<PlannedContent, Trouble> {
-        let source = match self.source_of_base(path) {
+        let source = match self.source(path) {
             Some(source) => source?,
             None => FileSource::Text(String::new()),
         };
@@ -49,7 +42,7 @@ impl Running<'_> {
     }
 
     /// What was taken out of the base; none where it has to be first.
-    fn source_of_base(&self, path: &ImagePath) -> Option<Result<FileSource, Trouble>> {
+    pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, Trouble>> {
         let place = path.components().join("/");
         let Some(files) = self.ground.files.filter(|files| files.knows(&place)) else {
             self.lacking.borrow_mut().insert(place);
@@ -60,15 +53,39 @@ impl Running<'_> {
                 part: part.clone(),
                 from: format!("{path} in {}", self.ground.image),
             })),
-            Some((_, Taken::Link)) => Err(trouble(
-                TroubleKind::NotUnderstood,
-                format!("the base's {path} is a link, which is not copied"),
-            )),
-            Some((_, Taken::Folder)) | None => Err(trouble(
-                TroubleKind::NotUnderstood,
-                format!("no layer of the base has the file {path}"),
-            )),
+            Some((_, Taken::Link(()))) => Err(Trouble::unclear(format!(
+                "the base's {path} is a link, which is not copied"
+            ))),
+            Some((_, Taken::Folder)) | None => Err(Trouble::unclear(format!(
+                "no layer of the base has the file {path}"
+            ))),
         })
+    }
+}
+
+impl Running<'_> {
+    /// What is in a small file of the base.
+    pub(super) fn content_of_base(&self, file: &ImagePath) -> Seen<Vec<u8>> {
+        match self.kind(file) {
+            Ok(Known::Present(Kind::File(()))) => {}
+            Ok(Known::Present(Kind::Folder) | Known::Absent) => return Seen::Absent,
+            Ok(Known::Present(Kind::Link(())) | Known::Unknown) | Err(_) => return Seen::Unknown,
+        }
+        if let Ok(Known::Present(content)) = self.tree.base().content(file) {
+            return Seen::Present(content);
+        }
+        let is_small = matches!(
+            self.tree.base().file(file),
+            Ok(Known::Present(found)) if matches!(found.kind, FileKind::File(FileDigest { size, .. }) if size <= LONGEST)
+        );
+        if !is_small {
+            return Seen::Unknown;
+        }
+        match self.base.source(file) {
+            Some(Ok(source)) => bytes(&source).map_or(Seen::Unknown, Seen::Present),
+            Some(Err(_)) => Seen::Unknown,
+            None => Seen::Later(Later),
+        }
     }
 
     /// What is at a path, by another name too.
@@ -99,11 +116,11 @@ impl Running<'_> {
                     let made = self.tree.made(&from).map(|entry| entry.content.clone());
                     let content = match made {
                         Some(content) => content,
-                        None if kind == Kind::Link => {
+                        None if kind == Kind::Link(()) => {
                             let why = format!("the base's {from} is a link, which is not copied");
-                            return Err(trouble(TroubleKind::NotUnderstood, why));
+                            return Err(Trouble::unclear(why));
                         }
-                        None => self.taken(&from)?,
+                        None => self.base.taken(&from)?,
                     };
                     self.may_put(&to, false)?;
                     self.put(to.clone(), content);
@@ -118,16 +135,14 @@ impl Running<'_> {
     /// Notes what a file or folder keeps of what was there before this line, if that was not made
     /// here and is known.
     fn keep(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
-        let own = key(from);
-        let before = self.kept.get(&own).cloned();
-        let is_made_here = self.entries.get(&own).is_some_and(is_there);
+        let before = self.changes.kept.get(&key(from)).cloned();
         let origin = match before {
             Some(kept) if kept.is_moved || !is_moved => kept.from,
             Some(_) => return,
-            None if is_made_here => return,
+            None if self.changes.has(from) => return,
             None => from.clone(),
         };
-        let of_base = self.before.base();
+        let of_base = self.state.tree.base();
         let is_worth_it = if is_moved {
             !matches!(
                 of_base.file(&ImagePath::drive()),
@@ -142,7 +157,7 @@ impl Running<'_> {
                 from: origin,
                 is_moved,
             };
-            self.kept.insert(key(&kept.path), kept);
+            self.changes.kept.insert(key(&kept.path), kept);
         }
     }
 
@@ -152,50 +167,41 @@ impl Running<'_> {
         let mut place = ImagePath::drive();
         for (depth, name) in (1..).zip(path.components()) {
             place = joined(&place, name)?;
-            let own = key(&place);
-            if self.entries.get(&own).is_none_or(is_there) {
+            if !self.changes.deletes(&place) {
                 continue;
             }
             let stays_file = depth == path.components().len() && !is_folder;
-            match (
-                self.before.kind(&place).map_err(|it| failed(&it))?,
-                stays_file,
-            ) {
-                (Known::Present(Kind::File), true) => continue,
+            match (self.kind_before(&place)?, stays_file) {
+                (Known::Present(Kind::File(())), true) => continue,
                 (Known::Present(Kind::Folder), false) => {}
                 _ => {
                     let why = format!("{place} is deleted and something else made in one line");
-                    return Err(trouble(TroubleKind::NotUnderstood, why)
-                        .help("delete it in a RUN of its own"));
+                    return Err(Trouble::unclear(why).help("delete it in a RUN of its own"));
                 }
             }
-            let inside = self.before.inside(&place).map_err(|it| failed(&it))?;
+            let inside = self.state.tree.inside(&place);
+            let inside = inside.map_err(|it| failed(&it))?;
             let Known::Present(inside) = inside else {
                 return Err(not_known(&place));
             };
             for (name, _) in inside {
                 let path = joined(&place, &name)?;
                 let content = PlannedContent::Deleted;
-                self.entries
-                    .insert(key(&path), PlannedEntry { path, content });
+                self.changes.insert(PlannedEntry { path, content });
             }
             self.put(place.clone(), PlannedContent::Folder);
-            self.anew.insert(own, place.clone());
+            self.changes.anew.insert(key(&place), place.clone());
         }
         Ok(())
     }
 }
 
-fn is_there(entry: &PlannedEntry) -> bool {
-    entry.content != PlannedContent::Deleted
-}
-
 fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, Trouble> {
     let path = folder.join(name);
-    path.map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))
+    path.map_err(|error| Trouble::unclear(error.to_string()))
 }
 
 fn not_known(path: &ImagePath) -> Trouble {
     let why = format!("what the base has at {path} is not known");
-    trouble(TroubleKind::NotKnown, why)
+    Trouble::unknown(why)
 }

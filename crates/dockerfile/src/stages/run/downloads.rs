@@ -3,22 +3,32 @@
 //! A file that is not here yet is there all the same: what depends on its bytes is known later. A check
 //! of its digest pins it meanwhile, and is made once it is here.
 
-use std::fs::File;
 use std::io::{self, Read};
 
 use wincimg_common::digest::{Digest, Hasher};
-use wincimg_common::files;
 use wincimg_http::download_url;
-use wincimg_layer::Download;
+use wincimg_layer::{Download, Source};
 use wincimg_recipe::{FileSource, PlannedContent, Want};
 use wincimg_registry::Known;
-use wincimg_scripts::{Algorithm, Trouble, TroubleKind};
+use wincimg_scripts::{Algorithm, Trouble};
 use wincimg_windows::path::ImagePath;
 
-use super::{Running, failed, trouble};
+use super::{Fetching, Running, failed};
 
 /// The largest file in an archive whose digest is made.
 const LARGEST_MEMBER: u64 = 256 << 20;
+
+impl Fetching<'_> {
+    fn want(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
+        let want = Want {
+            digests,
+            name: path.components().last().cloned().unwrap_or_default(),
+            follows,
+            place: self.place.to_owned(),
+        };
+        want.added_to(self.wants, url);
+    }
+}
 
 impl Running<'_> {
     /// The file is what a server has.
@@ -28,19 +38,13 @@ impl Running<'_> {
         path: ImagePath,
         follows: bool,
     ) -> Result<(), Trouble> {
-        download_url(url).map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
+        download_url(url).map_err(Trouble::unclear)?;
         self.may_put(&path, false)?;
         let mut download = Download::at(url);
         if let Some(here) = self.fetching.here.get(url) {
             download.came(here.digest.clone(), here.size, here.content.clone());
         }
-        let want = Want {
-            digests: Vec::new(),
-            name: path.components().last().cloned().unwrap_or_default(),
-            follows,
-            place: self.fetching.place.to_owned(),
-        };
-        want.added_to(self.fetching.wants, url);
+        self.fetching.want(url, &path, follows, Vec::new());
         self.put(
             path,
             PlannedContent::File(FileSource::Download(Box::new(download))),
@@ -73,23 +77,14 @@ impl Running<'_> {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
                 let url = download.url.clone();
-                let want = Want {
-                    digests: vec![digest],
-                    name: path.components().last().cloned().unwrap_or_default(),
-                    follows: true,
-                    place: self.fetching.place.to_owned(),
-                };
-                want.added_to(self.fetching.wants, &url);
+                self.fetching.want(&url, path, true, vec![digest]);
             }
         }
-        if self.awaits(path) || self.is_later(path) {
+        if self.awaits(path) || self.tree.is_later(path) {
             return Ok(());
         }
         let unreadable = |error: io::Error| {
-            trouble(
-                TroubleKind::NotKnown,
-                format!("cannot read {path} for its digest: {error}"),
-            )
+            Trouble::unknown(format!("cannot read {path} for its digest: {error}"))
         };
         let is_asked_for = |known: &&Digest| known.algorithm() == name(algorithm);
         let found = match self.tree.made(path).map(|entry| &entry.content) {
@@ -99,12 +94,14 @@ impl Running<'_> {
                 known.to_string()
             }
             Some(PlannedContent::File(source)) => {
-                let read = reader(source).and_then(|reader| digest_of(reader, algorithm));
+                let source = Source::from(source);
+                let read = source.open(LARGEST_MEMBER);
+                let read = read.and_then(|reader| digest_of(reader, algorithm));
                 read.map_err(unreadable)?
             }
             Some(_) => {
                 let problem = format!("{path} is not a file");
-                return Err(trouble(TroubleKind::Fails, problem));
+                return Err(Trouble::fails(problem));
             }
             None => {
                 let content = self.tree.base().content(path);
@@ -114,11 +111,11 @@ impl Running<'_> {
                     }
                     Known::Absent => {
                         let problem = format!("{path} is not there");
-                        return Err(trouble(TroubleKind::Fails, problem));
+                        return Err(Trouble::fails(problem));
                     }
                     Known::Unknown => {
                         let problem = format!("what the base has in {path} is not known");
-                        return Err(trouble(TroubleKind::NotKnown, problem));
+                        return Err(Trouble::unknown(problem));
                     }
                 }
             }
@@ -126,10 +123,9 @@ impl Running<'_> {
         if found == expected {
             return Ok(());
         }
-        Err(trouble(
-            TroubleKind::Fails,
-            format!("{path} has {found}, expected {expected}"),
-        ))
+        Err(Trouble::fails(format!(
+            "{path} has {found}, expected {expected}"
+        )))
     }
 }
 
@@ -141,29 +137,6 @@ fn name(algorithm: Algorithm) -> &'static str {
         Algorithm::Sha384 => "sha384",
         Algorithm::Sha512 => "sha512",
     }
-}
-
-/// The bytes of a file that this build brings.
-fn reader(source: &FileSource) -> io::Result<Box<dyn Read + '_>> {
-    let lacking = |url: &str| io::Error::other(format!("{url} is not downloaded"));
-    Ok(match source {
-        FileSource::Disk(file) | FileSource::Folder(file) => {
-            let file: File = files::open(&file.path)?;
-            Box::new(file)
-        }
-        FileSource::Text(text) => Box::new(text.as_bytes()),
-        FileSource::Bytes(bytes) => Box::new(bytes.as_slice()),
-        FileSource::Brought(file) => Box::new(file.part.open()?),
-        FileSource::Member(member) => {
-            let bytes = member.bytes(LARGEST_MEMBER).map_err(io::Error::other)?;
-            Box::new(io::Cursor::new(bytes))
-        }
-        FileSource::Embedded(program) => Box::new(program.bytes()),
-        FileSource::Download(file) => {
-            let content = file.content.as_ref();
-            Box::new(content.ok_or_else(|| lacking(&file.url))?.open()?)
-        }
-    })
 }
 
 /// `sha256:…`

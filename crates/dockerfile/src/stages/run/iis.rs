@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::in_one_line;
 use wincimg_iis::cmdlets::Call;
-use wincimg_iis::config::{Location, Schema, Server};
+use wincimg_iis::config::{ConfigEdit, Location, Schema, Server};
 use wincimg_iis::{
     Folder, Order, OrderError, appcmd, cmdlets, schema_files, server_config, web_config,
 };
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Known;
-use wincimg_scripts::{Entry, Iis, Image, Seen, Trouble, TroubleKind};
+use wincimg_scripts::{Entry, Iis, Image, Later, Seen, Trouble};
 use wincimg_windows::path::ImagePath;
 
-use super::{Running, trouble};
-use crate::stages::tree::{Kind, key};
+use super::Running;
+use crate::stages::tree::Kind;
 
 /// The variables that are in paths of IIS's configuration.
 const VARIABLES: [(&str, &str); 3] = [
@@ -27,13 +27,35 @@ const VARIABLES: [(&str, &str); 3] = [
     ("%windir%", r"C:\Windows"),
 ];
 
+/// The server's own configuration.
+#[derive(Default)]
+pub(super) struct ServerConfig {
+    /// What the line changes in it.
+    pub(super) edits: Vec<ConfigEdit>,
+    /// Its file with the changes.
+    pub(super) seen: Option<PlannedEntry>,
+    /// What may stand in it, once that is known.
+    schema: Option<Arc<Schema>>,
+}
+
+impl ServerConfig {
+    /// Forgets the changes where a command writes or deletes the file.
+    pub(super) fn forget(&mut self, path: &ImagePath) {
+        let is_meant = |seen: &PlannedEntry| seen.path.below(path).is_some();
+        if self.seen.as_ref().is_some_and(is_meant) {
+            self.seen = None;
+            self.edits.clear();
+        }
+    }
+}
+
 impl Running<'_> {
     /// Carries a command out.
     pub(super) fn iis(&mut self, asked: &Iis) -> Result<(), Trouble> {
         let Some(file) = server_config() else {
             return Ok(());
         };
-        let mut server = self.server(&file)?;
+        let mut server = self.read_server(&file)?;
         let order = match asked {
             Iis::Appcmd(words) => appcmd::read(words, &server),
             Iis::Cmdlet { name, parameters } => cmdlets::read(Call { name, parameters }, &server),
@@ -47,7 +69,8 @@ impl Running<'_> {
                 Iis::Appcmd(words) => format!("appcmd {}", words.join(" ")),
                 Iis::Cmdlet { name, .. } => name.clone(),
             };
-            self.notes
+            self.changes
+                .notes
                 .push(format!("{name} is not run: nothing runs in an image"));
         }
         if let Some(location) = &order.into {
@@ -57,64 +80,57 @@ impl Running<'_> {
             server.apply(edit).map_err(|error| refused(error.into()))?;
         }
         if let Some(changed) = server.finish() {
-            self.iis.extend(order.edits);
+            self.server.edits.extend(order.edits);
             self.see(file, &changed);
         }
         Ok(())
     }
 
     /// The server's configuration as it is by now.
-    fn server(&mut self, file: &ImagePath) -> Result<Server, Trouble> {
+    fn read_server(&mut self, file: &ImagePath) -> Result<Server, Trouble> {
         let bytes = match self.content(file) {
-            Seen::There(bytes) => bytes,
-            Seen::Missing => {
-                return Err(trouble(TroubleKind::Fails, "the image has no IIS")
-                    .help("take a base image that has IIS"));
+            Seen::Present(bytes) => bytes,
+            Seen::Absent => {
+                return Err(
+                    Trouble::fails("the image has no IIS").help("take a base image that has IIS")
+                );
             }
-            Seen::Later => {
-                return Err(trouble(
-                    TroubleKind::Later,
-                    format!("it changes {file}, which is not downloaded yet"),
-                ));
+            Seen::Later(Later) => {
+                return Err(Trouble::later(format!(
+                    "it changes {file}, which is not downloaded yet"
+                )));
             }
             Seen::Unknown => {
-                return Err(trouble(
-                    TroubleKind::NotKnown,
+                return Err(Trouble::unknown(
                     "how the base's IIS is configured is not known",
                 ));
             }
         };
-        let schema = match &self.schema {
+        let schema = match &self.server.schema {
             Some(schema) => schema.clone(),
-            None => self.schema.insert(self.read_schema()?).clone(),
+            None => self.server.schema.insert(self.read_schema()?).clone(),
         };
-        Server::read(&bytes, schema).map_err(|error| {
-            trouble(
-                TroubleKind::NotUnderstood,
-                format!("{file} cannot be read: {error}"),
-            )
-        })
+        Server::read(&bytes, schema)
+            .map_err(|error| Trouble::unclear(format!("{file} cannot be read: {error}")))
     }
 
     fn read_schema(&self) -> Result<Arc<Schema>, Trouble> {
         let mut files = Vec::new();
         for file in schema_files() {
             match self.content(&file) {
-                Seen::There(bytes) => files.push((file.to_string(), bytes)),
-                Seen::Missing => {}
-                Seen::Later | Seen::Unknown => {
-                    return Err(trouble(
-                        TroubleKind::NotKnown,
-                        format!("the content of {file} is not known"),
-                    ));
+                Seen::Present(bytes) => files.push((file.to_string(), bytes)),
+                Seen::Absent => {}
+                Seen::Later(Later) | Seen::Unknown => {
+                    return Err(Trouble::unknown(format!(
+                        "the content of {file} is not known"
+                    )));
                 }
             }
         }
         let files = files
             .iter()
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-        let schema = Schema::read(files)
-            .map_err(|error| trouble(TroubleKind::NotUnderstood, in_one_line(&error)))?;
+        let schema = Schema::read(files).map_err(|error| Trouble::unclear(in_one_line(&error)))?;
         Ok(schema.into())
     }
 
@@ -126,38 +142,23 @@ impl Running<'_> {
             content: PlannedContent::File(FileSource::Text(text)),
         };
         self.tree.apply(std::slice::from_ref(&entry));
-        self.seen = Some(entry);
-    }
-
-    /// Forgets changes of the server's configuration where a command writes or deletes the file.
-    pub(super) fn forget_iis(&mut self, path: &ImagePath) {
-        let Some(seen) = &self.seen else {
-            return;
-        };
-        let (own, path) = (key(&seen.path), key(path));
-        if own == path || own.starts_with(&format!("{path}\0")) {
-            self.seen = None;
-            self.iis.clear();
-        }
+        self.server.seen = Some(entry);
     }
 
     fn check_folder(&self, folder: &Folder) -> Result<(), Trouble> {
         let path = whole(&folder.path)?;
         match self.entry(&path) {
-            Seen::There(Entry::Folder) => Ok(()),
-            Seen::Missing | Seen::There(Entry::File) if folder.fails => Err(trouble(
-                TroubleKind::Fails,
-                format!("the folder {path} is not there"),
-            )),
-            Seen::Missing | Seen::There(Entry::File) => Err(trouble(
-                TroubleKind::NotUnderstood,
-                format!("the folder {path} is not there, and what comes of that is not certain"),
-            )
+            Seen::Present(Entry::Folder) => Ok(()),
+            Seen::Absent | Seen::Present(Entry::File(())) if folder.fails => {
+                Err(Trouble::fails(format!("the folder {path} is not there")))
+            }
+            Seen::Absent | Seen::Present(Entry::File(())) => Err(Trouble::unclear(format!(
+                "the folder {path} is not there, and what comes of that is not certain"
+            ))
             .help("make the folder before")),
-            Seen::Later | Seen::Unknown => Err(trouble(
-                TroubleKind::NotKnown,
-                format!("it fails unless the base has the folder {path}"),
-            )),
+            Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+                "it fails unless the base has the folder {path}"
+            ))),
         }
     }
 
@@ -169,10 +170,9 @@ impl Running<'_> {
         server: &mut Server,
     ) -> Result<(), Trouble> {
         let Some(folder) = server.folder(location) else {
-            return Err(trouble(
-                TroubleKind::Fails,
-                format!("there is no site {location}, or it has no folder"),
-            ));
+            return Err(Trouble::fails(format!(
+                "there is no site {location}, or it has no folder"
+            )));
         };
         let folder = whole(&folder)?;
         self.check_folder(&Folder {
@@ -181,11 +181,11 @@ impl Running<'_> {
         })?;
         let file = folder
             .join("web.config")
-            .map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))?;
+            .map_err(|error| Trouble::unclear(error.to_string()))?;
         let existing = match self.kind(&file)? {
             Known::Absent => None,
-            Known::Present(Kind::File) => match self.content(&file) {
-                Seen::There(bytes) => Some(bytes),
+            Known::Present(Kind::File(())) => match self.content(&file) {
+                Seen::Present(bytes) => Some(bytes),
                 _ => return Err(unknown(&file)),
             },
             Known::Present(_) | Known::Unknown => return Err(unknown(&file)),
@@ -193,7 +193,7 @@ impl Running<'_> {
         let changed = web_config::change(existing.as_deref(), &order.edits, server, location)
             .map_err(|error| {
                 let refused = refused(error.into());
-                trouble(refused.kind, format!("{file}: {}", refused.why))
+                Trouble::new(refused.kind, format!("{file}: {}", refused.why))
             })?;
         match changed {
             Some(changed) => self.write(file, changed),
@@ -203,16 +203,13 @@ impl Running<'_> {
 }
 
 fn unknown(file: &ImagePath) -> Trouble {
-    trouble(
-        TroubleKind::NotKnown,
-        format!("the content of {file} is not known"),
-    )
+    Trouble::unknown(format!("the content of {file} is not known"))
 }
 
 fn refused(error: OrderError) -> Trouble {
     match error {
-        OrderError::Unclear(why) => trouble(TroubleKind::NotUnderstood, why),
-        OrderError::Fails(why) => trouble(TroubleKind::Fails, why),
+        OrderError::Unclear(why) => Trouble::unclear(why),
+        OrderError::Fails(why) => Trouble::fails(why),
     }
 }
 
@@ -226,10 +223,6 @@ fn whole(text: &str) -> Result<ImagePath, Trouble> {
     }
     let path = path.trim_end_matches('\\');
     let path = if path.len() == 2 { r"C:\" } else { path };
-    path.parse().map_err(|_| {
-        trouble(
-            TroubleKind::NotUnderstood,
-            format!("the folder {text:?} is not understood"),
-        )
-    })
+    path.parse()
+        .map_err(|_| Trouble::unclear(format!("the folder {text:?} is not understood")))
 }

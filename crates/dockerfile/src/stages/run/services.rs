@@ -1,10 +1,10 @@
 //! Services that a line makes or changes.
 
 use wincimg_registry::Typed;
-use wincimg_scripts::{Image as _, Seen, Service, ServiceStart, Trouble, TroubleKind};
+use wincimg_scripts::{Image as _, Later, Seen, Service, ServiceStart, Trouble};
 use wincimg_windows::service::{ServiceError, ServiceName, Settings, Start};
 
-use super::{Running, trouble};
+use super::Running;
 
 impl Running<'_> {
     pub(super) fn service(&mut self, service: &Service) -> Result<(), Trouble> {
@@ -12,27 +12,27 @@ impl Running<'_> {
         let settings = settings(service)?;
         let key = name.key();
         let edits = match (self.key(&key), service.is_new) {
-            (Seen::There(()), true) => {
+            (Seen::Present(()), true) => {
                 let why = format!("there is a service {name} already");
-                return Err(trouble(TroubleKind::Fails, why));
+                return Err(Trouble::fails(why));
             }
             (_, true) => settings.new_service(&name),
-            (Seen::Missing, false) => {
+            (Seen::Absent, false) => {
                 let why = format!("there is no service {name}");
-                return Err(trouble(TroubleKind::Fails, why));
+                return Err(Trouble::fails(why));
             }
-            (Seen::Unknown | Seen::Later, false) => {
+            (Seen::Unknown | Seen::Later(Later), false) => {
                 let why = format!("whether the base has the service {name} is not known");
-                return Err(trouble(TroubleKind::NotKnown, why));
+                return Err(Trouble::unknown(why));
             }
-            (Seen::There(()), false) => {
+            (Seen::Present(()), false) => {
                 let delayed = self.value(&key, "DelayedAutostart");
-                let was_delayed = matches!(&delayed, Seen::There(data)
+                let was_delayed = matches!(&delayed, Seen::Present(data)
                     if !matches!(data.typed(), Typed::Dword(0)));
                 settings.changes(&name, was_delayed)
             }
         };
-        self.edits.extend(edits);
+        self.registry.edits.extend(edits);
         Ok(())
     }
 }
@@ -66,8 +66,10 @@ fn settings(service: &Service) -> Result<Settings, Trouble> {
     })
 }
 
-// As `map_err` passes it.
-#[allow(clippy::needless_pass_by_value)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`map_err` passes it like this"
+)]
 fn not_understood(error: ServiceError) -> Trouble {
-    trouble(TroubleKind::NotUnderstood, error.to_string())
+    Trouble::unclear(error.to_string())
 }

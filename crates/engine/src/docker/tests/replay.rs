@@ -11,7 +11,7 @@ use serde_json::json;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
-use wincimg_layer::LinkTo;
+use wincimg_layer::{LinkTo, Symlink};
 use wincimg_testkit::chain;
 use wincimg_testkit::windows_daemon::{Asked, WindowsDaemon, built, shown};
 use wincimg_windows::compat::Isolation;
@@ -85,10 +85,10 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         path: path.to_owned(),
         content,
     };
-    let link = ContextContent::Link {
+    let link = ContextContent::Link(Symlink {
         target: "ü.txt".to_owned(),
         to: LinkTo::File,
-    };
+    });
     let context = Rendered {
         dockerfile: "FROM base\n".to_owned(),
         context: vec![

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use wincimg_inspect::base::{BaseFacts, FactsError, ListedFile};
 use wincimg_inspect::touched::{Print, Touch, Touched, TouchedFile};
 use wincimg_registry::Known;
-use wincimg_windows::inside::{BaseFile, BaseFileKind, Inside as _};
+use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside as _};
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::{Comparison, Found, MOST};
@@ -159,7 +159,7 @@ impl Comparison<'_> {
 
     fn folder(&self, folder: &ImagePath, key: &str) -> Result<Way, FactsError> {
         let (old, new) = (at(self.old, folder)?, at(self.new, folder)?);
-        let is_folder = |file: &BaseFile| file.kind == BaseFileKind::Folder;
+        let is_folder = |file: &BaseFile| file.kind == FileKind::Folder;
         Ok(match (&old, &new) {
             (None, None) => Way::Neither,
             (Some(old), Some(new)) if is_folder(old) && is_folder(new) => Way::There,
@@ -222,8 +222,8 @@ fn difference(old: Option<&BaseFile>, new: Option<&BaseFile>) -> Option<Conflict
 
 fn has(file: &BaseFile, content: &Print) -> bool {
     match file.kind {
-        BaseFileKind::File { sha256, .. } => Print::of_sha256(&sha256) == *content,
-        BaseFileKind::Folder | BaseFileKind::Link => false,
+        FileKind::File(FileDigest { sha256, .. }) => Print::of_sha256(&sha256) == *content,
+        FileKind::Folder | FileKind::Link(()) => false,
     }
 }
 
@@ -233,7 +233,7 @@ fn folder(
     old: Option<&BaseFile>,
     new: Option<&BaseFile>,
 ) -> Option<Conflict> {
-    let is_folder = |file: &BaseFile| file.kind == BaseFileKind::Folder;
+    let is_folder = |file: &BaseFile| file.kind == FileKind::Folder;
     let of = |file: &BaseFile| file.security.as_deref().map(Print::of_rights);
     match (old, new) {
         (_, Some(new)) if !is_folder(new) => Some(Conflict::Changed),

@@ -1,0 +1,103 @@
+//! The registry as the stage has it: what this line and those before it changed, over the base's.
+
+use wincimg_registry::upcase::same;
+use wincimg_registry::{KeyMode, KeyPath, Known, RegistryData, RegistryEdit};
+use wincimg_scripts::Seen;
+use wincimg_windows::inside::Inside;
+
+use crate::stages::state::State;
+
+/// The registry while a line is carried out.
+pub(super) struct Keys<'a> {
+    base: &'a dyn Inside,
+    /// What lines before this one did.
+    earlier: Vec<&'a RegistryEdit>,
+    /// What this line does.
+    pub(super) edits: Vec<RegistryEdit>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn of(state: &'a State) -> Self {
+        let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
+        Self {
+            base: state.tree.base(),
+            earlier: layers.flat_map(|layer| &layer.registry).collect(),
+            edits: Vec::new(),
+        }
+    }
+
+    /// The changes, the last one first.
+    fn changes(&self) -> impl Iterator<Item = &RegistryEdit> {
+        let earlier = self.earlier.iter().rev().copied();
+        self.edits.iter().rev().chain(earlier)
+    }
+
+    pub(super) fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
+        for edit in self.changes() {
+            let is_key = is_same(edit.key(), key);
+            match edit {
+                RegistryEdit::SetValue {
+                    name: own, data, ..
+                } if is_key && same(own, name) => {
+                    return Seen::Present(data.clone());
+                }
+                RegistryEdit::DeleteValue { name: own, .. } if is_key && same(own, name) => {
+                    return Seen::Absent;
+                }
+                RegistryEdit::CreateKey {
+                    mode: KeyMode::ReplaceValues,
+                    ..
+                } if is_key => return Seen::Absent,
+                _ if takes_away(edit, key) => return Seen::Absent,
+                _ => {}
+            }
+        }
+        let below = self.base.key(key).unwrap_or(Known::Unknown);
+        let value = below.and_then(|below| {
+            let mut values = below.values.into_iter();
+            let value = values.find(|(own, _)| same(own, name));
+            value.map_or(Known::Absent, |(_, data)| Known::Present(data))
+        });
+        value.of_image()
+    }
+
+    pub(super) fn key(&self, key: &KeyPath) -> Seen<()> {
+        for edit in self.changes() {
+            match edit {
+                RegistryEdit::SetValue { key: below, .. }
+                | RegistryEdit::CreateKey { key: below, .. }
+                    if is_within(below, key) =>
+                {
+                    return Seen::Present(());
+                }
+                _ if takes_away(edit, key) => return Seen::Absent,
+                _ => {}
+            }
+        }
+        let below = self.base.key(key).unwrap_or(Known::Unknown);
+        below.map(drop).of_image()
+    }
+}
+
+fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
+    one.components().len() == other.components().len() && is_within(one, other)
+}
+
+/// Whether nothing that was there before is left of a key after an edit.
+fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
+    match edit {
+        RegistryEdit::CreateKey {
+            mode: KeyMode::Replace,
+            key: above,
+        }
+        | RegistryEdit::DeleteKey { key: above } => is_within(key, above),
+        _ => false,
+    }
+}
+
+/// Whether a key is another one or lies below it.
+fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
+    key.root() == above.root()
+        && key.components().len() >= above.components().len()
+        && std::iter::zip(key.components(), above.components()).all(|(one, other)| same(one, other))
+}

@@ -1,0 +1,79 @@
+//! Lines that need Windows whatever their base is.
+
+use wincimg_registry::{KeyPath, RegistryData};
+use wincimg_scripts::{Action, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform};
+use wincimg_windows::path::ImagePath;
+
+use super::command;
+use crate::instruction::Program;
+
+/// The program that keeps a line from being carried out whatever its base is and, where nothing says
+/// which, whichever shell reads it.
+pub(in crate::stages) fn needs_windows(
+    program: &Program,
+    shell: Option<&[String]>,
+) -> Option<Trouble> {
+    let folder = ImagePath::drive();
+    let setting = Setting {
+        variables: &[],
+        folder: &folder,
+        user: None,
+    };
+    let asked = |shell: &[String]| {
+        let result = perform(command(program, shell), setting, &mut Nothing);
+        let trouble = result.err();
+        trouble.filter(|trouble| trouble.kind == TroubleKind::NeedsWindows)
+    };
+    if let Some(shell) = shell {
+        return asked(shell);
+    }
+    let words = |shell: &[&str]| {
+        shell
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
+    let in_powershell = asked(&words(&["powershell", "-Command"]))?;
+    // To cmd a cmdlet or a variable is a program like any other.
+    let Program::Shell(text) = program else {
+        return Some(in_cmd);
+    };
+    let name = text.split_whitespace().next().unwrap_or_default();
+    let is_script =
+        name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
+    Some(if is_script { in_powershell } else { in_cmd })
+}
+
+/// An image of which nothing is known.
+struct Nothing;
+
+impl Image for Nothing {
+    fn entry(&self, _: &ImagePath) -> Seen<Entry> {
+        Seen::Unknown
+    }
+
+    fn names(&self, _: &ImagePath) -> Seen<Vec<String>> {
+        Seen::Unknown
+    }
+
+    fn content(&self, _: &ImagePath) -> Seen<Vec<u8>> {
+        Seen::Unknown
+    }
+
+    fn value(&self, _: &KeyPath, _: &str) -> Seen<RegistryData> {
+        Seen::Unknown
+    }
+
+    fn key(&self, _: &KeyPath) -> Seen<()> {
+        Seen::Unknown
+    }
+
+    fn is_own(&self, _: &ImagePath) -> bool {
+        true
+    }
+
+    fn apply(&mut self, _: Action) -> Result<(), Trouble> {
+        Ok(())
+    }
+}
