@@ -41,9 +41,9 @@ fn title_of(rollout: &Rollout, action: &Action) -> String {
             }
         }
         Action::Rebuild { holds, .. } if !holds.is_empty() => format!(
-            "{}; until they are patched, {} takes no new pods",
+            "{}; no new pods go to {} until the patch",
             action.title(rollout),
-            hosts_in_words(rollout, holds)
+            in_words(host_names(rollout, holds).into_iter())
         ),
         Action::Pin { .. } | Action::Rebuild { .. } => action.title(rollout),
     }

@@ -57,6 +57,8 @@ struct About<'a> {
     image: &'a Image,
     kind: &'a HostKind,
     placement: &'a Placement,
+    /// Whether all its hosts are cordoned.
+    is_emptied: bool,
     rollout: &'a Rollout,
 }
 
@@ -82,9 +84,9 @@ struct Advisor<'a> {
     titles: Vec<String>,
 }
 
-/// What decides about advice: the finding, the image, what mends it, and for an image of others the
-/// placement.
-type Key = (*const Finding, usize, Rc<Mending>, Option<usize>);
+/// What decides about advice: the finding, the image, what mends it, for an image of others the
+/// placement, and whether all the hosts are cordoned.
+type Key = (*const Finding, usize, Rc<Mending>, Option<usize>, bool);
 
 /// Actions that mend something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -130,7 +132,18 @@ impl<'a> Advisor<'a> {
                 let advised = groups.map(|(group, finding)| {
                     // Of an image of others, the command is about this workload.
                     let own = self.rollout.is_of_others(placed.image).then_some(index);
-                    let key = (Rc::as_ptr(finding), placed.image, Rc::clone(&mending), own);
+                    let mut hosts = group.hosts.iter();
+                    let is_emptied =
+                        hosts.all(|&host| self.rollout.hosts[host as usize].is_cordoned);
+                    let mending = Rc::clone(&mending);
+                    let finding_ptr = Rc::as_ptr(finding);
+                    let key = (
+                        finding_ptr,
+                        placed.image,
+                        Rc::clone(&mending),
+                        own,
+                        is_emptied,
+                    );
                     let advised = known.entry(key).or_insert_with(|| {
                         let about = About {
                             workload: placement.workload,
@@ -138,6 +151,7 @@ impl<'a> Advisor<'a> {
                             image: &self.rollout.images[placed.image],
                             kind: &self.rollout.kinds[group.kind],
                             placement,
+                            is_emptied,
                             rollout: self.rollout,
                         };
                         self.better(finding, &about, &mending)
@@ -277,6 +291,12 @@ impl<'a> Advisor<'a> {
             advised.fix = Some(fix);
             let actions = mending.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(Action::commands).cloned().collect();
+        } else if about.is_emptied && finding.outcome == Outcome::Incompatible {
+            advised.fix = Some(
+                "nothing while the node is cordoned; build the image for it too before it is \
+                 uncordoned"
+                    .to_owned(),
+            );
         } else if finding.outcome == Outcome::Unknown {
             advised.commands = inspect_command(finding, about.image, self.flags);
         }

@@ -534,13 +534,14 @@ fn with_own_builds(
 /// has for other systems.
 fn rebuilt(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Image {
     let kept = image.variants().iter().filter(|own| !can_build(own));
-    let variants: Vec<Variant> = builds
-        .iter()
-        .map(|(_, base)| Variant {
+    let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();
+    let variants: Vec<Variant> = bases
+        .into_iter()
+        .map(|base| Variant {
             os: "windows".to_owned(),
             architecture: "amd64".to_owned(),
             os_version: Some(base.os_version()),
-            version: Some(*base),
+            version: Some(base),
             ..Variant::default()
         })
         .chain(kept.cloned())

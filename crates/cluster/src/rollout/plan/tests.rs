@@ -137,6 +137,20 @@ fn one_build_serves_all_newer_hosts_that_take_it() {
 }
 
 #[test]
+fn an_index_gets_one_revision_of_a_build() {
+    let mut request = request(&["20348.2402", "26200.7171"], &["17763.5696"]);
+    for node in &mut request.nodes.windows {
+        node.runtime = Runtime::Docker;
+    }
+    let plan = plan(&request);
+    let Action::Rebuild { becomes, .. } = &plan.actions[0] else {
+        panic!("{plan:?}");
+    };
+    let versions: Vec<String> = becomes.versions().map(|own| own.to_string()).collect();
+    assert_eq!(versions, ["17763.5696", "20348.2402"]);
+}
+
+#[test]
 fn what_nothing_mends_is_left() {
     let mut request = request(&["19045.1", "17763.1158"], &["17763.1158"]);
     request.images.push(Image {
@@ -727,6 +741,25 @@ fn a_pinned_workload_is_told_the_new_tag_where_its_host_is_patched() {
     let told = plan.actions[1].commands().iter();
     let told = told.filter(|command| command.starts_with("kubectl set image deployment/p"));
     assert_eq!(told.count(), 3, "{plan:?}");
+}
+
+#[test]
+fn nothing_is_built_for_a_node_that_is_being_emptied() {
+    let mut request = landed(&["17763.1158"], &["20348.1"], &[("CloneSet", vec![0], 0b1)]);
+    let advised = |request: &Request| {
+        let mut rollout = Rollout::new(request);
+        let plan = rollout.advise(request, &Tags::new());
+        let finding = rollout.checks().next().unwrap().finding.clone();
+        let starts_with = |word: &str| finding.fix.as_ref().unwrap().starts_with(word);
+        (
+            plan.actions.len(),
+            starts_with("build"),
+            starts_with("nothing"),
+        )
+    };
+    assert_eq!(advised(&request), (1, true, false));
+    request.nodes.windows[0].is_cordoned = true;
+    assert_eq!(advised(&request), (0, false, true));
 }
 
 /// Calls an image otherwise, for all that run it.
