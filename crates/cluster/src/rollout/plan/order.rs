@@ -6,8 +6,8 @@
 //! A host that crosses a change of the interface and the images of its pods go together: until both
 //! are on the new side, new pods do not start there, whichever is first. The image is first, for
 //! rolling it out ends no pod before its successor starts, while a host is drained before it is
-//! patched. From then until its patch the host is cordoned, so that new pods go to hosts that take them, or
-//! wait for one.
+//! patched. From the first of them until its patch the host is cordoned, so that new pods go to hosts that
+//! take them, or wait for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,10 +60,12 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
         }
     }
     let mut actions: Vec<Option<Action>> = actions.into_iter().map(Some).collect();
+    let mut cordoned = BTreeSet::new();
     let in_order = order.into_iter().filter_map(|index| {
         let mut action = actions[index].take()?;
         if let (Action::Rebuild { holds, .. }, Some(hosts)) = (&mut action, held.remove(&index)) {
-            *holds = hosts.into_iter().collect();
+            let hosts = hosts.into_iter();
+            *holds = hosts.filter(|host| cordoned.insert(*host)).collect();
         }
         Some(action)
     });
