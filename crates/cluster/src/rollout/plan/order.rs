@@ -50,14 +50,14 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
         Action::Patch { .. } => false,
     };
     order.extend((0..actions.len()).filter(is_free));
-    for index in 0..actions.len() {
-        if matches!(actions[index], Action::Patch { .. }) {
-            let rebuilds = before.remove(&index).unwrap_or_default();
-            let rebuilds = rebuilds.into_iter().filter(|own| !order.contains(own));
-            let rebuilds: Vec<usize> = rebuilds.collect();
-            order.extend(rebuilds);
-            order.push(index);
-        }
+    let patches = actions.iter().enumerate();
+    let patches = patches.filter(|(_, action)| matches!(action, Action::Patch { .. }));
+    for (patch, _) in patches {
+        let rebuilds = before.remove(&patch).unwrap_or_default();
+        let rebuilds = rebuilds.into_iter().filter(|own| !order.contains(own));
+        let rebuilds: Vec<usize> = rebuilds.collect();
+        order.extend(rebuilds);
+        order.push(patch);
     }
     let mut actions: Vec<Option<Action>> = actions.into_iter().map(Some).collect();
     let mut cordoned = BTreeSet::new();
