@@ -1,10 +1,12 @@
 //! What to do so that everything starts, in the words of a report.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{AFTER_A_PATCH, Action, Pin, Plan, Rollout, Starts};
+use wincimg_cluster::rollout::{AFTER_A_PATCH, Action, Interruption, Pin, Plan, Rollout, Starts};
 
 use super::answer::{noun, tally_in_words};
-use super::in_words;
+use super::{hosts_in_words, in_words};
 
 /// One action: what it is, and what to type for it.
 pub(super) struct Step<'a> {
@@ -38,6 +40,11 @@ fn title_of(rollout: &Rollout, action: &Action) -> String {
                 ),
             }
         }
+        Action::Rebuild { holds, .. } if !holds.is_empty() => format!(
+            "{}; no new pods go to {} until the patch",
+            action.title(rollout),
+            in_words(host_names(rollout, holds).into_iter())
+        ),
         Action::Pin { .. } | Action::Rebuild { .. } => action.title(rollout),
     }
 }
@@ -51,8 +58,47 @@ fn host_name(rollout: &Rollout, host: usize) -> String {
     }
 }
 
-/// What comes of it, in one sentence.
+fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
+    let hosts = hosts.iter();
+    hosts.map(|&host| host_name(rollout, host)).collect()
+}
+
+/// What comes of it, and before that of what works today.
 pub(super) fn outcome(rollout: &Rollout, plan: &Plan) -> String {
+    let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
+    for interruption in &plan.interruptions {
+        let span = (interruption.from, interruption.until);
+        spans.entry(span).or_default().push(interruption);
+    }
+    let spans = spans.into_iter();
+    let sentences = spans.map(|(span, all)| interruption_in_words(rollout, span, &all));
+    let sentences = sentences.chain([outcome_at_last(rollout, plan)]);
+    sentences.collect::<Vec<_>>().join(" ")
+}
+
+/// `Between 2 and 3, new pods of Deployment shop/web do not start on win-a (17763.973).`
+fn interruption_in_words(
+    rollout: &Rollout,
+    (from, until): (usize, Option<usize>),
+    all: &[&Interruption],
+) -> String {
+    let workloads = all
+        .iter()
+        .map(|it| rollout.workloads[it.workload].id.to_string());
+    let hosts: BTreeSet<usize> = all.iter().flat_map(|it| &it.hosts).copied().collect();
+    let hosts: Vec<usize> = hosts.into_iter().collect();
+    let when = match until {
+        Some(until) => format!("Between {} and {}", from + 1, until + 1),
+        None => format!("After {}", from + 1),
+    };
+    format!(
+        "{when}, new pods of {} do not start on {}.",
+        in_words(workloads),
+        hosts_in_words(rollout, &hosts)
+    )
+}
+
+fn outcome_at_last(rollout: &Rollout, plan: &Plan) -> String {
     let left = plan.then.incompatible + plan.then.unknown;
     let words = tally_in_words(&plan.tally, noun(rollout));
     match (plan.actions.is_empty(), left) {
@@ -91,7 +137,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                     Pin::Selector { .. } => Value::Null,
                 },
                 "of_hosts": of,
-                "hosts": hosts.iter().map(|&host| host_name(rollout, host)).collect::<Vec<_>>(),
+                "hosts": host_names(rollout, hosts),
                 "commands": commands,
             }),
             Action::Patch {
@@ -103,7 +149,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 "kind": "patch",
                 "to": to,
                 "kb": kb.map(|kb| kb.to_string()),
-                "hosts": hosts.iter().map(|&host| host_name(rollout, host)).collect::<Vec<_>>(),
+                "hosts": host_names(rollout, hosts),
                 "commands": commands,
             }),
             Action::Rebuild {
@@ -111,6 +157,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 host_builds,
                 commands,
                 new_tag,
+                holds,
                 stays_cached: _,
                 becomes: _,
             } => json!({
@@ -118,9 +165,19 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 "image": rollout.images[*image].label(),
                 "host_builds": host_builds,
                 "new_tag": new_tag,
+                "cordoned": host_names(rollout, holds),
                 "commands": commands,
             }),
         })
         .collect();
-    json!({"actions": actions, "then": plan.then})
+    let interruptions = plan.interruptions.iter().map(|interruption| {
+        json!({
+            "workload": rollout.workloads[interruption.workload].id,
+            "hosts": host_names(rollout, &interruption.hosts),
+            "from": interruption.from,
+            "until": interruption.until,
+        })
+    });
+    let interruptions: Vec<Value> = interruptions.collect();
+    json!({"actions": actions, "interruptions": interruptions, "then": plan.then})
 }

@@ -169,11 +169,21 @@ impl Scheduling {
         });
     }
 
-    /// Wants something of a node's labels in addition, whichever of its terms the node meets.
+    /// Wants something of a node's labels in addition, whichever of its terms the node meets. A term
+    /// that asks for nothing is met by no node, and stays so.
     pub(super) fn require_all(&mut self, requirement: &Requirement) {
-        let terms = self.affinity.get_or_insert_with(|| vec![Term::default()]);
-        for term in terms {
-            term.match_expressions.push(requirement.clone());
+        match &mut self.affinity {
+            Some(terms) => {
+                for term in terms.iter_mut().filter(|term| !term.is_empty()) {
+                    term.match_expressions.push(requirement.clone());
+                }
+            }
+            None => {
+                self.affinity = Some(vec![Term {
+                    match_expressions: vec![requirement.clone()],
+                    ..Term::default()
+                }]);
+            }
         }
     }
 
@@ -256,7 +266,6 @@ impl Scheduling {
 impl Term {
     /// A term that requires nothing is met by no node.
     fn is_met_by(&self, node: &Node) -> bool {
-        let is_empty = self.match_expressions.is_empty() && self.match_fields.is_empty();
         let labels = || {
             self.match_expressions.iter().all(|requirement| {
                 let label = node.labels.get(&requirement.key);
@@ -270,7 +279,11 @@ impl Term {
                     && (node.name.is_none() || requirement.is_met_by(node.name.as_deref()))
             })
         };
-        !is_empty && labels() && fields()
+        !self.is_empty() && labels() && fields()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.match_expressions.is_empty() && self.match_fields.is_empty()
     }
 
     fn system(&self) -> System {
@@ -295,10 +308,12 @@ impl Requirement {
         }
     }
 
+    /// The label and what it is held against, which has to be a label's value itself: without a sign.
     fn numbers(&self, value: Option<&str>) -> Option<(i64, i64)> {
         let [bound] = &self.values[..] else {
             return None;
         };
+        bound.strip_prefix(|c: char| c.is_ascii_digit())?;
         Some((value?.parse().ok()?, bound.parse().ok()?))
     }
 
@@ -332,8 +347,13 @@ impl Toleration {
         names_it && fits && (self.effect.is_empty() || self.effect == taint.effect)
     }
 
+    /// The taint's number and its own, without leading zeros.
     fn numbers(&self, taint: &Taint) -> Option<(i64, i64)> {
-        Some((taint.value.parse().ok()?, self.value.parse().ok()?))
+        let number = |text: &str| {
+            let number: i64 = text.parse().ok()?;
+            (number.to_string() == text).then_some(number)
+        };
+        Some((number(&taint.value)?, number(&self.value)?))
     }
 }
 

@@ -92,7 +92,7 @@ fn template_of_helm(text: &str) -> Option<Malformed> {
 
 /// Whether what follows `{{` is of a template of Helm's, and not of a tool that fills in plain names.
 pub(super) fn is_action_of_helm(action: &str) -> bool {
-    const WORDS: [&str; 9] = [
+    const WORDS: [&str; 11] = [
         "if ",
         "else",
         "end",
@@ -102,8 +102,18 @@ pub(super) fn is_action_of_helm(action: &str) -> bool {
         "include ",
         "template ",
         "toYaml ",
+        "tpl ",
+        "printf ",
     ];
-    const VALUES: [&str; 5] = [".Values", ".Release", ".Chart", "$.Values", "/*"];
+    const VALUES: [&str; 7] = [
+        ".Values",
+        ".Release",
+        ".Chart",
+        ".Files",
+        ".Capabilities",
+        "$",
+        "/*",
+    ];
     WORDS
         .iter()
         .chain(&VALUES)

@@ -86,12 +86,12 @@ struct IndexEntry {
 fn read_images(text: &str) -> Result<File, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let file = match value {
-        Value::Array(_) => serde_json::from_value(value).map(|images| File {
+        Value::Array(_) => serde_path_to_error::deserialize(value).map(|images| File {
             images,
             ..File::default()
         }),
         Value::Object(ref keys) => match keys.get("images") {
-            Some(Value::Array(_)) => serde_json::from_value(value),
+            Some(Value::Array(_)) => serde_path_to_error::deserialize(value),
             Some(_) => return Err("\"images\" has to be a list of images".to_owned()),
             None => return Err("there is no list \"images\"".to_owned()),
         },
@@ -237,4 +237,27 @@ pub(super) fn tags(
     }
     let registry = connection.connect(progress::display(session))?;
     registry_args::run(async { Ok(fetch_tags(rollout, &registry).await) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_a_list_or_an_object_with_one() {
+        let image = r#"{"reference": "repo.example/web:1", "os_version": "10.0.20348.1"}"#;
+        for text in [format!("[{image}]"), format!("{{\"images\": [{image}]}}")] {
+            assert_eq!(read_images(&text).unwrap().images.len(), 1, "{text}");
+        }
+        for (text, named) in [
+            (r#"{"images": {"web": 1}}"#, "list of images"),
+            (r#"{"reference": "web"}"#, "list \"images\""),
+            ("7", "list of images"),
+            (r#"[{"os_version": 5}]"#, "[0].os_version"),
+            (r#"{"images": [{"os": true}]}"#, "images[0].os"),
+        ] {
+            let problem = read_images(text).err().unwrap();
+            assert!(problem.contains(named), "{text}: {problem}");
+        }
+    }
 }

@@ -97,10 +97,10 @@ def main(words):
         case ["rollout", "restart", object, "--namespace", namespace]:
             kind, name = object.split("/")
             place(load("workloads.json")["items"], kind, name, namespace)
-        case ["drain", name, "--ignore-daemonsets"]:
+        case ["cordon", *names] | ["drain", *names, "--ignore-daemonsets"]:
             nodes = load("nodes.json")
             for node in nodes["items"]:
-                if node["metadata"]["name"] == name:
+                if node["metadata"]["name"] in names:
                     node["spec"] = {"unschedulable": True}
             save("nodes.json", nodes)
         case _:

@@ -141,6 +141,7 @@ fn the_plan_is_in_every_report_that_people_read() {
                     "kubectl drain win-a --ignore-daemonsets",
                 ],
             }],
+            "interruptions": [],
             "then": {"compatible": 3, "warning": 0, "incompatible": 0, "unknown": 0},
         })
     );

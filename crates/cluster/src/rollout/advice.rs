@@ -7,10 +7,10 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, Outcome};
 
 use super::commands::{Flags, inspect_command, set_image_command};
-use super::finding::{find, is_mendable};
+use super::finding::is_mendable;
 use super::image::Image;
 use super::placement::Placed;
-use super::plan::{Action, Pin, Plan, Way};
+use super::plan::{Action, Effects, Pin, Plan, Way};
 use super::tags::{Tags, fitting, retagged};
 use super::{Finding, HostKind, Placement, Request, Rollout, Shared};
 use crate::workloads::Workload;
@@ -57,6 +57,8 @@ struct About<'a> {
     image: &'a Image,
     kind: &'a HostKind,
     placement: &'a Placement,
+    /// Whether all its hosts are cordoned.
+    is_emptied: bool,
     rollout: &'a Rollout,
 }
 
@@ -77,16 +79,14 @@ struct Advisor<'a> {
     flags: &'a Flags,
     /// Those of repositories that others push to.
     tags: &'a Tags,
-    pins: HashMap<usize, usize>,
-    rebuilds: HashMap<usize, usize>,
-    patches: HashMap<usize, usize>,
+    effects: Effects<'a>,
     /// Each action in full, for findings about something else.
     titles: Vec<String>,
 }
 
-/// What decides about advice: the finding, the image, what mends it, and for an image of others the
-/// placement.
-type Key = (*const Finding, usize, Rc<Mending>, Option<usize>);
+/// What decides about advice: the finding, the image, what mends it, for an image of others the
+/// placement, and whether all the hosts are cordoned.
+type Key = (*const Finding, usize, Rc<Mending>, Option<usize>, bool);
 
 /// Actions that mend something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -98,36 +98,18 @@ struct Mending {
 
 impl<'a> Advisor<'a> {
     fn new(plan: &'a Plan, rollout: &'a Rollout, flags: &'a Flags, tags: &'a Tags) -> Self {
-        let mut advisor = Self {
+        Self {
             plan,
             rollout,
             flags,
             tags,
-            pins: HashMap::new(),
-            rebuilds: HashMap::new(),
-            patches: HashMap::new(),
+            effects: Effects::of(&plan.actions, rollout),
             titles: plan
                 .actions
                 .iter()
                 .map(|action| action.title(rollout))
                 .collect(),
-        };
-        for (place, action) in plan.actions.iter().enumerate() {
-            match action {
-                Action::Pin { workload, .. } => {
-                    advisor.pins.insert(*workload, place);
-                }
-                Action::Rebuild { image, .. } => {
-                    advisor.rebuilds.insert(*image, place);
-                }
-                Action::Patch { hosts, .. } => {
-                    advisor
-                        .patches
-                        .extend(hosts.iter().map(|host| (*host, place)));
-                }
-            }
         }
-        advisor
     }
 
     /// The findings of every image of every placement, with what to do about them; equal ones are one.
@@ -150,7 +132,18 @@ impl<'a> Advisor<'a> {
                 let advised = groups.map(|(group, finding)| {
                     // Of an image of others, the command is about this workload.
                     let own = self.rollout.is_of_others(placed.image).then_some(index);
-                    let key = (Rc::as_ptr(finding), placed.image, Rc::clone(&mending), own);
+                    let mut hosts = group.hosts.iter();
+                    let is_emptied =
+                        hosts.all(|&host| self.rollout.hosts[host as usize].is_cordoned);
+                    let mending = Rc::clone(&mending);
+                    let finding_ptr = Rc::as_ptr(finding);
+                    let key = (
+                        finding_ptr,
+                        placed.image,
+                        Rc::clone(&mending),
+                        own,
+                        is_emptied,
+                    );
                     let advised = known.entry(key).or_insert_with(|| {
                         let about = About {
                             workload: placement.workload,
@@ -158,6 +151,7 @@ impl<'a> Advisor<'a> {
                             image: &self.rollout.images[placed.image],
                             kind: &self.rollout.kinds[group.kind],
                             placement,
+                            is_emptied,
                             rollout: self.rollout,
                         };
                         self.better(finding, &about, &mending)
@@ -176,7 +170,7 @@ impl<'a> Advisor<'a> {
         let placement = &self.rollout.placements[index];
         let pin = placement
             .workload
-            .and_then(|workload| self.pins.get(&workload));
+            .and_then(|workload| self.effects.pins.get(&workload));
         if let Some(pin) = pin {
             return Mending {
                 actions: BTreeSet::from([*pin]),
@@ -189,11 +183,11 @@ impl<'a> Advisor<'a> {
             failing.map(|(hosts, ..)| hosts).sum::<usize>()
         };
         let hosts = placement.selection.hosts.iter();
-        let patches = hosts.filter_map(|(host, _)| self.patches.get(&(*host as usize)));
+        let patches = hosts.filter_map(|(host, _)| self.effects.patches.get(&(*host as usize)));
         let patches: BTreeSet<usize> = patches.copied().collect();
         let rebuilds = images
             .iter()
-            .filter_map(|placed| self.rebuilds.get(&placed.image));
+            .filter_map(|placed| self.effects.rebuilds.get(&placed.image));
         let rebuilds: BTreeSet<usize> = rebuilds.copied().collect();
         let mut actions: BTreeSet<usize> = patches.union(&rebuilds).copied().collect();
         let left = failing(&actions);
@@ -233,14 +227,21 @@ impl<'a> Advisor<'a> {
         for (at, group) in placement.selection.groups.iter().enumerate() {
             let mut hosts: BTreeMap<Option<usize>, usize> = BTreeMap::new();
             for host in &group.hosts {
-                let patch = self.patches.get(&(*host as usize));
+                let patch = self.effects.patches.get(&(*host as usize));
                 let patch = patch.filter(|patch| actions.contains(patch)).copied();
                 *hosts.entry(patch).or_default() += 1;
             }
             for (patch, count) in hosts {
                 outcomes.extend(images.iter().map(|placed| {
                     let finding = &placed.findings[at];
-                    let after = self.outcome(placed.image, group.kind, finding, patch, actions);
+                    let is_rebuilt = self
+                        .effects
+                        .rebuilds
+                        .get(&placed.image)
+                        .is_some_and(|rebuild| actions.contains(rebuild));
+                    let after =
+                        self.effects
+                            .outcome(placed.image, group.kind, finding, is_rebuilt, patch);
                     (count, finding.outcome, after)
                 }));
             }
@@ -248,41 +249,11 @@ impl<'a> Advisor<'a> {
         outcomes
     }
 
-    fn outcome(
-        &self,
-        image: usize,
-        kind: usize,
-        finding: &Finding,
-        patch: Option<usize>,
-        actions: &BTreeSet<usize>,
-    ) -> Outcome {
-        let rebuild = self.rebuilds.get(&image);
-        let becomes = rebuild
-            .filter(|rebuild| actions.contains(rebuild))
-            .and_then(|rebuild| match &self.plan.actions[*rebuild] {
-                Action::Rebuild { becomes, .. } => Some(becomes),
-                _ => None,
-            });
-        let to = patch.and_then(|patch| match &self.plan.actions[patch] {
-            Action::Patch { to, .. } => Some(*to),
-            _ => None,
-        });
-        if becomes.is_none() && to.is_none() {
-            return finding.outcome;
-        }
-        let mut kind = self.rollout.kinds[kind].clone();
-        if let (Some(build), Some(to)) = (&mut kind.build, to) {
-            build.version = to;
-        }
-        let image = becomes.unwrap_or(&self.rollout.images[image]);
-        find(&kind, image, finding.isolation).outcome
-    }
-
     /// The finding with what to do about it.
     fn better(&self, finding: &Shared, about: &About<'_>, mending: &Mending) -> Shared {
         let is_pinned = about
             .workload
-            .is_some_and(|workload| self.pins.contains_key(&workload));
+            .is_some_and(|workload| self.effects.pins.contains_key(&workload));
         let nothing = Mending::default();
         let mending = match finding.outcome {
             Outcome::Compatible | Outcome::Warning => return Rc::clone(finding),
@@ -320,6 +291,12 @@ impl<'a> Advisor<'a> {
             advised.fix = Some(fix);
             let actions = mending.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(Action::commands).cloned().collect();
+        } else if about.is_emptied && finding.outcome == Outcome::Incompatible {
+            advised.fix = Some(
+                "nothing while the node is cordoned; build the image for it too before it is \
+                 uncordoned"
+                    .to_owned(),
+            );
         } else if finding.outcome == Outcome::Unknown {
             advised.commands = inspect_command(finding, about.image, self.flags);
         }
@@ -385,7 +362,7 @@ impl<'a> Advisor<'a> {
 
     fn pin_to_windows(&self, workload: usize) -> Vec<String> {
         let Workload { id, .. } = &self.rollout.workloads[workload];
-        match self.pins.get(&workload) {
+        match self.effects.pins.get(&workload) {
             Some(place) => self.plan.actions[*place].commands().to_vec(),
             // What runs is not ended for a warning.
             None if Way::of(id) == Some(Way::MakeAgain) => Vec::new(),

@@ -64,6 +64,16 @@ pub(super) fn patch_commands(
     commands
 }
 
+/// The command that keeps new pods off hosts until they are uncordoned; none where they have no names.
+pub(super) fn cordon_command<'a>(
+    hosts: impl Iterator<Item = &'a Node>,
+    flags: &Flags,
+) -> Option<String> {
+    let names: Vec<&str> = hosts.filter_map(|host| host.name.as_deref()).collect();
+    let kubectl: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| typed(&[&["kubectl", "cordon"], &names[..], &kubectl].concat()))
+}
+
 /// The command that builds an image for hosts of these versions; `others` is the flag that says what
 /// becomes of what its tag has, where it gets no new one.
 pub(super) fn rebuild_command(

@@ -33,7 +33,7 @@ use jiff::civil::Date;
 pub use notices::Notice;
 use placement::Selections;
 pub use placement::{Placement, Selection};
-pub use plan::{AFTER_A_PATCH, Action, Pin, Plan};
+pub use plan::{AFTER_A_PATCH, Action, Interruption, Pin, Plan};
 pub use prospects::{Prospect, Starts, Subject, Tally, decides};
 pub use simulate::{Named, Simulation, apply_hotfix};
 pub use tags::{Tags, fetch_tags};

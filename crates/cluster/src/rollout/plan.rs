@@ -15,13 +15,16 @@
 
 mod alike;
 mod cover;
+mod effects;
 mod graph;
+mod order;
 mod pin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use cover::{base_for, builds_for};
+pub(super) use effects::Effects;
 use graph::{Choice, Graph, Known};
 use jiff::civil::Date;
 pub use pin::Pin;
@@ -32,7 +35,8 @@ use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    can_set_image, patch_commands, rebuild_command, restart_command, set_image_command,
+    Flags, can_set_image, cordon_command, patch_commands, rebuild_command, restart_command,
+    set_image_command,
 };
 use super::finding::is_mendable;
 use super::image::{Content, Image, Variant};
@@ -48,10 +52,25 @@ use crate::workloads::Workload;
 pub struct Plan {
     /// In the order in which they are best done.
     pub actions: Vec<Action>,
+    /// What does not start in between, though it does today: no order does without.
+    pub interruptions: Vec<Interruption>,
     /// How everything comes out then: what none of the actions mends is still there.
     pub then: Summary,
     /// What becomes of the workloads then.
     pub tally: Tally,
+}
+
+/// A workload whose new pods do not start on some of the nodes where they do today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interruption {
+    /// Index into the workloads.
+    pub workload: usize,
+    /// Indexes of the hosts.
+    pub hosts: Vec<usize>,
+    /// Index of the action after which they do not.
+    pub from: usize,
+    /// Index of the action after which they do again, if one of the plan brings that about.
+    pub until: Option<usize>,
 }
 
 /// One thing to do.
@@ -95,6 +114,9 @@ pub enum Action {
         new_tag: Option<String>,
         /// Whether nodes go on with what they have.
         stays_cached: bool,
+        /// Indexes of the hosts that are cordoned until they are patched, as the new image does not
+        /// start there before.
+        holds: Vec<usize>,
         /// What to type.
         commands: Vec<String>,
     },
@@ -105,9 +127,9 @@ impl Plan {
     pub fn new(request: &Request, rollout: &Rollout) -> Self {
         if rollout.summary.incompatible == 0 {
             return Self {
-                actions: Vec::new(),
                 then: rollout.summary,
                 tally: rollout.tally(),
+                ..Self::default()
             };
         }
         let (pins, graph, choice) = choose(request, rollout);
@@ -115,6 +137,10 @@ impl Plan {
         let mut actions = pinned(&pins, rollout, &mut after);
         actions.extend(rebuilds(&graph, &choice, &pins, &mut after));
         actions.extend(patches(&graph, &choice, &mut after));
+        let mut actions = order::ordered(rollout, actions);
+        for action in &mut actions {
+            action.hold(rollout, &request.flags);
+        }
         let then = if actions.is_empty() {
             (rollout.summary, rollout.tally())
         } else {
@@ -122,6 +148,7 @@ impl Plan {
             (after.summary, after.tally())
         };
         Self {
+            interruptions: order::interruptions(rollout, &actions),
             actions,
             then: then.0,
             tally: then.1,
@@ -141,6 +168,25 @@ impl Action {
 }
 
 impl Action {
+    /// Adds the command that keeps new pods off the hosts that do not take them yet. A new tag reaches
+    /// none before it is told to a workload; a tag that is there, with the build.
+    fn hold(&mut self, rollout: &Rollout, flags: &Flags) {
+        let Self::Rebuild {
+            holds,
+            new_tag,
+            commands,
+            ..
+        } = self
+        else {
+            return;
+        };
+        let hosts = holds.iter().map(|host| &rollout.hosts[*host]);
+        let place = usize::from(new_tag.is_some());
+        if let Some(command) = cordon_command(hosts, flags) {
+            commands.insert(place, command);
+        }
+    }
+
     /// What to do, and to what.
     pub fn title(&self, rollout: &Rollout) -> String {
         match self {
@@ -377,18 +423,7 @@ fn rebuilds(
         let builds = with_own_builds(builds_for(hosts), image);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
         let others = others(image, &builds);
-        let users = graph
-            .rollout
-            .workloads
-            .iter()
-            .enumerate()
-            .filter(|(index, user)| {
-                let mut containers = user.template.containers.iter();
-                !pins.contains_key(index)
-                    && containers
-                        .any(|container| Some(&container.image) == image.reference.as_ref())
-            });
-        let users: Vec<&Workload> = users.map(|(_, user)| user).collect();
+        let users = users(graph.rollout, image, pins);
         let stays_cached = users.iter().any(|user| {
             let mut containers = user.template.containers.iter();
             containers.any(|own| Some(&own.image) == image.reference.as_ref() && !own.pulls_always)
@@ -421,12 +456,30 @@ fn rebuilds(
             commands,
             host_builds,
             stays_cached: stays_cached && new_tag.is_none(),
+            holds: Vec::new(),
             new_tag,
             becomes: rebuilt(image, &builds),
         });
         after.images[place] = rebuilt(image, &builds);
     }
     actions
+}
+
+/// The workloads that run an image on hosts that are looked at, once they are pinned.
+fn users<'a>(
+    rollout: &'a Rollout,
+    image: &Image,
+    pins: &BTreeMap<usize, Pin>,
+) -> Vec<&'a Workload> {
+    let all = rollout.workloads.iter().enumerate();
+    let users = all.filter(|(index, user)| {
+        let pin = pins.get(index);
+        let mut containers = user.template.containers.iter();
+        let mut hosts = rollout.hosts.iter();
+        containers.any(|container| Some(&container.image) == image.reference.as_ref())
+            && pin.is_none_or(|pin| hosts.any(|host| pin.admits(host)))
+    });
+    users.map(|(_, user)| user).collect()
 }
 
 /// What a build does with what its tag has: what is for other systems stays, and what the build makes
@@ -481,13 +534,14 @@ fn with_own_builds(
 /// has for other systems.
 fn rebuilt(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Image {
     let kept = image.variants().iter().filter(|own| !can_build(own));
-    let variants: Vec<Variant> = builds
-        .iter()
-        .map(|(_, base)| Variant {
+    let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();
+    let variants: Vec<Variant> = bases
+        .into_iter()
+        .map(|base| Variant {
             os: "windows".to_owned(),
             architecture: "amd64".to_owned(),
             os_version: Some(base.os_version()),
-            version: Some(*base),
+            version: Some(base),
             ..Variant::default()
         })
         .chain(kept.cloned())

@@ -82,6 +82,7 @@ fn every_operator_of_node_affinity_means_what_kubernetes_says() {
         ("gpu", "DoesNotExist", "[]", true),
         ("cores", "Gt", r#"["4"]"#, true),
         ("cores", "Gt", r#"["8"]"#, false),
+        ("cores", "Gt", r#"["-4"]"#, false),
         ("cores", "Lt", r#"["16"]"#, true),
         ("cores", "Lt", r#"["8"]"#, false),
         ("agentpool", "Gt", r#"["4"]"#, false),
@@ -183,15 +184,17 @@ fn every_taint_has_to_be_tolerated() {
 
 #[test]
 fn numeric_tolerations_hold_the_taints_number_against_theirs() {
-    let node = tainted(r#"{"key":"sla","value":"950","effect":"NoSchedule"}"#);
-    let tolerates = |operator: &str| {
+    let tolerates = |operator: &str, number: &str, taint: &str| {
+        let taint = format!(r#"{{"key":"sla","value":"{taint}","effect":"NoSchedule"}}"#);
         with_tolerations(&format!(
-            r#"[{{"key":"sla","operator":"{operator}","value":"900"}}]"#
+            r#"[{{"key":"sla","operator":"{operator}","value":"{number}"}}]"#
         ))
-        .admits(&node)
+        .admits(&tainted(&taint))
     };
-    assert!(tolerates("Gt"));
-    assert!(!tolerates("Lt"));
+    assert!(tolerates("Gt", "900", "950"));
+    assert!(!tolerates("Lt", "900", "950"));
+    assert!(!tolerates("Gt", "900", "0950"));
+    assert!(!tolerates("Gt", "0900", "950"));
 }
 
 #[test]
@@ -269,4 +272,26 @@ fn the_system_is_read_from_selector_or_affinity() {
         with_affinity(&format!("[{windows_term},{other_term}]")).system(),
         System::Unsaid
     );
+}
+
+#[test]
+fn a_term_that_no_node_meets_meets_none_once_more_is_asked() {
+    let requirement = Requirement {
+        key: "agentpool".to_owned(),
+        operator: Operator::Exists,
+        values: Vec::new(),
+    };
+    for terms in ["[]", "[{}]"] {
+        let mut scheduling = with_affinity(terms);
+        assert!(!scheduling.admits(&node()), "{terms}");
+        scheduling.require_all(&requirement);
+        assert!(!scheduling.admits(&node()), "{terms}");
+    }
+    let mut scheduling = Scheduling::default();
+    scheduling.require_all(&requirement);
+    assert!(scheduling.admits(&node()));
+    assert!(!scheduling.admits(&Node {
+        labels: BTreeMap::new(),
+        ..node()
+    }));
 }

@@ -591,6 +591,15 @@ fn a_template_of_helm_is_called_one() {
         "{}",
         read(block)
     );
+    for action in [
+        "tpl ((.Files.Glob \"conf/*\").AsConfig) .",
+        "$port := 80",
+        ".Capabilities.KubeVersion",
+    ] {
+        let text = format!("kind: ConfigMap\ndata:\n  {{{{- {action} }}}}\n  a: b\n");
+        let place = "line 3, column 3: this is a Helm template";
+        assert!(read(&text).starts_with(place), "{}", read(&text));
+    }
     let image = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - image: \"{{ .Values.image }}:1\"\n";
     assert_eq!(
         read(image),

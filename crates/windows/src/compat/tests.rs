@@ -421,3 +421,16 @@ fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
         }
     }
 }
+
+#[test]
+fn the_tables_have_what_was_published_up_to_november_2026() {
+    for (build, end) in [(26200, "2028-10-10"), (28000, "2029-03-13")] {
+        let release = release::of_build(build).unwrap();
+        assert_eq!(release.extended_end, Some(end.parse().unwrap()), "{build}");
+    }
+    for newest in ["17763.9487", "20348.5870"] {
+        let newest = version(newest);
+        let update = Updates::embedded().exact(newest).unwrap();
+        assert!(update.date >= "2026-11-10".parse().unwrap(), "{newest}");
+    }
+}

@@ -17,10 +17,14 @@ pub(super) fn builds_for(hosts: BTreeSet<Served>) -> Vec<(WindowsVersion, Window
     let mut builds: Vec<(WindowsVersion, WindowsVersion)> = Vec::new();
     for host in hosts {
         let (version, runtime) = (host.version, host.runtime);
-        let mut bases = builds.iter().map(|(_, base)| base.build);
-        let is_served = bases.any(|base| runtime.surely_takes(version.build, base));
+        let mut bases = builds.iter().map(|(_, base)| *base);
+        let is_served = bases.any(|base| runtime.surely_takes(version.build, base.build));
         if !is_served {
-            builds.push((host.version, base_for(host.version)));
+            let own = base_for(version);
+            // Of two revisions of one build every host would take the same.
+            let mut bases = builds.iter().map(|(_, base)| *base);
+            let base = bases.find(|base| base.build == own.build).unwrap_or(own);
+            builds.push((version, base));
         }
     }
     builds

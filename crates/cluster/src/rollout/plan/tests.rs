@@ -1,3 +1,5 @@
+mod order;
+
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use wincimg_windows::compat::{HostBuild, Runtime};
@@ -134,6 +136,20 @@ fn one_build_serves_all_newer_hosts_that_take_it() {
         "annual releases have no base of their own, and take that of 20348; what the image has for \
          other builds stays"
     );
+}
+
+#[test]
+fn an_index_gets_one_revision_of_a_build() {
+    let mut request = request(&["20348.2402", "26200.7171"], &["17763.5696"]);
+    for node in &mut request.nodes.windows {
+        node.runtime = Runtime::Docker;
+    }
+    let plan = plan(&request);
+    let Action::Rebuild { becomes, .. } = &plan.actions[0] else {
+        panic!("{plan:?}");
+    };
+    let versions: Vec<String> = becomes.versions().map(|own| own.to_string()).collect();
+    assert_eq!(versions, ["17763.5696", "20348.2402"]);
 }
 
 #[test]
@@ -630,6 +646,25 @@ fn an_image_for_linux_is_never_built_over() {
     assert!(plan(&request).actions.is_empty(), "no node runs Linux");
     request.nodes.others.push(other());
     assert_eq!(short_of(&request), ["pin p0 to linux"]);
+}
+
+#[test]
+fn nothing_is_built_for_a_node_that_is_being_emptied() {
+    let mut request = landed(&["17763.1158"], &["20348.1"], &[("CloneSet", vec![0], 0b1)]);
+    let advised = |request: &Request| {
+        let mut rollout = Rollout::new(request);
+        let plan = rollout.advise(request, &Tags::new());
+        let finding = rollout.checks().next().unwrap().finding.clone();
+        let starts_with = |word: &str| finding.fix.as_ref().unwrap().starts_with(word);
+        (
+            plan.actions.len(),
+            starts_with("build"),
+            starts_with("nothing"),
+        )
+    };
+    assert_eq!(advised(&request), (1, true, false));
+    request.nodes.windows[0].is_cordoned = true;
+    assert_eq!(advised(&request), (0, false, true));
 }
 
 const HOSTS: [&str; 9] = [

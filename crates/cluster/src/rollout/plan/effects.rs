@@ -1,0 +1,78 @@
+//! What a plan's actions change about each workload, image and host.
+
+use std::collections::HashMap;
+
+use wincimg_windows::compat::Outcome;
+
+use super::Action;
+use crate::rollout::finding::find;
+use crate::rollout::{Finding, Rollout};
+
+/// The places of the actions, by what they change.
+pub(in crate::rollout) struct Effects<'a> {
+    rollout: &'a Rollout,
+    actions: &'a [Action],
+    /// By the workload.
+    pub(in crate::rollout) pins: HashMap<usize, usize>,
+    /// By the image.
+    pub(in crate::rollout) rebuilds: HashMap<usize, usize>,
+    /// By the host.
+    pub(in crate::rollout) patches: HashMap<usize, usize>,
+}
+
+impl<'a> Effects<'a> {
+    pub(in crate::rollout) fn of(actions: &'a [Action], rollout: &'a Rollout) -> Self {
+        let mut effects = Self {
+            rollout,
+            actions,
+            pins: HashMap::new(),
+            rebuilds: HashMap::new(),
+            patches: HashMap::new(),
+        };
+        for (place, action) in actions.iter().enumerate() {
+            match action {
+                Action::Pin { workload, .. } => {
+                    effects.pins.insert(*workload, place);
+                }
+                Action::Rebuild { image, .. } => {
+                    effects.rebuilds.insert(*image, place);
+                }
+                Action::Patch { hosts, .. } => {
+                    let hosts = hosts.iter().map(|host| (*host, place));
+                    effects.patches.extend(hosts);
+                }
+            }
+        }
+        effects
+    }
+
+    /// What becomes of a finding about an image and a kind of host, once the image is built again, or
+    /// the host patched by an action.
+    pub(in crate::rollout) fn outcome(
+        &self,
+        image: usize,
+        kind: usize,
+        finding: &Finding,
+        is_rebuilt: bool,
+        patch: Option<usize>,
+    ) -> Outcome {
+        let rebuild = self.rebuilds.get(&image).filter(|_| is_rebuilt);
+        let becomes = rebuild.and_then(|rebuild| match &self.actions[*rebuild] {
+            Action::Rebuild { becomes, .. } => Some(becomes),
+            _ => None,
+        });
+        let to = patch.and_then(|patch| match &self.actions[patch] {
+            Action::Patch { to, .. } => Some(*to),
+            _ => None,
+        });
+        if becomes.is_none() && to.is_none() {
+            return finding.outcome;
+        }
+        let mut kind = self.rollout.kinds[kind].clone();
+        if let (Some(build), Some(to)) = (&mut kind.build, to) {
+            build.version = to;
+        }
+        let image = becomes.unwrap_or(&self.rollout.images[image]);
+        find(&kind, image, finding.isolation).outcome
+    }
+}

@@ -1,0 +1,167 @@
+//! In which order the actions are carried out, and what does not start in between.
+//!
+//! Pins come first: they take pods off nodes where they do not start, and what they keep out of the way
+//! nothing later can break. Then comes what is built and breaks nothing.
+//!
+//! A host that crosses a change of the interface and the images of its pods go together: until both
+//! are on the new side, new pods do not start there, whichever is first. The image is first, for
+//! rolling it out ends no pod before its successor starts, while a host is drained before it is
+//! patched. From the first of them until its patch the host is cordoned, so that new pods go to hosts that
+//! take them, or wait for one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg_windows::compat::Outcome;
+
+use super::effects::Effects;
+use super::{Action, Interruption};
+use crate::rollout::{Placement, Rollout};
+
+/// Hosts of one kind that one action patches, or none, where the pods of a workload start today and may
+/// land to the end.
+struct Place<'a> {
+    placement: &'a Placement,
+    group: usize,
+    hosts: Vec<usize>,
+    patch: Option<usize>,
+    /// The actions that change anything here, in their order.
+    actions: BTreeSet<usize>,
+}
+
+/// Puts actions in their order: of each kind they keep the one that they have.
+pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
+    let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut held: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let effects = Effects::of(&actions, rollout);
+    for place in places(rollout, &actions, &effects) {
+        let Some(patch) = place.patch else { continue };
+        if lost(&effects, &place).is_empty() {
+            continue;
+        }
+        for rebuild in place.actions.iter().filter(|action| **action != patch) {
+            before.entry(patch).or_default().insert(*rebuild);
+            held.entry(*rebuild).or_default().extend(&place.hosts);
+        }
+    }
+    let mut order: Vec<usize> = Vec::with_capacity(actions.len());
+    let is_free = |index: &usize| match actions[*index] {
+        Action::Pin { .. } => true,
+        Action::Rebuild { .. } => !held.contains_key(index),
+        Action::Patch { .. } => false,
+    };
+    order.extend((0..actions.len()).filter(is_free));
+    let patches = actions.iter().enumerate();
+    let patches = patches.filter(|(_, action)| matches!(action, Action::Patch { .. }));
+    for (patch, _) in patches {
+        let rebuilds = before.remove(&patch).unwrap_or_default();
+        let rebuilds = rebuilds.into_iter().filter(|own| !order.contains(own));
+        let rebuilds: Vec<usize> = rebuilds.collect();
+        order.extend(rebuilds);
+        order.push(patch);
+    }
+    let mut actions: Vec<Option<Action>> = actions.into_iter().map(Some).collect();
+    let mut cordoned = BTreeSet::new();
+    let in_order = order.into_iter().filter_map(|index| {
+        let mut action = actions[index].take()?;
+        if let (Action::Rebuild { holds, .. }, Some(hosts)) = (&mut action, held.remove(&index)) {
+            let hosts = hosts.into_iter();
+            *holds = hosts.filter(|host| cordoned.insert(*host)).collect();
+        }
+        Some(action)
+    });
+    in_order.collect()
+}
+
+/// What does not start between which actions, though it does today.
+pub(super) fn interruptions(rollout: &Rollout, actions: &[Action]) -> Vec<Interruption> {
+    let effects = Effects::of(actions, rollout);
+    let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
+    for place in places(rollout, actions, &effects) {
+        let Some(workload) = place.placement.workload else {
+            continue;
+        };
+        for (from, until) in lost(&effects, &place) {
+            let hosts = all.entry((from, workload, until)).or_default();
+            hosts.extend(&place.hosts);
+        }
+    }
+    let all = all.into_iter();
+    let all = all.map(|((from, workload, until), hosts)| Interruption {
+        workload,
+        hosts: hosts.into_iter().collect(),
+        from,
+        until,
+    });
+    all.collect()
+}
+
+/// Between which actions a place does not take its pods.
+fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)> {
+    let kind = place.placement.selection.groups[place.group].kind;
+    let starts_after = |last: usize| {
+        let patch = place.patch.filter(|patch| *patch <= last);
+        place.placement.images.iter().all(|placed| {
+            let rebuild = effects.rebuilds.get(&placed.image);
+            let is_rebuilt = rebuild.is_some_and(|rebuild| *rebuild <= last);
+            let finding = &placed.findings[place.group];
+            let after = effects.outcome(placed.image, kind, finding, is_rebuilt, patch);
+            after != Outcome::Incompatible
+        })
+    };
+    let mut lost = Vec::new();
+    let mut since = None;
+    for &action in &place.actions {
+        match (since, starts_after(action)) {
+            (None, false) => since = Some(action),
+            (Some(from), true) => {
+                lost.push((from, Some(action)));
+                since = None;
+            }
+            _ => {}
+        }
+    }
+    lost.extend(since.map(|from| (from, None)));
+    lost
+}
+
+/// Where workloads start today and something is changed. A cordoned host takes no new pods.
+fn places<'a>(rollout: &'a Rollout, actions: &[Action], effects: &Effects<'_>) -> Vec<Place<'a>> {
+    let mut places = Vec::new();
+    for placement in &rollout.placements {
+        let Some(workload) = placement.workload else {
+            continue;
+        };
+        let pin = effects.pins.get(&workload);
+        let stays = |host: &usize| match pin.map(|pin| &actions[*pin]) {
+            Some(Action::Pin { pin, .. }) => pin.admits(&rollout.hosts[*host]),
+            _ => true,
+        };
+        let images = placement.images.iter().map(|placed| placed.image);
+        let rebuilds = images.filter_map(|image| effects.rebuilds.get(&image).copied());
+        let rebuilds: BTreeSet<usize> = rebuilds.collect();
+        for (group, hosts) in placement.selection.groups.iter().enumerate() {
+            let mut images = placement.images.iter();
+            if images.any(|placed| placed.findings[group].outcome == Outcome::Incompatible) {
+                continue;
+            }
+            let mut by_patch: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+            let hosts = hosts.hosts.iter().map(|host| *host as usize);
+            for host in hosts
+                .filter(|host| !rollout.hosts[*host].is_cordoned)
+                .filter(stays)
+            {
+                let patch = effects.patches.get(&host).copied();
+                by_patch.entry(patch).or_default().push(host);
+            }
+            let of_group = by_patch.into_iter().map(|(patch, hosts)| Place {
+                placement,
+                group,
+                hosts,
+                patch,
+                actions: rebuilds.iter().copied().chain(patch).collect(),
+            });
+            places.extend(of_group.filter(|place| !place.actions.is_empty()));
+        }
+    }
+    places
+}

@@ -1,0 +1,291 @@
+//! In which order a plan's actions come, and what works between them.
+
+use super::*;
+
+/// What a plan leaves out in between: the workload, its hosts, and between which actions.
+fn interrupted(plan: &Plan) -> Vec<(usize, Vec<usize>, usize, Option<usize>)> {
+    let all = plan.interruptions.iter();
+    all.map(|it| (it.workload, it.hosts.clone(), it.from, it.until))
+        .collect()
+}
+
+#[test]
+fn an_image_is_rolled_out_while_the_hosts_that_need_a_patch_for_it_are_cordoned() {
+    // n1 needs the new side, and shares its image with n0.
+    let hosts = ["17763.973", "17763.1158"];
+    let mut request = landed(&hosts, &["17763.973"], &[("Deployment", vec![0], 0b11)]);
+    assert_eq!(
+        short_of(&request),
+        ["build i0 for 17763.1158", "patch n0 to 17763.1158"]
+    );
+    let plan_of_one = plan(&request);
+    assert_eq!(interrupted(&plan_of_one), [(0, vec![0], 0, Some(1))]);
+    // The tag that is there reaches pods with the build.
+    assert_eq!(plan_of_one.actions[0].commands()[0], "kubectl cordon n0");
+    request.today = Some("2026-11-24".parse().unwrap());
+    let plan = plan(&request);
+    let commands = plan.actions[0].commands();
+    assert!(commands[0].starts_with("wincimg build"), "{commands:?}");
+    assert_eq!(commands[1], "kubectl cordon n0");
+    assert!(commands[2].starts_with("kubectl set image"), "{commands:?}");
+}
+
+#[test]
+fn what_a_build_does_not_break_comes_first_and_is_not_interrupted() {
+    let hosts = ["17763.973", "17763.1158", "18363.592", "18363.900"];
+    let images = ["17763.973", "18363.592", "17763.1"];
+    let landings = [
+        ("Deployment", vec![0], 0b0011),
+        ("Deployment", vec![1], 0b1100),
+        ("CloneSet", vec![2], 0b1000),
+    ];
+    let request = landed(&hosts, &images, &landings);
+    assert_eq!(
+        short_of(&request),
+        [
+            "build i2 for 17763.1 18363.900",
+            "build i0 for 17763.1158",
+            "patch n0 to 17763.1158",
+            "build i1 for 18363.900",
+            "patch n2 to 18363.900",
+        ]
+    );
+    assert_eq!(
+        interrupted(&plan(&request)),
+        [(0, vec![0], 1, Some(2)), (1, vec![2], 3, Some(4))]
+    );
+}
+
+#[test]
+fn what_a_patch_breaks_for_good_is_said() {
+    let hosts = ["17763.973", "17763.1158"];
+    let landings = [("Deployment", vec![0], 0b11), ("Deployment", vec![1], 0b01)];
+    let mut request = landed(&hosts, &["17763.973", "17763.973"], &landings);
+    rename(
+        &mut request,
+        1,
+        "mcr.microsoft.com/windows/servercore:10.0.17763.973",
+    );
+    let plan = plan(&request);
+    assert_eq!(plan.actions.len(), 2);
+    assert_eq!(plan.then.incompatible, 1);
+    assert_eq!(
+        interrupted(&plan),
+        [(0, vec![0], 0, Some(1)), (1, vec![0], 1, None)]
+    );
+}
+
+#[test]
+fn a_pinned_workload_is_told_the_new_tag_where_its_host_is_patched() {
+    let hosts = ["17763.973", "17763.1158", "18363.592", "18363.900"];
+    let landings = [
+        ("Deployment", vec![0], 0b0101),
+        ("Deployment", vec![0], 0b0010),
+        ("Deployment", vec![0], 0b1000),
+    ];
+    let mut request = landed(&hosts, &["17763.973"], &landings);
+    request.today = Some("2026-11-24".parse().unwrap());
+    assert_eq!(
+        short_of(&request),
+        [
+            "pin p0 to 10.0.17763",
+            "build i0 for 17763.1158 18363.900",
+            "patch n0 to 17763.1158",
+        ]
+    );
+    let plan = plan(&request);
+    let told = plan.actions[1].commands().iter();
+    let told = told.filter(|command| command.starts_with("kubectl set image deployment/p"));
+    assert_eq!(told.count(), 3, "{plan:?}");
+}
+
+/// Calls an image otherwise, for all that run it.
+fn rename(request: &mut Request, image: usize, name: &str) {
+    let old = request.images[image].reference.replace(name.to_owned());
+    let workloads = request.workloads.iter_mut();
+    for container in workloads.flat_map(|own| &mut own.template.containers) {
+        if Some(&container.image) == old.as_ref() {
+            name.clone_into(&mut container.image);
+        }
+    }
+}
+
+/// A cluster in which an action was carried out as its commands say: a new tag reaches those to whom it
+/// is told, and a patched host is uncordoned.
+fn after(state: &Request, action: &Action) -> Request {
+    let mut state = state.clone();
+    for command in action.commands() {
+        let words: Vec<&str> = command.split(' ').collect();
+        match &words[..] {
+            ["kubectl", "cordon", names @ ..] => {
+                for node in &mut state.nodes.windows {
+                    let name = node.name.as_deref().unwrap_or_default();
+                    node.is_cordoned |= names.contains(&name);
+                }
+            }
+            ["kubectl", "set", "image", object, changes @ .., _, _] => {
+                let mut workloads = state.workloads.iter_mut();
+                let told = workloads.find(|own| object.ends_with(&format!("/{}", own.id.name)));
+                for container in &mut told.unwrap().template.containers {
+                    let mut changes = changes.iter().filter_map(|change| change.split_once('='));
+                    if let Some((_, image)) = changes.find(|(name, _)| *name == container.name) {
+                        image.clone_into(&mut container.image);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    match action {
+        Action::Pin { workload, pin, .. } => pin.apply(&mut state.workloads[*workload]),
+        Action::Patch { to, hosts, .. } => {
+            for host in hosts {
+                let node = &mut state.nodes.windows[*host];
+                move_to(node, *to);
+                node.is_cordoned = false;
+            }
+        }
+        Action::Rebuild {
+            image,
+            becomes,
+            new_tag: Some(tag),
+            ..
+        } => {
+            let Some(Location::Registry(reference)) = state.images[*image].location() else {
+                panic!("only a registry has tags");
+            };
+            state.images.push(Image {
+                reference: Some(retagged(&reference, tag)),
+                ..becomes.clone()
+            });
+        }
+        Action::Rebuild { image, becomes, .. } => state.images[*image] = becomes.clone(),
+    }
+    state
+}
+
+/// Whether each workload starts on each host where its pods can land.
+fn landed_on(state: &Request) -> BTreeMap<(usize, usize), bool> {
+    let rollout = Rollout::new(state);
+    let mut starts = BTreeMap::new();
+    for placement in &rollout.placements {
+        let Some(workload) = placement.workload else {
+            continue;
+        };
+        // The answers are about some of the workloads.
+        let name = &rollout.workloads[workload].id.name;
+        let workload = name[1..].parse().unwrap();
+        for &(host, group) in &placement.selection.hosts {
+            let mut images = placement.images.iter();
+            let starts_here =
+                images.all(|own| own.findings[group as usize].outcome != Outcome::Incompatible);
+            starts.insert((workload, host as usize), starts_here);
+        }
+    }
+    starts
+}
+
+/// What starts in `before` and not in `now`, though its pods can land there.
+fn lost(
+    before: &BTreeMap<(usize, usize), bool>,
+    now: &BTreeMap<(usize, usize), bool>,
+) -> BTreeSet<(usize, usize)> {
+    let lost = now
+        .iter()
+        .filter(|(pair, starts)| !**starts && before.get(*pair) == Some(&true));
+    lost.map(|(pair, _)| *pair).collect()
+}
+
+/// Whether some order of the actions never loses a pair, by what each set of them that is carried out
+/// loses: a bit for each action.
+fn is_avoidable(pair: (usize, usize), lost: &[BTreeSet<(usize, usize)>]) -> bool {
+    let mut reached = vec![true];
+    for (done, lost) in lost.iter().enumerate().skip(1) {
+        let mut before = (0..usize::BITS).map(|bit| done & !(1 << bit));
+        let is_reached = before.any(|before| before != done && reached[before]);
+        reached.push(is_reached && !lost.contains(&pair));
+    }
+    reached.last() == Some(&true)
+}
+
+/// More of them: images of others, nodes that are cordoned, and with new tags or without.
+fn mixed_clusters() -> impl Strategy<Value = Request> {
+    let tags = prop::sample::select(&[None, Some("2026-11-24")]);
+    (clusters(), 0_usize..9, 0_usize..9, tags).prop_map(
+        |((mut request, _), other, cordoned, day)| {
+            request.today = day.map(|day| day.parse().unwrap());
+            for (index, own) in request.workloads.iter_mut().enumerate() {
+                for container in &mut own.template.containers {
+                    container.name = container.image.replace(['/', ':', '.'], "");
+                    container.pulls_always = index % 2 == 1;
+                }
+            }
+            if other < request.images.len() {
+                rename(
+                    &mut request,
+                    other,
+                    "mcr.microsoft.com/windows/servercore:1",
+                );
+            }
+            if let Some(node) = request.nodes.windows.get_mut(cordoned) {
+                node.is_cordoned = true;
+            }
+            request
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::with_cases(300)
+    })]
+
+    #[test]
+    fn nothing_that_starts_today_fails_in_between(request in mixed_clusters()) {
+        let plan = plan(&request);
+        let today = landed_on(&request);
+        let is_cordoned = |state: &Request, host: usize| state.nodes.windows[host].is_cordoned;
+        let today: BTreeMap<_, _> = today
+            .into_iter()
+            .filter(|((_, host), _)| !is_cordoned(&request, *host))
+            .collect();
+        let mut state = request.clone();
+        let mut ever_lost = BTreeSet::new();
+        for (step, action) in plan.actions.iter().enumerate() {
+            state = after(&state, action);
+            let lost = lost(&today, &landed_on(&state));
+            let said: BTreeMap<(usize, usize), &Interruption> = plan
+                .interruptions
+                .iter()
+                .filter(|it| it.from <= step && it.until.is_none_or(|until| step < until))
+                .flat_map(|it| it.hosts.iter().map(move |host| ((it.workload, *host), it)))
+                .collect();
+            let pairs: BTreeSet<_> = said.keys().copied().collect();
+            prop_assert_eq!(&lost, &pairs, "after {} of {:?}", step, plan);
+            for ((_, host), interruption) in said {
+                let is_said_to_be_broken = interruption.until.is_none();
+                prop_assert!(is_said_to_be_broken || is_cordoned(&state, host), "{:?}", plan);
+            }
+            ever_lost.extend(lost);
+        }
+        // What is interrupted, every order interrupts.
+        let count = plan.actions.len();
+        if ever_lost.is_empty() || count > 7 {
+            return Ok(());
+        }
+        let mut states = vec![request.clone()];
+        for done in 1..1_usize << count {
+            let last = usize::try_from(done.ilog2()).unwrap();
+            let state = after(&states[done & !(1 << last)], &plan.actions[last]);
+            states.push(state);
+        }
+        let of_states: Vec<_> = states
+            .iter()
+            .map(|state| lost(&today, &landed_on(state)))
+            .collect();
+        for pair in ever_lost {
+            prop_assert!(!is_avoidable(pair, &of_states), "{:?} of {:?}", pair, plan);
+        }
+    }
+}
