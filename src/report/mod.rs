@@ -12,6 +12,7 @@ mod names;
 mod plan;
 mod problems;
 mod sarif;
+mod suites;
 mod text;
 
 pub(crate) use fleet::{
