@@ -7,6 +7,7 @@ use clap::Args;
 use jiff::Zoned;
 use serde::Serialize;
 use wincimg_engine::delivery::{Delivered, Documents, Target};
+use wincimg_engine::error::search;
 use wincimg_engine::notice::tell_what_was_looked_at;
 use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
@@ -14,6 +15,7 @@ use wincimg_engine::update;
 use wincimg_engine::update::{CurrentBase, Obstacle, OwnLayer, UpdateRequest, Updates};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
+use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, LocationError};
@@ -32,7 +34,6 @@ use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
-use wincimg_oci::document::Flavour;
 
 /// Put an image on the base that fits each host, without its sources
 ///
@@ -142,7 +143,7 @@ impl Update {
                 session.warn(warning);
             }
             let updates = planned.inspect_err(|error| {
-                if let Some(error) = error.of_search() {
+                if let Some(error) = search(error) {
                     tell_what_was_looked_at(error, session);
                 }
             })?;

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
 
-use super::error::DeliveryError;
 use super::output_in_input::folder_around;
 use crate::publication::Publication;
 
@@ -50,17 +50,24 @@ impl Destination {
     }
 
     /// Refuses a place inside what goes into the images.
-    pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), DeliveryError> {
+    pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), Problem> {
         let (Self::Layout(output) | Self::Archive(output)) = self else {
             return Ok(());
         };
         let images = publication.images.iter();
         let mut files = images.flat_map(|image| &image.planned.plan.files);
         match files.find_map(|file| folder_around(output, file)) {
-            Some(folder) => Err(DeliveryError::OutputInside {
-                output: output.clone(),
-                folder: folder.to_owned(),
-            }),
+            Some(folder) => {
+                let (output, folder) = (output.display(), folder.display());
+                let problem =
+                    format!("the output {output} is inside {folder}, which goes into the image");
+                Err(Problem::new("output/inside", problem)
+                    .blame(Blame::Request)
+                    .hint(
+                        "write it elsewhere, as with --output oci:../image, or name it in \
+                         .dockerignore",
+                    ))
+            }
             None => Ok(()),
         }
     }

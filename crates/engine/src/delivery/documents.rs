@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use wincimg_common::diagnose::{Blame, BoxError, Diagnose, Problem};
 use wincimg_common::foreign::without_password;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
@@ -26,7 +27,6 @@ use wincimg_oci::store::{Location, Sink};
 use wincimg_recipe::Plan;
 
 use super::destination::Destination;
-use super::error::DeliveryError;
 use super::made::Made;
 use super::route::Arrived;
 use crate::direct::AddedLayer;
@@ -64,22 +64,22 @@ impl Documents {
     }
 
     /// Refuses places that have none for them.
-    pub(super) fn check(&self, destinations: &[Destination]) -> Result<(), DeliveryError> {
+    pub(super) fn check(&self, destinations: &[Destination]) -> Result<(), Problem> {
         if self.is_empty() {
             return Ok(());
         }
         let takes = |place: &Destination| !matches!(place, Destination::Archive(_));
-        if destinations.is_empty() {
-            return Err(DeliveryError::NoPlaceForDocuments {
-                place: "a Docker daemon",
-            });
-        }
-        if destinations.iter().all(takes) {
+        let place = if destinations.is_empty() {
+            "a Docker daemon"
+        } else if destinations.iter().all(takes) {
             return Ok(());
-        }
-        Err(DeliveryError::NoPlaceForDocuments {
-            place: "a docker-archive file",
-        })
+        } else {
+            "a docker-archive file"
+        };
+        let problem = format!("{place} has no place for documents beside an image");
+        Err(Problem::new("usage/documents", problem)
+            .blame(Blame::Request)
+            .hint("push to a registry with --registry … --push, or write --output oci:DIR"))
     }
 }
 
@@ -181,17 +181,25 @@ impl Documents {
         surveys: &Surveys,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Vec<Attached>, DeliveryError> {
+    ) -> Result<Vec<Attached>, BoxError> {
         let image = &subject.arrived.image;
         let about = image.index_entry();
         let mut attached: Vec<Attached> = Vec::new();
-        let failed = |document: &'static str, attached: &[Attached], source: AttachError| {
-            DeliveryError::Document {
-                image: format!("{} ({})", subject.location, image.digest()),
-                document,
-                attached: attached.iter().map(|it| it.document).collect(),
-                source: Box::new(source),
+        let failed = |document: &'static str, attached: &[Attached], error: AttachError| {
+            let mut what = format!(
+                "delivered all images, but could not attach the {document} document to {} ({})",
+                subject.location,
+                image.digest()
+            );
+            let attached: Vec<_> = attached.iter().map(|it| it.document).collect();
+            if !attached.is_empty() {
+                what += &format!(" (attached: {})", attached.join(", "));
             }
+            let again = "run the same command again: what is there is not sent again";
+            let hint = error.diagnosis().hint;
+            Problem::context(what, error)
+                .blame(Blame::Circumstances)
+                .hint(hint.unwrap_or_else(|| again.to_owned()))
         };
         if let Some(first) = self.bills.first() {
             let inventory = subject.inventory(surveys, sink, progress).await;

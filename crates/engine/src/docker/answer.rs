@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::error::DockerError;
+use super::error::{DockerError, unexpected};
 use super::transport::{Answer, MOST_BYTES, TooLong};
 
 /// The body of an answer, piece by piece. Dropping it ends the connection.
@@ -58,10 +58,7 @@ impl Pieces {
     }
 
     fn unexpected(&self, problem: String) -> DockerError {
-        DockerError::Answer {
-            what: self.what.clone(),
-            problem,
-        }
+        unexpected(&self.what, &problem).into()
     }
 }
 

@@ -29,6 +29,7 @@ use crate::choice::{Engine, Reason};
 use crate::delivery::{Destination, Documents, Existing, Target};
 use crate::design::{Design, Named};
 use crate::direct::deliver_directly;
+use crate::error::search;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexWhen, Line, Naming, Publication, TaggedImage};
@@ -330,7 +331,7 @@ async fn plan(
             Ok(images) => return Ok(images),
             Err(error) => error,
         };
-        let unserved = match error.search() {
+        let unserved = match search(&error) {
             Some(ResolveError::NothingFits(nothing)) => nothing.host.version.build,
             _ => return Err(error.into()),
         };
