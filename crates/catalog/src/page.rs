@@ -49,7 +49,7 @@ pub(crate) struct Postback(pub Vec<(String, String)>);
 
 /// A page that has no results to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PageError {
+pub(crate) enum PageError {
     /// The catalog's own page for errors.
     #[error("the catalog reports an error: {0}")]
     Reported(String),

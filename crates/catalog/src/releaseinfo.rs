@@ -18,7 +18,7 @@ pub const RELEASE_INFO: &str =
 
 /// A page from which no table can be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReleaseInfoError {
+pub(crate) enum ReleaseInfoError {
     /// No table with the columns of a release's history.
     #[error("it has no table with the columns update type, date, build and KB article")]
     NoTable,

@@ -103,6 +103,14 @@ impl Problem {
         }
     }
 
+    /// An error as it is, of which something else is to be said.
+    pub fn from_diagnosed(error: impl Into<BoxError>) -> Self {
+        Self {
+            message: None,
+            ..Self::context("", error)
+        }
+    }
+
     /// What was being done when another error came up, whose diagnosis this has too.
     pub fn context(message: impl Into<String>, source: impl Into<BoxError>) -> Self {
         let source: BoxError = source.into();
@@ -131,6 +139,13 @@ impl Problem {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.diagnosis.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, where there is something to type.
+    #[must_use]
+    pub fn hint_if(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.diagnosis.hint = hint.map(Into::into).or(self.diagnosis.hint);
         self
     }
 

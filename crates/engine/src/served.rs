@@ -72,15 +72,13 @@ fn unserved(outlook: &Outlook<'_>, host: &str, reason: &str) -> Problem {
     let what = if outlook.is_index { "index" } else { "image" };
     let tag = &outlook.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
-    let problem = Problem::new("tag/unserved", problem).blame(Blame::Answer);
-    if outlook.is_index {
-        problem.hint(
-            "publish the images under their versions' tags alone with --no-index, and let pods \
-             name the one for their hosts",
-        )
-    } else {
-        problem
-    }
+    let hint = outlook.is_index.then_some(
+        "publish the images under their versions' tags alone with --no-index, and let pods name \
+         the one for their hosts",
+    );
+    Problem::new("tag/unserved", problem)
+        .blame(Blame::Answer)
+        .hint_if(hint)
 }
 
 /// Whether an image of a tag has no Windows inside.

@@ -86,13 +86,10 @@ pub(super) fn needs_windows(problem: String) -> Problem {
 pub(super) fn refused(edit: &str, error: EditError) -> Problem {
     let problem = format!("the configuration of IIS cannot have {edit}");
     let hint = meant(&error);
-    let problem = Problem::new("recipe/iis", problem)
+    Problem::new("recipe/iis", problem)
         .blame(Blame::Request)
-        .source(error);
-    match hint {
-        Some(hint) => problem.hint(hint),
-        None => problem,
-    }
+        .hint_if(hint)
+        .source(error)
 }
 
 /// What was probably meant by a name that IIS does not know.

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use oci_spec::image::Digest;
-use wincimg_common::diagnose::{Diagnose, nearest};
+use wincimg_common::diagnose::{Diagnose, Problem, nearest};
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::{Registry, RegistryError, Repository};
@@ -16,7 +16,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::behind_tag::{BehindTag, read_tag};
 use super::best_fit::Match;
-use super::choice::{Choice, FlavourError};
+use super::choice::Choice;
 use super::host_process::HOST_PROCESS;
 use super::list::Listing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
@@ -103,7 +103,7 @@ pub enum ResolveError {
     /// It is not clear which flavour is meant, or it is not there.
     #[error(transparent)]
     #[diagnose(forward)]
-    Flavour(#[from] FlavourError),
+    Flavour(#[from] Problem),
     /// The repository has images, but none for this host.
     #[error(transparent)]
     #[diagnose(forward)]
