@@ -5,14 +5,14 @@ mod text;
 use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
-use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_engine::delivery::{Delivered, Documents, Target};
 use wincimg_engine::error::search;
 use wincimg_engine::notice::tell_what_was_looked_at;
 use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
 use wincimg_engine::update;
-use wincimg_engine::update::{CurrentBase, Obstacle, OwnLayer, UpdateRequest, Updates};
+use wincimg_engine::update::{UpdateRequest, Updates};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::Flavour;
@@ -34,6 +34,7 @@ use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
+use crate::report::extended;
 
 /// Put an image on the base that fits each host, without its sources
 ///
@@ -86,37 +87,6 @@ pub(super) struct Update {
     // The last one, because its heading goes for what follows it.
     #[command(flatten)]
     documents: DocumentArgs,
-}
-
-/// What the JSON says.
-#[derive(Serialize)]
-struct Report<'a> {
-    #[serde(flatten)]
-    delivered: &'a Delivered,
-    updates: Vec<UpdateReport<'a>>,
-    left_out: &'a [String],
-}
-
-/// What there was to do for a host.
-#[derive(Serialize)]
-struct UpdateReport<'a> {
-    host_build: Option<String>,
-    status: &'static str,
-    image: String,
-    on: &'a CurrentBase,
-    base: BaseReport,
-    layers: &'a [OwnLayer],
-    obstacles: &'a [Obstacle],
-}
-
-/// The base that fits.
-#[derive(Serialize)]
-struct BaseReport {
-    reference: String,
-    digest: String,
-    os_version: Option<String>,
-    #[serde(rename = "match")]
-    matched: &'static str,
 }
 
 impl Update {
@@ -246,32 +216,31 @@ impl Update {
             (Format::Text, Some(delivered)) => write_text(delivered, "written", out),
             (Format::Json, _) => {
                 let none = Delivered::default();
-                let report = Report {
-                    delivered: delivered.unwrap_or(&none),
-                    updates: reports(updates),
-                    left_out,
-                };
-                write_json(&report, out)
+                let more = json!({"updates": reports(updates), "left_out": left_out});
+                write_json(&extended(delivered.unwrap_or(&none), more), out)
             }
         })
     }
 }
 
-fn reports(updates: &Updates) -> Vec<UpdateReport<'_>> {
+fn reports(updates: &Updates) -> Vec<Value> {
     let updates = updates.planned.iter();
-    let reports = updates.map(|update| UpdateReport {
-        host_build: update.planned.host_build(),
-        status: update.verdict.name(),
-        image: update.from.digest().to_string(),
-        on: &update.on,
-        base: BaseReport {
-            reference: update.planned.base.label(),
-            digest: update.planned.base.digest().to_string(),
-            os_version: update.planned.base.version_text(),
-            matched: update.planned.base.matched,
-        },
-        layers: &update.own,
-        obstacles: update.verdict.obstacles(),
+    let reports = updates.map(|update| {
+        let base = &update.planned.base;
+        json!({
+            "host_build": update.planned.host_build(),
+            "status": update.verdict.name(),
+            "image": update.from.digest(),
+            "on": update.on,
+            "base": {
+                "reference": base.label(),
+                "digest": base.digest(),
+                "os_version": base.version_text(),
+                "match": base.matched,
+            },
+            "layers": update.own,
+            "obstacles": update.verdict.obstacles(),
+        })
     });
     reports.collect()
 }
