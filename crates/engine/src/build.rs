@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use wincimg_common::diagnose::BoxError;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::progress::{Progress, Tell};
 use wincimg_http::Downloads;
 use wincimg_inspect::library::Library;
@@ -63,26 +62,6 @@ pub struct MakeOptions {
     pub docker_host: Option<String>,
     /// How it builds.
     pub docker: BuildOptions,
-}
-
-/// What an engine cannot do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "usage", blame = Request)]
-pub enum Unable {
-    /// A daemon pushes as it does.
-    #[error("--manifest-format needs the direct engine: Docker pushes in a format of its own")]
-    #[diagnose(
-        hint = "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] --manifest-format docker|oci"
-    )]
-    Flavour,
-    /// Docker's documents have no word for it.
-    #[error("Docker's manifests have no type for layers in zstd")]
-    #[diagnose(hint = "use --compression gzip, or --manifest-format oci")]
-    Zstd,
-    /// A daemon makes its own layers.
-    #[error("--cache-from needs the direct engine: Docker has a cache of its own")]
-    #[diagnose(hint = "leave --cache-from out")]
-    Cache,
 }
 
 /// The plans of the images that are asked for, with all that has to be known for a purpose.
@@ -224,13 +203,26 @@ impl BuildRequest {
 
 impl MakeOptions {
     /// Refuses what an engine cannot do.
-    fn check(&self, engine: Engine, target: &Target<'_>) -> Result<(), Unable> {
+    fn check(&self, engine: Engine, target: &Target<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;
-        match target.flavour {
-            Some(_) if is_docker && target.registry().is_some() => Err(Unable::Flavour),
-            Some(Flavour::Docker) if self.compression == Compression::Zstd => Err(Unable::Zstd),
-            _ if is_docker && self.reuse.iter().flatten().count() > 0 => Err(Unable::Cache),
-            _ => Ok(()),
-        }
+        let (problem, hint) = match target.flavour {
+            Some(_) if is_docker && target.registry().is_some() => (
+                "--manifest-format needs the direct engine: Docker pushes in a format of its own",
+                "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] \
+                 --manifest-format docker|oci",
+            ),
+            Some(Flavour::Docker) if self.compression == Compression::Zstd => (
+                "Docker's manifests have no type for layers in zstd",
+                "use --compression gzip, or --manifest-format oci",
+            ),
+            _ if is_docker && self.reuse.iter().flatten().count() > 0 => (
+                "--cache-from needs the direct engine: Docker has a cache of its own",
+                "leave --cache-from out",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Problem::new("usage", problem)
+            .blame(Blame::Request)
+            .hint(hint))
     }
 }

@@ -12,14 +12,14 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use wincimg_common::diagnose::{Blame, BoxError, Diagnose, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::foreign::without_password;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::LayerProblem;
 use wincimg_inspect::provenance::{
-    AttachError, Attached, Base, Build, Contents, Dependency, Document, Form, Inventory,
-    SourceFile, Tool, attach, survey, survey_blob,
+    Attached, Base, Build, Contents, Dependency, Document, Form, Inventory, SourceFile, Tool,
+    attach, survey, survey_blob,
 };
 use wincimg_oci::document::{Descriptor, sha256};
 use wincimg_oci::reference::repository_of;
@@ -144,7 +144,7 @@ impl Surveys {
         blob: &Descriptor,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Arc<Contents>, AttachError> {
+    ) -> Result<Arc<Contents>, BoxError> {
         let known = {
             let known = lock(&self.known);
             known.get(blob.digest.as_ref()).cloned()
@@ -157,9 +157,9 @@ impl Surveys {
             }
             (None, None) => Err(Arc::new(LayerProblem::ForeignBase)),
         };
-        found.map_err(|source| AttachError::Layer {
-            digest: blob.digest.to_string(),
-            source,
+        found.map_err(|error| {
+            let problem = format!("could not look through layer {}", blob.digest);
+            Problem::new("image/document", problem).source(error).into()
         })
     }
 }
@@ -185,7 +185,7 @@ impl Documents {
         let image = &subject.arrived.image;
         let about = image.index_entry();
         let mut attached: Vec<Attached> = Vec::new();
-        let failed = |document: &'static str, attached: &[Attached], error: AttachError| {
+        let failed = |document: &'static str, attached: &[Attached], error: BoxError| {
             let mut what = format!(
                 "delivered all images, but could not attach the {document} document to {} ({})",
                 subject.location,
@@ -206,7 +206,8 @@ impl Documents {
             let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
             for form in &self.bills {
                 let put = async {
-                    let document = Document::bill(*form, &inventory, self.tool)?;
+                    let document = Document::bill(*form, &inventory, self.tool);
+                    let document = document.map_err(unwritten)?;
                     attach(sink, &about, &document, progress).await
                 };
                 let put = Box::pin(put).await;
@@ -217,7 +218,8 @@ impl Documents {
             let put = async {
                 let build = subject.build(run);
                 let document =
-                    Document::provenance(&subject.name(), image.digest(), &build, self.tool)?;
+                    Document::provenance(&subject.name(), image.digest(), &build, self.tool);
+                let document = document.map_err(unwritten)?;
                 attach(sink, &about, &document, progress).await
             };
             let put = Box::pin(put).await;
@@ -225,6 +227,10 @@ impl Documents {
         }
         Ok(attached)
     }
+}
+
+fn unwritten(error: serde_json::Error) -> Problem {
+    Problem::new("image/document", "could not write the document").source(error)
 }
 
 impl Subject<'_> {
@@ -241,7 +247,7 @@ impl Subject<'_> {
         surveys: &Surveys,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Inventory, AttachError> {
+    ) -> Result<Inventory, BoxError> {
         let image = &self.arrived.image;
         let base = &self.image.planned.base;
         let below = base.image.manifest().layers.len();
