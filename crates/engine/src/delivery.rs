@@ -7,7 +7,6 @@ mod destination;
 mod documents;
 mod index;
 mod made;
-mod output_in_input;
 mod report;
 mod route;
 mod standing;

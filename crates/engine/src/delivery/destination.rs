@@ -1,14 +1,14 @@
 //! Where images go.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
+use wincimg_recipe::{FileSource, PlannedFile};
 
-use super::output_in_input::folder_around;
 use crate::publication::Publication;
 
 /// Where images go.
@@ -71,4 +71,29 @@ impl Destination {
             None => Ok(()),
         }
     }
+}
+
+/// The folder that goes into an image, where the output would go into that folder: the next image
+/// would hold this one, and so on. What `.dockerignore` leaves out does no harm.
+fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
+    let FileSource::Folder(source) = &file.source else {
+        return None;
+    };
+    let folder = &*source.path;
+    let real = folder.canonicalize().ok()?;
+    let output = real_path(output)?;
+    let inside = output.strip_prefix(&real).ok()?.to_str()?;
+    // Rules that cannot be read are told when the folder is.
+    let rules = source.left_out();
+    let is_left_out = rules.is_ok_and(|rules| rules.leaves_out(inside));
+    (!is_left_out).then_some(folder)
+}
+
+/// A path without links, though its end need not be there yet.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|known| {
+        let rest = path.strip_prefix(known).ok()?;
+        Some(known.canonicalize().ok()?.join(rest))
+    })
 }

@@ -100,10 +100,6 @@ impl fmt::Display for SetAside {
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "base/tags", blame = Answer)]
 pub enum ResolveError {
-    /// It is not clear which flavour is meant, or it is not there.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Flavour(#[from] Problem),
     /// The repository has images, but none for this host.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -119,15 +115,6 @@ pub enum ResolveError {
         /// How many tags it has.
         count: usize,
     },
-    /// Too many tags do not say what they are.
-    #[error(
-        "gave up after looking at {MAX_LOOKS} tags of {repository} that do not say their version"
-    )]
-    #[diagnose(blame = Circumstances)]
-    TooManyTags {
-        /// The repository.
-        repository: String,
-    },
     /// The registry has no such repository.
     #[error("{answer}")]
     #[diagnose(code = "base/not-found", blame = answer.diagnosis().blame, hint = Some(base_hint(meant.as_ref())))]
@@ -141,6 +128,10 @@ pub enum ResolveError {
     #[error(transparent)]
     #[diagnose(forward)]
     Registry(#[from] RegistryError),
+    /// Anything else, such as a flavour that is not there.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 fn base_hint(meant: Option<&impl fmt::Display>) -> String {
@@ -390,9 +381,11 @@ impl Search<'_> {
             };
             looks += 1;
             if looks > MAX_LOOKS {
-                return Err(ResolveError::TooManyTags {
-                    repository: self.repository.to_string(),
-                });
+                let problem = format!(
+                    "gave up after looking at {MAX_LOOKS} tags of {} that do not say their version",
+                    self.repository
+                );
+                return Err(Problem::new("base/tags", problem).into());
             }
             self.take_in(offer.tag, promised).await?;
         }
