@@ -85,8 +85,8 @@ impl Failure {
 
     /// The error itself, where it is of that type.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
-        let error: &Box<dyn std::error::Error + Send + Sync> = self.error.downcast_ref()?;
-        error.downcast_ref()
+        type Boxed = Box<dyn std::error::Error + Send + Sync>;
+        self.error.downcast_ref::<Boxed>()?.downcast_ref()
     }
 
     /// The error and its causes in one line, where the work goes on without it.

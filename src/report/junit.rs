@@ -24,7 +24,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
     let workloads = rollout.prospects();
     let workloads = workloads.filter_map(|prospect| match prospect.subject {
         Subject::Workload(workload) => Some(workload_case(rollout, &prospect, workload, strict)),
-        _ => None,
+        Subject::Image(_) => None,
     });
     let mut suites = vec![suite("workloads", workloads)];
     let placements = rollout.placements.iter();

@@ -67,7 +67,7 @@ pub use select::{EntryKind, OtherEntry};
 use serde::{Serialize, Serializer};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
 pub use stream::read_blob;
-pub use taken::{TakeError, Taken, take};
+pub use taken::{Taken, take};
 use wincimg_common::diagnose::{Diagnose, Problem, in_one_line};
 use wincimg_common::progress::Progress;
 use wincimg_oci::copy::PlatformFilter;

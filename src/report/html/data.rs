@@ -56,11 +56,15 @@ impl<'a> Data<'a> {
         let problems = problems(rollout)
             .iter()
             .map(|problem| {
-                let has_hosts = !problem.hosts.is_empty();
+                let hosts_in_words = if problem.hosts.is_empty() {
+                    String::new()
+                } else {
+                    problem.hosts_in_words()
+                };
                 json!({
                     "finding": findings.place(problem.finding),
                     "images": problem.images,
-                    "hosts_in_words": has_hosts.then(|| problem.hosts_in_words()).unwrap_or_default(),
+                    "hosts_in_words": hosts_in_words,
                     "workloads": problem.workloads,
                 })
             })

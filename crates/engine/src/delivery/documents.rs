@@ -186,15 +186,17 @@ impl Documents {
         let about = image.index_entry();
         let mut attached: Vec<Attached> = Vec::new();
         let failed = |document: &'static str, attached: &[Attached], error: BoxError| {
-            let mut what = format!(
-                "delivered all images, but could not attach the {document} document to {} ({})",
+            let attached: Vec<_> = attached.iter().map(|it| it.document).collect();
+            let attached = match attached.as_slice() {
+                [] => String::new(),
+                attached => format!(" (attached: {})", attached.join(", ")),
+            };
+            let what = format!(
+                "delivered all images, but could not attach the {document} document to {} \
+                 ({}){attached}",
                 subject.location,
                 image.digest()
             );
-            let attached: Vec<_> = attached.iter().map(|it| it.document).collect();
-            if !attached.is_empty() {
-                what += &format!(" (attached: {})", attached.join(", "));
-            }
             let again = "run the same command again: what is there is not sent again";
             let hint = error.diagnosis().hint;
             Problem::context(what, error)

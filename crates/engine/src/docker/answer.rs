@@ -50,15 +50,11 @@ impl Pieces {
         if bytes.len() <= MOST_BYTES {
             return Ok(());
         }
-        Err(self.unexpected(TooLong.to_string()))
+        Err(unexpected(&self.what, &TooLong).into())
     }
 
     fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, DockerError> {
-        serde_json::from_slice(bytes).map_err(|error| self.unexpected(error.to_string()))
-    }
-
-    fn unexpected(&self, problem: String) -> DockerError {
-        unexpected(&self.what, &problem).into()
+        serde_json::from_slice(bytes).map_err(|error| unexpected(&self.what, &error).into())
     }
 }
 

@@ -11,7 +11,7 @@ use wincimg_dockerfile::stages::{
     Bases, Inputs, Outcome, StageBase, StageError, Stages, all_that_lines_ask,
 };
 use wincimg_inspect::bases::{BaseRegistry, Match};
-use wincimg_inspect::{TakeError, Taken, take};
+use wincimg_inspect::{Taken, take};
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::Registry;
 use wincimg_oci::store::Source;
@@ -246,7 +246,7 @@ impl Round<'_> {
         &mut self,
         base: &PlannedBase,
         paths: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, Taken>, TakeError> {
+    ) -> Result<BTreeMap<String, Taken>, BoxError> {
         let Some(reference) = &base.reference else {
             return Ok(BTreeMap::new());
         };
