@@ -7,8 +7,7 @@ mod show;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use wincimg_common::foreign::Foreign;
 use wincimg_engine::notice::tell_what_was_looked_at;
 use wincimg_inspect::bases::{
@@ -151,7 +150,7 @@ impl List {
         }
         write_result(None, |out| match self.common.format {
             Format::Text => write_listing(&listing, out),
-            Format::Json => write_json(&ListingJson::new(&repository.to_string(), &listing), out),
+            Format::Json => write_json(&listing_json(&repository.to_string(), &listing), out),
         })?;
         if listing.images.is_empty() {
             let wanted = match self.host_build {
@@ -205,7 +204,7 @@ impl Resolve {
                 }
                 write_result(None, |out| match self.common.format {
                     Format::Text => writeln!(out, "{}", found.reference),
-                    Format::Json => write_json(&BaseJson::new(found), out),
+                    Format::Json => write_json(&base_json(found), out),
                 })?;
                 Ok(Answer::Yes)
             }
@@ -251,31 +250,18 @@ fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A base image as the contract has it.
-#[derive(Debug, Serialize)]
-pub(super) struct BaseJson {
-    reference: String,
-    digest: String,
-    tag: String,
-    os_version: String,
-    #[serde(rename = "match")]
-    matched: &'static str,
-    index_digest: Option<String>,
+fn base_json(base: &BaseImage) -> Value {
+    json!({
+        "reference": base.reference.to_string(),
+        "digest": base.digest(),
+        "tag": base.reference.tag().unwrap_or_default(),
+        "os_version": base.os_version.os_version(),
+        "match": base.matched.name(),
+        "index_digest": base.index,
+    })
 }
 
-impl BaseJson {
-    pub(super) fn new(base: &BaseImage) -> Self {
-        Self {
-            reference: base.reference.to_string(),
-            digest: base.digest().to_string(),
-            tag: base.reference.tag().unwrap_or_default().to_owned(),
-            os_version: base.os_version.os_version(),
-            matched: base.matched.name(),
-            index_digest: base.index.as_ref().map(ToString::to_string),
-        }
-    }
-}
-
-fn nothing_json(nothing: &NothingFits) -> serde_json::Value {
+fn nothing_json(nothing: &NothingFits) -> Value {
     let neighbour = |neighbour: &Option<Neighbour>| {
         neighbour.as_ref().map(
             |neighbour| json!({"tag": neighbour.tag, "os_version": neighbour.version.os_version()}),
@@ -291,40 +277,18 @@ fn nothing_json(nothing: &NothingFits) -> serde_json::Value {
     })
 }
 
-#[derive(Serialize)]
-struct ListingJson<'a> {
-    repository: &'a str,
-    images: Vec<ListedJson<'a>>,
-    other_tags: usize,
-}
-
-#[derive(Serialize)]
-struct ListedJson<'a> {
-    build: Option<u32>,
-    os_version: Option<String>,
-    kb: Option<String>,
-    date: Option<String>,
-    floating: bool,
-    tags: &'a [String],
-}
-
-impl<'a> ListingJson<'a> {
-    fn new(repository: &'a str, listing: &'a Listing) -> Self {
-        let images = listing.images.iter().map(|image| ListedJson {
-            build: image.version.map(|version| version.build),
-            os_version: image
-                .version
-                .filter(|version| version.revision.is_some())
-                .map(|version| version.os_version()),
-            kb: image.kb.map(|kb| kb.to_string()),
-            date: image.date.map(|date| date.to_string()),
-            floating: image.floating,
-            tags: &image.tags,
-        });
-        Self {
-            repository,
-            images: images.collect(),
-            other_tags: listing.other_tags,
-        }
-    }
+fn listing_json(repository: &str, listing: &Listing) -> Value {
+    let images = listing.images.iter().map(|image| {
+        let whole = image.version.filter(|version| version.revision.is_some());
+        json!({
+            "build": image.version.map(|version| version.build),
+            "os_version": whole.map(|version| version.os_version()),
+            "kb": image.kb.map(|kb| kb.to_string()),
+            "date": image.date.map(|date| date.to_string()),
+            "floating": image.floating,
+            "tags": image.tags,
+        })
+    });
+    let images: Vec<Value> = images.collect();
+    json!({"repository": repository, "images": images, "other_tags": listing.other_tags})
 }

@@ -9,14 +9,13 @@ use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::{Timestamp, Zoned};
-use serde::Serialize;
 use serde_json::json;
 use wincimg_engine::build::{MakeOptions, build, plans};
 use wincimg_engine::choice::Engine;
 use wincimg_engine::delivery::{Delivered, Target};
 use wincimg_engine::downloads::Manner;
 use wincimg_engine::inside::Purpose;
-use wincimg_engine::listing::{Listed, listing};
+use wincimg_engine::listing::listing;
 use wincimg_engine::plans::PlannedImage;
 use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
@@ -26,7 +25,6 @@ use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
 use wincimg_oci::store::Location;
-use wincimg_recipe::Plan;
 
 use self::daemon::DaemonArgs;
 use self::places::{check_output, destinations, output_place};
@@ -39,6 +37,7 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value};
 use super::registry_args;
 use super::session::Session;
 use super::{Answer, complete};
+use crate::report::extended;
 
 /// Build images from a recipe or a Dockerfile for each host
 ///
@@ -109,22 +108,6 @@ pub(super) struct Build {
     dockerfile: DockerfileArgs,
     #[command(flatten)]
     daemon: DaemonArgs,
-}
-
-/// What the JSON says beside what was delivered.
-#[derive(Serialize)]
-struct Report<'a> {
-    #[serde(flatten)]
-    delivered: &'a Delivered,
-    left_out: &'a [String],
-}
-
-/// A plan, and every file that it puts into the image.
-#[derive(Serialize)]
-struct PlanReport<'a> {
-    #[serde(flatten)]
-    plan: &'a Plan,
-    content: &'a [Listed],
 }
 
 /// Who builds; nobody in particular where the one is meant that can.
@@ -253,7 +236,7 @@ impl Build {
             }
             Format::Json => {
                 let plans: Vec<_> = plans
-                    .map(|(plan, content)| PlanReport { plan, content })
+                    .map(|(plan, content)| extended(plan, json!({"content": content})))
                     .collect();
                 write_json(&json!({ "plans": plans, "left_out": left_out }), out)
             }
@@ -273,11 +256,8 @@ impl Build {
         write_result(None, |out| match self.format {
             Format::Text => write_text(delivered, kept, out),
             Format::Json => {
-                let report = Report {
-                    delivered,
-                    left_out,
-                };
-                write_json(&report, out)
+                let more = json!({"left_out": left_out});
+                write_json(&extended(delivered, more), out)
             }
         })?;
         Ok(Answer::Yes)

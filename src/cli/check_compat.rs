@@ -8,7 +8,7 @@ mod workloads;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
@@ -101,6 +101,17 @@ pub(super) struct CheckCompat {
     /// Check Windows' end of support on this date [default: today]
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day, hide_short_help = true)]
     on: Option<Date>,
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    kube: KubeArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// In which forms a report is written, and where.
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
     /// Report format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -110,10 +121,21 @@ pub(super) struct CheckCompat {
     /// Also write the report to a file, such as html:report.html (repeatable)
     #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
     reports: Vec<(Format, PathBuf)>,
-    #[command(flatten)]
-    kube: KubeArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+}
+
+impl ReportArgs {
+    /// Writes the report to each file that was named and to stdout, which is no file.
+    pub(super) fn write(
+        &self,
+        write: impl Fn(Format, Option<&Path>, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let more = self.reports.iter();
+        let more = more.map(|(format, file)| (*format, Some(file.as_path())));
+        for (format, file) in more.chain([(self.format, self.output.as_deref())]) {
+            write_result(file, |out| write(format, file, out))?;
+        }
+        Ok(())
+    }
 }
 
 /// The forms that a report has.
@@ -190,7 +212,7 @@ impl CheckCompat {
         self.write(&rollout)?;
         updates::warn_if_stale(session, request.today);
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
-            watch::follow(&self.kube, snapshot, &request, self.format)?;
+            watch::follow(&self.kube, snapshot, &request, self.report.format)?;
         }
         Ok(if rollout.is_compatible(self.strict) {
             Answer::Yes
@@ -394,35 +416,17 @@ impl CheckCompat {
     }
 
     fn write(&self, rollout: &Rollout) -> Result<(), Failure> {
-        for (format, file) in &self.reports {
-            write_result(Some(file), |out| {
-                self.write_as(*format, rollout, screen_for_files(), out)
-            })?;
-        }
-        let screen = match self.output {
-            Some(_) => screen_for_files(),
-            None => screen(),
-        };
-        write_result(self.output.as_deref(), |out| {
-            self.write_as(self.format, rollout, screen, out)
-        })
-    }
-
-    fn write_as(
-        &self,
-        format: Format,
-        rollout: &Rollout,
-        screen: Screen,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        match format {
-            Format::Text => write_text(rollout, screen, out),
+        self.report.write(|format, file, out| match format {
+            Format::Text => {
+                let screen = file.map_or_else(screen, |_| screen_for_files());
+                write_text(rollout, screen, out)
+            }
             Format::Json => write_json(rollout, self.strict, self.each_node, out),
             Format::Markdown => write_markdown(rollout, out),
             Format::Junit => write_junit(rollout, self.strict, out),
             Format::Sarif => write_sarif(rollout, self.strict, out),
             Format::Html => write_html(rollout, out),
-        }
+        })
     }
 }
 
@@ -448,7 +452,7 @@ fn screen() -> Screen {
 }
 
 /// Reads `FORMAT:FILE`.
-pub(super) fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
+fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
     text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
         .and_then(|(format, file)| Some((Format::from_str(format, false).ok()?, file.into())))

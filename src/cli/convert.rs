@@ -9,7 +9,7 @@ use serde_json::json;
 use wincimg_common::foreign::Foreign;
 use wincimg_dockerfile::convert::{Conversion, Obstacle, obstacles};
 use wincimg_engine::inside::Purpose;
-use wincimg_engine::plans::{PlanError, PlannedImage};
+use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
 use super::failure::Failure;
@@ -101,8 +101,8 @@ impl Convert {
                 texts.into_iter().next().unwrap_or(Ok(String::new()))
             }
             Err(failure) => match failure.cause() {
-                Some(PlanError::Dockerfile(error)) => Err(obstacles(error, stages.file())),
-                _ => return Err(failure),
+                Some(error) => Err(obstacles(error, stages.file())),
+                None => return Err(failure),
             },
         };
         match converted {

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 use clap::Args;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wincimg_demo::{DemoRegistry, add_base_images};
 use wincimg_windows::version::WindowsVersion;
 
@@ -42,23 +41,6 @@ struct Step {
     what: &'static str,
     command: String,
     answer: Answer,
-}
-
-/// What the JSON says of a step.
-#[derive(Serialize)]
-struct Outcome {
-    what: &'static str,
-    command: String,
-    exit_code: i32,
-    /// What the command answers with `--format json`.
-    result: Value,
-}
-
-#[derive(Serialize)]
-struct Document {
-    steps: Vec<Outcome>,
-    requests: usize,
-    milliseconds: u128,
 }
 
 impl Demo {
@@ -96,11 +78,11 @@ impl Demo {
             }
             Format::Json => {
                 let outcomes = steps.iter().map(|step| stage.ask(step));
-                let document = Document {
-                    steps: outcomes.collect::<Result<_, _>>()?,
-                    requests: requests(),
-                    milliseconds: started.elapsed().as_millis(),
-                };
+                let document = json!({
+                    "steps": outcomes.collect::<Result<Vec<_>, _>>()?,
+                    "requests": requests(),
+                    "milliseconds": started.elapsed().as_millis(),
+                });
                 write_result(None, |out| write_json(&document, out))?;
             }
         }
@@ -171,16 +153,16 @@ impl Stage<'_> {
     }
 
     /// Runs the command for its JSON.
-    fn ask(&self, step: &Step) -> Result<Outcome, Failure> {
+    fn ask(&self, step: &Step) -> Result<Value, Failure> {
         let output = self.run(step, &["--format", "json"], Stdio::piped())?;
-        let result = serde_json::from_slice(&output.stdout)
+        let result: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("wincimg {} answered with no JSON", step.command))?;
-        Ok(Outcome {
-            what: step.what,
-            command: format!("wincimg {}", step.command),
-            exit_code: output.status.code().unwrap_or_default(),
-            result,
-        })
+        Ok(json!({
+            "what": step.what,
+            "command": format!("wincimg {}", step.command),
+            "exit_code": output.status.code().unwrap_or_default(),
+            "result": result,
+        }))
     }
 
     fn run(&self, step: &Step, more: &[&str], stdout: Stdio) -> Result<Output, Failure> {

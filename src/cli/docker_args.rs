@@ -1,7 +1,8 @@
 //! Which Docker daemon a command means.
 
 use clap::Args;
-use wincimg_engine::docker::{Endpoint, EndpointError, Environment};
+use wincimg_common::diagnose::Problem;
+use wincimg_engine::docker::{Endpoint, Environment};
 
 /// The daemon of the docker engine.
 #[derive(Debug, Clone, Args)]
@@ -15,7 +16,7 @@ pub(super) struct DockerArgs {
 
 impl DockerArgs {
     /// Finds the daemon as Docker's own command line would.
-    pub(super) fn endpoint(&self) -> Result<Endpoint, EndpointError> {
+    pub(super) fn endpoint(&self) -> Result<Endpoint, Problem> {
         Endpoint::find(self.docker_host.as_deref(), &Environment::of_process())
     }
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use clap::Args;
 use futures_util::future::join_all;
 use serde::Serialize;
+use serde_json::json;
 use wincimg_common::diagnose::{Diagnose, in_one_line};
 use wincimg_common::foreign::Foreign;
 use wincimg_common::progress::Silent;
@@ -173,7 +174,10 @@ impl Doctor {
         })?;
         write_result(None, |out| match self.format {
             Format::Text => write_text(&checks, colour_on(&io::stdout()), out),
-            Format::Json => write_json(&Document::new(&checks), out),
+            Format::Json => {
+                let ok = !checks.iter().any(Check::is_problem);
+                write_json(&json!({"ok": ok, "checks": checks}), out)
+            }
         })?;
         Ok(if checks.iter().any(Check::is_problem) {
             Answer::No
@@ -331,21 +335,6 @@ fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
         )
     });
     Check::problem(kind, host, finding, fix)
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    ok: bool,
-    checks: &'a [Check],
-}
-
-impl<'a> Document<'a> {
-    fn new(checks: &'a [Check]) -> Self {
-        Self {
-            ok: !checks.iter().any(Check::is_problem),
-            checks,
-        }
-    }
 }
 
 fn write_text(checks: &[Check], colour: bool, out: &mut dyn Write) -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde_json::json;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, is_layer};
+use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
 use wincimg_common::foreign::{Foreign, HIDDEN};
 
 use super::{called, typed};
@@ -85,7 +85,8 @@ impl Failure {
 
     /// The error itself, where it is of that type.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
-        self.error.downcast_ref()
+        type Boxed = Box<dyn std::error::Error + Send + Sync>;
+        self.error.downcast_ref::<Boxed>()?.downcast_ref()
     }
 
     /// The error and its causes in one line, where the work goes on without it.
@@ -136,15 +137,16 @@ impl Failure {
     }
 }
 
-impl<E: Diagnose + Send + Sync + 'static> From<E> for Failure {
+impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
+        let error: BoxError = error.into();
         let diagnosis = error.diagnosis();
         Self {
             exit: diagnosis.blame.into(),
             code: diagnosis.code,
             excerpt: diagnosis.excerpt,
             hint: diagnosis.hint,
-            error: error.into(),
+            error: anyhow::Error::from_boxed(error),
         }
     }
 }

@@ -2,18 +2,17 @@
 
 mod follow;
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Zoned;
 use wincimg_cluster::live::Cluster;
 use wincimg_cluster::nodes::{Node, NodeList};
-use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Mode, Report, Run, Shard, bring, schema};
+use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Mode, Run, Shard, bring, schema};
 
 use super::build::source_date_epoch;
-use super::check_compat::{Format, more_report};
+use super::check_compat::{Format, ReportArgs};
 use super::document_args::DocumentArgs;
 use super::failure::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
@@ -104,15 +103,8 @@ struct CommonArgs {
     /// Only this pod's shard of N, as given by `JOB_COMPLETION_INDEX` in an indexed Kubernetes Job
     #[arg(long, value_name = "N")]
     shards: Option<u32>,
-    /// Report format
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
-    /// Write the report to this file instead of stdout
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Also write the report to a file, such as html:report.html (repeatable)
-    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
-    reports: Vec<(Format, PathBuf)>,
+    #[command(flatten)]
+    report: ReportArgs,
     #[command(flatten)]
     kube: KubeArgs,
     #[command(flatten)]
@@ -175,11 +167,14 @@ impl CommonArgs {
         };
         let mut report = registry_args::run(async { Ok(bring(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
-        for (format, file) in &self.reports {
-            write_result(Some(file), |out| write_as(*format, &report, out))?;
-        }
-        let output: Option<&Path> = self.output.as_deref();
-        write_result(output, |out| write_as(self.format, &report, out))?;
+        self.report.write(|format, _, out| match format {
+            Format::Text => write_fleet_text(&report, out),
+            Format::Json => write_fleet_json(&report, out),
+            Format::Markdown => write_fleet_markdown(&report, out),
+            Format::Junit => write_fleet_junit(&report, out),
+            Format::Sarif => write_fleet_sarif(&report, out),
+            Format::Html => write_fleet_html(&report, out),
+        })?;
         Ok(if report.complete {
             Answer::Yes
         } else if report.is_blind() {
@@ -238,16 +233,5 @@ impl CommonArgs {
             );
         }
         Ok(nodes.windows)
-    }
-}
-
-fn write_as(format: Format, report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Text => write_fleet_text(report, out),
-        Format::Json => write_fleet_json(report, out),
-        Format::Markdown => write_fleet_markdown(report, out),
-        Format::Junit => write_fleet_junit(report, out),
-        Format::Sarif => write_fleet_sarif(report, out),
-        Format::Html => write_fleet_html(report, out),
     }
 }

@@ -5,15 +5,17 @@ mod text;
 use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
-use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_engine::delivery::{Delivered, Documents, Target};
+use wincimg_engine::error::search;
 use wincimg_engine::notice::tell_what_was_looked_at;
 use wincimg_engine::publication::Naming;
 use wincimg_engine::served::review;
 use wincimg_engine::update;
-use wincimg_engine::update::{CurrentBase, Obstacle, OwnLayer, UpdateRequest, Updates};
+use wincimg_engine::update::{UpdateRequest, Updates};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
+use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, LocationError};
@@ -32,7 +34,7 @@ use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use super::{Answer, complete};
-use wincimg_oci::document::Flavour;
+use crate::report::extended;
 
 /// Rebase an image onto its current base, without its sources
 ///
@@ -87,37 +89,6 @@ pub(super) struct Update {
     documents: DocumentArgs,
 }
 
-/// What the JSON says.
-#[derive(Serialize)]
-struct Report<'a> {
-    #[serde(flatten)]
-    delivered: &'a Delivered,
-    updates: Vec<UpdateReport<'a>>,
-    left_out: &'a [String],
-}
-
-/// What there was to do for a host.
-#[derive(Serialize)]
-struct UpdateReport<'a> {
-    host_build: Option<String>,
-    status: &'static str,
-    image: String,
-    on: &'a CurrentBase,
-    base: BaseReport,
-    layers: &'a [OwnLayer],
-    obstacles: &'a [Obstacle],
-}
-
-/// The base that fits.
-#[derive(Serialize)]
-struct BaseReport {
-    reference: String,
-    digest: String,
-    os_version: Option<String>,
-    #[serde(rename = "match")]
-    matched: &'static str,
-}
-
 impl Update {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let image = self.image()?;
@@ -142,7 +113,7 @@ impl Update {
                 session.warn(warning);
             }
             let updates = planned.inspect_err(|error| {
-                if let Some(error) = error.of_search() {
+                if let Some(error) = search(error) {
                     tell_what_was_looked_at(error, session);
                 }
             })?;
@@ -245,32 +216,31 @@ impl Update {
             (Format::Text, Some(delivered)) => write_text(delivered, "written", out),
             (Format::Json, _) => {
                 let none = Delivered::default();
-                let report = Report {
-                    delivered: delivered.unwrap_or(&none),
-                    updates: reports(updates),
-                    left_out,
-                };
-                write_json(&report, out)
+                let more = json!({"updates": reports(updates), "left_out": left_out});
+                write_json(&extended(delivered.unwrap_or(&none), more), out)
             }
         })
     }
 }
 
-fn reports(updates: &Updates) -> Vec<UpdateReport<'_>> {
+fn reports(updates: &Updates) -> Vec<Value> {
     let updates = updates.planned.iter();
-    let reports = updates.map(|update| UpdateReport {
-        host_build: update.planned.host_build(),
-        status: update.verdict.name(),
-        image: update.from.digest().to_string(),
-        on: &update.on,
-        base: BaseReport {
-            reference: update.planned.base.label(),
-            digest: update.planned.base.digest().to_string(),
-            os_version: update.planned.base.version_text(),
-            matched: update.planned.base.matched,
-        },
-        layers: &update.own,
-        obstacles: update.verdict.obstacles(),
+    let reports = updates.map(|update| {
+        let base = &update.planned.base;
+        json!({
+            "host_build": update.planned.host_build(),
+            "status": update.verdict.name(),
+            "image": update.from.digest(),
+            "on": update.on,
+            "base": {
+                "reference": base.label(),
+                "digest": base.digest(),
+                "os_version": base.version_text(),
+                "match": base.matched,
+            },
+            "layers": update.own,
+            "obstacles": update.verdict.obstacles(),
+        })
     });
     reports.collect()
 }

@@ -83,7 +83,7 @@ pub(super) fn known(session: &Session) -> &'static Updates {
             session.warn(format_args!(
                 "{}; until `wincimg hotfix resolve --latest 17763 --refresh` repairs it, only the \
                  updates that this program came with are known",
-                in_one_line(&error)
+                in_one_line(error.as_ref())
             ));
             Updates::known()
         }

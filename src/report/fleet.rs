@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use wincimg_common::foreign::Foreign;
 use wincimg_engine::fleet::{BuildReport, ImageReport, Report, State, Trouble};
 
@@ -10,6 +9,7 @@ use super::html::{escaped, hash_of};
 use super::markdown::cell;
 use super::names::{count, shown};
 use super::sarif::{Place, Result as Shown, Rule, write as write_sarif};
+use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 
 /// GitHub takes comments of 65,536 characters.
 const ROOM: usize = 60_000;
@@ -149,40 +149,44 @@ fn in_a_cell(trouble: &Trouble) -> String {
 
 /// JUnit XML: a suite for each image, a case for each build of Windows.
 pub(crate) fn write_fleet_junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut junit = Junit::new("wincimg fleet");
-    for image in &report.images {
+    let suites = report.images.iter().map(|image| {
         let name = shown(&image.reference);
-        let mut suite = TestSuite::new(name.as_str());
-        for build in &image.builds {
+        let builds = image.builds.iter().map(|build| {
             let title = format!("{name} for {}", shown(host(build)));
-            suite.add_test_case(case(title, image, Some(build)));
+            case(title, image, Some(build))
+        });
+        let mut cases: Vec<TestCase> = builds.collect();
+        if cases.is_empty() && image.problem.is_some() {
+            cases.push(case(name.clone(), image, None));
         }
-        if image.builds.is_empty() && image.problem.is_some() {
-            suite.add_test_case(case(name, image, None));
-        }
-        junit.add_test_suite(suite);
-    }
-    let xml = junit.to_string().map_err(io::Error::other)?;
-    out.write_all(xml.as_bytes())
+        TestSuite { name, cases }
+    });
+    write_suites("wincimg fleet", &suites.collect::<Vec<_>>(), out)
 }
 
 fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> TestCase {
     let state = build.map_or(State::Failed, |build| build.state);
-    let mut status = match state {
-        State::Current | State::Built => TestCaseStatus::success(),
-        State::Missing | State::Outdated => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        State::Failed => TestCaseStatus::non_success(NonSuccessKind::Error),
+    let outcome = match state {
+        State::Current | State::Built => None,
+        State::Missing | State::Outdated => Some(Outcome::Failure),
+        State::Failed => Some(Outcome::Error),
     };
-    if !state.is_there() {
+    let failure = outcome.map(|outcome| {
         let (message, hint) = why(image, build);
-        status.set_type(state.name()).set_message(shown(&message));
-        if let Some(hint) = hint {
-            status.set_description(format!("{}\nfix: {}", shown(&message), shown(hint)));
+        let message = shown(&message);
+        Failure {
+            outcome,
+            rule: Some(state.name()),
+            description: hint.map(|hint| format!("{message}\nfix: {}", shown(hint))),
+            message,
         }
+    });
+    TestCase {
+        name: title,
+        class: Some("wincimg.fleet"),
+        failure,
+        output: None,
     }
-    let mut case = TestCase::new(title, status);
-    case.set_classname("wincimg.fleet");
-    case
 }
 
 /// Why an image is not there, and what to do about it.

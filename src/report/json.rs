@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use jiff::civil::Date;
 use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_cluster::rollout::{Behind, Finding, Image, Placement, Prospect, Rollout, Subject};
-use wincimg_cluster::workloads::{Skipped, WorkloadId};
-use wincimg_windows::update::Kb;
+use wincimg_cluster::workloads::WorkloadId;
 use wincimg_windows::version::WindowsVersion;
 
 use super::answer::{causes, fixes, in_short};
@@ -30,13 +29,13 @@ pub(crate) fn write_json(
     let mut separator = "\n    ";
     for prospect in rollout.prospects() {
         if let Subject::Workload(workload) = prospect.subject {
-            let part = WorkloadPart::of(rollout, &prospect, workload);
-            write!(out, "{separator}{}", serde_json::to_string(&part)?)?;
+            let part = workload_part(rollout, &prospect, workload);
+            write!(out, "{separator}{part}")?;
             separator = ",\n    ";
         }
     }
     out.write_all(b"\n  ],\n  \"checks\": [")?;
-    let mut checks = Checks::new(rollout, each_node)?;
+    let mut checks = Checks::new(rollout, each_node);
     for placement in &rollout.placements {
         checks.write_placement(placement, &mut out)?;
     }
@@ -47,8 +46,14 @@ pub(crate) fn write_json(
         write!(out, ",\n  \"what_if\": {what_if}")?;
     }
     if !rollout.skipped.is_empty() {
-        let skipped: Vec<_> = rollout.skipped.iter().map(SkippedPart::of).collect();
-        let skipped = serde_json::to_string(&skipped)?;
+        let skipped = rollout.skipped.iter().map(|skipped| {
+            let origin = &skipped.origin;
+            extended(
+                &skipped.id,
+                json!({"file": origin.file, "line": origin.line}),
+            )
+        });
+        let skipped: Value = skipped.collect();
         write!(out, ",\n  \"skipped\": {skipped}")?;
     }
     let cordoned = rollout.cordoned();
@@ -61,129 +66,53 @@ pub(crate) fn write_json(
     }
     let behind = rollout.behind();
     if !behind.is_empty() {
-        let behind: Vec<_> = behind
-            .iter()
-            .map(|it| BehindPart::of(rollout, it))
-            .collect();
-        let behind = serde_json::to_string(&behind)?;
+        let behind: Value = behind.iter().map(|it| behind_part(rollout, it)).collect();
         write!(out, ",\n  \"behind\": {behind}")?;
     }
     if let Some(plan) = &rollout.plan {
-        let plan = serde_json::to_string(&as_json(rollout, plan))?;
-        write!(out, ",\n  \"plan\": {plan}")?;
+        write!(out, ",\n  \"plan\": {}", as_json(rollout, plan))?;
     }
     out.write_all(b"\n}\n")
 }
 
 /// What becomes of one workload, with the worst thing about it and everything that mends it.
-#[derive(Serialize)]
-struct WorkloadPart<'a> {
-    #[serde(flatten)]
-    id: &'a WorkloadId,
-    starts: &'static str,
-    nodes: usize,
-    starts_on: usize,
-    rule: Option<&'static str>,
-    reason: Option<String>,
-    fix: Option<String>,
-    commands: Vec<&'a str>,
-}
-
-impl<'a> WorkloadPart<'a> {
-    fn of(rollout: &'a Rollout, prospect: &Prospect<'a>, workload: usize) -> Self {
-        let causes = in_short(causes(rollout, prospect, workload), prospect.starts);
-        let worst = causes.first();
-        let fixes = fixes(&causes);
-        let words: Vec<&str> = fixes.iter().map(|(fix, _)| *fix).collect();
-        let mut commands: Vec<&str> = Vec::new();
-        for command in fixes.iter().flat_map(|(_, commands)| *commands) {
-            if !commands.contains(&command.as_str()) {
-                commands.push(command);
-            }
-        }
-        Self {
-            id: &rollout.workloads[workload].id,
-            starts: prospect.starts.name(),
-            nodes: prospect.nodes,
-            starts_on: prospect.starts_on,
-            rule: worst.map(|cause| cause.finding.rule),
-            reason: worst.map(|cause| cause.in_words(rollout)),
-            fix: (!words.is_empty()).then(|| words.join("; ")),
-            commands,
+fn workload_part(rollout: &Rollout, prospect: &Prospect<'_>, workload: usize) -> Value {
+    let causes = in_short(causes(rollout, prospect, workload), prospect.starts);
+    let worst = causes.first();
+    let fixes = fixes(&causes);
+    let words: Vec<&str> = fixes.iter().map(|(fix, _)| *fix).collect();
+    let mut commands: Vec<&str> = Vec::new();
+    for command in fixes.iter().flat_map(|(_, commands)| *commands) {
+        if !commands.contains(&command.as_str()) {
+            commands.push(command);
         }
     }
-}
-
-#[derive(Serialize)]
-struct SkippedPart<'a> {
-    #[serde(flatten)]
-    id: &'a WorkloadId,
-    file: &'a str,
-    line: usize,
-}
-
-impl<'a> SkippedPart<'a> {
-    fn of(skipped: &'a Skipped) -> Self {
-        Self {
-            id: &skipped.id,
-            file: &skipped.origin.file,
-            line: skipped.origin.line,
-        }
-    }
+    let outlook = json!({
+        "starts": prospect.starts.name(),
+        "nodes": prospect.nodes,
+        "starts_on": prospect.starts_on,
+        "rule": worst.map(|cause| cause.finding.rule),
+        "reason": worst.map(|cause| cause.in_words(rollout)),
+        "fix": (!words.is_empty()).then(|| words.join("; ")),
+        "commands": commands,
+    });
+    extended(&rollout.workloads[workload].id, outlook)
 }
 
 /// An image that lacks the update of the month.
-#[derive(Serialize)]
-struct BehindPart<'a> {
-    image: ImagePart<'a>,
-    kb: Option<Kb>,
-    newest: UpdatePart,
-}
-
-#[derive(Serialize)]
-struct UpdatePart {
-    build: WindowsVersion,
-    kb: Option<Kb>,
-    date: Date,
-}
-
-impl<'a> BehindPart<'a> {
-    fn of(rollout: &'a Rollout, behind: &Behind<'_>) -> Self {
-        Self {
-            image: ImagePart {
-                reference: rollout.images[behind.image].reference.as_deref(),
-                build: Some(behind.version),
-            },
-            kb: behind.at.and_then(|update| update.kb),
-            newest: UpdatePart {
-                build: behind.newest.version(),
-                kb: behind.newest.kb,
-                date: behind.newest.date,
-            },
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct HostPart<'a> {
-    name: Option<&'a str>,
-    build: Option<WindowsVersion>,
-}
-
-#[derive(Serialize)]
-struct ImagePart<'a> {
-    reference: Option<&'a str>,
-    build: Option<WindowsVersion>,
-}
-
-#[derive(Serialize)]
-struct FindingPart<'a> {
-    isolation: &'a str,
-    verdict: &'a str,
-    rule: &'a str,
-    reason: &'a str,
-    fix: Option<String>,
-    commands: &'a [String],
+fn behind_part(rollout: &Rollout, behind: &Behind<'_>) -> Value {
+    json!({
+        "image": {
+            "reference": rollout.images[behind.image].reference,
+            "build": behind.version,
+        },
+        "kb": behind.at.and_then(|update| update.kb),
+        "newest": {
+            "build": behind.newest.version(),
+            "kb": behind.newest.kb,
+            "date": behind.newest.date,
+        },
+    })
 }
 
 /// The parts of checks as text.
@@ -198,20 +127,18 @@ struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    fn new(rollout: &'a Rollout, each_node: bool) -> io::Result<Self> {
+    fn new(rollout: &'a Rollout, each_node: bool) -> Self {
         let hosts = rollout.hosts.iter().map(|host| {
-            host_text(&HostPart {
-                name: host.name.as_deref(),
-                build: host.build.map(|build| build.version),
-            })
+            let build = host.build.map(|build| build.version);
+            host_text(host.name.as_deref(), build)
         });
-        Ok(Self {
+        Self {
             rollout,
             each_node,
-            hosts: hosts.collect::<io::Result<_>>()?,
+            hosts: hosts.collect(),
             separator: "",
             known: HashMap::new(),
-        })
+        }
     }
 
     fn write_placement(
@@ -258,10 +185,7 @@ impl<'a> Checks<'a> {
     }
 
     fn write_notices(&mut self, out: &mut impl Write) -> io::Result<()> {
-        let nowhere = host_text(&HostPart {
-            name: None,
-            build: None,
-        })?;
+        let nowhere = host_text(None, None);
         for notice in &self.rollout.notices {
             self.begin(out)?;
             out.write_all(nowhere.as_bytes())?;
@@ -290,8 +214,8 @@ impl<'a> Checks<'a> {
         let known = match self.known.get(&key) {
             Some(known) => known,
             None => {
-                let text =
-                    image_and_finding(image.map(|image| &self.rollout.images[image]), finding)?;
+                let image = image.map(|image| &self.rollout.images[image]);
+                let text = image_and_finding(image, finding);
                 self.known.entry(key).or_insert(text)
             }
         };
@@ -315,27 +239,35 @@ fn of_one_version(rollout: &Rollout, hosts: &[u32]) -> Vec<Vec<u32>> {
 /// control character is always escaped there.
 const WORKLOAD: &str = "\u{1}";
 
-fn host_text(host: &HostPart<'_>) -> io::Result<String> {
-    Ok(format!("{{\"host\":{}", serde_json::to_string(host)?))
+fn host_text(name: Option<&str>, build: Option<WindowsVersion>) -> String {
+    format!("{{\"host\":{}", json!({"name": name, "build": build}))
 }
 
-fn image_and_finding(image: Option<&Image>, finding: &Finding) -> io::Result<String> {
-    let image = serde_json::to_string(&ImagePart {
-        reference: image.and_then(|image| image.reference.as_deref()),
-        build: finding
+fn image_and_finding(image: Option<&Image>, finding: &Finding) -> String {
+    let image = json!({
+        "reference": image.and_then(|image| image.reference.as_deref()),
+        "build": finding
             .image_build
             .or_else(|| image.and_then(Image::version)),
-    })?;
-    let finding = serde_json::to_string(&FindingPart {
-        isolation: finding.isolation.name(),
-        verdict: finding.outcome.name(),
-        rule: finding.rule,
-        reason: &finding.reason,
-        fix: finding.advice(),
-        commands: &finding.commands,
-    })?;
+    });
+    let finding = json!({
+        "isolation": finding.isolation.name(),
+        "verdict": finding.outcome.name(),
+        "rule": finding.rule,
+        "reason": finding.reason,
+        "fix": finding.advice(),
+        "commands": finding.commands,
+    });
+    let finding = finding.to_string();
     let finding = finding.trim_start_matches('{');
-    Ok(format!(
-        ",\"image\":{image},\"workload\":{WORKLOAD},{finding}"
-    ))
+    format!(",\"image\":{image},\"workload\":{WORKLOAD},{finding}")
+}
+
+/// A value as JSON, with more fields behind its own.
+pub(crate) fn extended(value: &impl Serialize, more: Value) -> Value {
+    let mut all = json!(value);
+    if let (Value::Object(fields), Value::Object(more)) = (&mut all, more) {
+        fields.extend(more);
+    }
+    all
 }

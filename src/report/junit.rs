@@ -3,71 +3,81 @@
 
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use wincimg_cluster::rollout::{Finding, Placement, Prospect, Rollout, Subject, host_label};
-use wincimg_windows::compat::Outcome;
+use wincimg_windows::compat::Outcome as Verdict;
 
 use super::answer::{causes, fixes, outlook};
 use super::matrix::HOSTS_BY_NAME;
 use super::names::shown;
+use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::{behind_in_words, in_words, what_if};
+
+/// What the cases are grouped by.
+const CLASS: Option<&str> = Some("wincimg.check-compat");
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
 pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
-    let mut junit = Junit::new(match what_if(rollout) {
+    let name = match what_if(rollout) {
         Some(what_if) => format!("wincimg check-compat: {}", shown(what_if)),
         None => "wincimg check-compat".to_owned(),
+    };
+    let workloads = rollout.prospects();
+    let workloads = workloads.filter_map(|prospect| match prospect.subject {
+        Subject::Workload(workload) => Some(workload_case(rollout, &prospect, workload, strict)),
+        Subject::Image(_) => None,
     });
-    let mut suite = TestSuite::new("workloads");
-    for prospect in rollout.prospects() {
-        if let Subject::Workload(workload) = prospect.subject {
-            suite.add_test_case(workload_case(rollout, &prospect, workload, strict));
-        }
-    }
-    if !suite.test_cases.is_empty() {
-        junit.add_test_suite(suite);
-    }
+    let mut suites = vec![suite("workloads", workloads)];
     let placements = rollout.placements.iter();
     for placement in placements.filter(|placement| placement.workload.is_none()) {
-        add_hosts(&mut junit, rollout, placement, strict);
+        suites.extend(host_suites(rollout, placement, strict));
     }
-    let mut suite = TestSuite::new("images");
-    add_notices(&mut suite, rollout, strict);
-    if !suite.test_cases.is_empty() {
-        junit.add_test_suite(suite);
-    }
-    if !rollout.skipped.is_empty() {
-        let mut suite = TestSuite::new("skipped");
-        for skipped in &rollout.skipped {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message("no pods were found in it");
-            suite.add_test_case(TestCase::new(shown(skipped), status));
-        }
-        junit.add_test_suite(suite);
-    }
+    suites.push(suite("images", notices(rollout, strict)));
+    let skipped = rollout.skipped.iter().map(|skipped| TestCase {
+        name: shown(skipped),
+        failure: Some(Failure {
+            outcome: Outcome::Skipped,
+            message: "no pods were found in it".to_owned(),
+            rule: None,
+            description: None,
+        }),
+        ..TestCase::default()
+    });
+    suites.push(suite("skipped", skipped));
     let behind = rollout.behind();
-    if !behind.is_empty() {
-        let mut suite = TestSuite::new("updates");
-        for behind in &behind {
-            // No verdict: whoever reads the report may look at it.
-            let words = shown(behind_in_words(rollout, behind));
-            let mut case = TestCase::new(words.as_str(), TestCaseStatus::success());
-            case.set_classname("wincimg.check-compat")
-                .set_system_out(words);
-            suite.add_test_case(case);
+    let behind = behind.iter().map(|behind| {
+        // No verdict: whoever reads the report may look at it.
+        let words = shown(behind_in_words(rollout, behind));
+        TestCase {
+            name: words.clone(),
+            class: CLASS,
+            failure: None,
+            output: Some(words),
         }
-        junit.add_test_suite(suite);
-    }
-    let xml = junit.to_string().map_err(io::Error::other)?;
-    out.write_all(xml.as_bytes())
+    });
+    suites.push(suite("updates", behind));
+    suites.retain(|suite| !suite.cases.is_empty());
+    write_suites(&name, &suites, &mut out)
 }
 
-fn add_hosts(junit: &mut Junit, rollout: &Rollout, placement: &Placement, strict: bool) {
-    for (place, hosts) in places(rollout, placement) {
-        let mut suite = TestSuite::new(hosts.clone());
-        add_cases(&mut suite, rollout, placement, place, &hosts, strict);
-        junit.add_test_suite(suite);
+fn suite(name: impl Into<String>, cases: impl Iterator<Item = TestCase>) -> TestSuite {
+    TestSuite {
+        name: name.into(),
+        cases: cases.collect(),
     }
+}
+
+/// Images that were asked about by themselves, on each host.
+fn host_suites(rollout: &Rollout, placement: &Placement, strict: bool) -> Vec<TestSuite> {
+    let places = places(rollout, placement).into_iter();
+    let suites = places.map(|(group, hosts)| {
+        let cases = placement.images.iter().map(|placed| {
+            let image = shown(rollout.images[placed.image].label());
+            let name = format!("{image} starts on {hosts}");
+            case(name, &placed.findings[group], strict)
+        });
+        suite(hosts.clone(), cases)
+    });
+    suites.collect()
 }
 
 /// The places of a placement: each host by name, or many by their kind. Each has the number of its
@@ -86,21 +96,6 @@ fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
     groups
         .map(|(index, group)| (index, in_words(group.hosts.iter().map(|&host| label(host)))))
         .collect()
-}
-
-fn add_cases(
-    suite: &mut TestSuite,
-    rollout: &Rollout,
-    placement: &Placement,
-    group: usize,
-    hosts: &str,
-    strict: bool,
-) {
-    for placed in &placement.images {
-        let image = shown(rollout.images[placed.image].label());
-        let name = format!("{image} starts on {hosts}");
-        suite.add_test_case(case(name, &placed.findings[group], strict));
-    }
 }
 
 /// One workload: it starts, or what keeps it from that, pair by pair.
@@ -133,59 +128,61 @@ fn workload_case(
     }
     let details = lines.join("\n");
     let worst = causes.first().map(|cause| cause.finding);
-    let outcome = worst.map_or(Outcome::Compatible, |finding| finding.outcome);
-    let mut status = status_of(outcome, strict);
-    if let (TestCaseStatus::NonSuccess { .. }, Some(finding)) = (&status, worst) {
-        status
-            .set_type(finding.rule)
-            .set_message(shown(&outlook))
-            .set_description(details.as_str());
+    let outcome = worst.map_or(Verdict::Compatible, |finding| finding.outcome);
+    let failure = failed(outcome, strict).zip(worst);
+    let failure = failure.map(|(outcome, finding)| Failure {
+        outcome,
+        message: shown(&outlook),
+        rule: Some(finding.rule),
+        description: Some(details.clone()),
+    });
+    let is_told = failure.is_none() && !details.is_empty();
+    TestCase {
+        name: format!("{} starts", shown(id)),
+        class: CLASS,
+        failure,
+        output: is_told.then(|| format!("{}\n{details}", shown(outlook))),
     }
-    let is_success = matches!(status, TestCaseStatus::Success { .. });
-    let mut case = TestCase::new(format!("{} starts", shown(id)), status);
-    case.set_classname("wincimg.check-compat");
-    if is_success && !details.is_empty() {
-        case.set_system_out(format!("{}\n{details}", shown(outlook)));
-    }
-    case
 }
 
 /// Warnings about images that no workload has.
-fn add_notices(suite: &mut TestSuite, rollout: &Rollout, strict: bool) {
+fn notices(rollout: &Rollout, strict: bool) -> impl Iterator<Item = TestCase> {
     let notices = rollout.notices.iter();
-    for notice in notices.filter(|notice| notice.workload.is_none()) {
+    let notices = notices.filter(|notice| notice.workload.is_none());
+    notices.map(move |notice| {
         let finding = &notice.finding;
         let name = match notice.image {
             Some(image) => format!("{}: {}", shown(rollout.images[image].label()), finding.rule),
             None => finding.rule.to_owned(),
         };
-        suite.add_test_case(case(name, finding, strict));
-    }
+        case(name, finding, strict)
+    })
 }
 
 fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
-    let mut status = status_of(finding.outcome, strict);
-    if matches!(status, TestCaseStatus::NonSuccess { .. }) {
-        status
-            .set_type(finding.rule)
-            .set_message(shown(&finding.reason))
-            .set_description(explained(finding));
+    let failure = failed(finding.outcome, strict).map(|outcome| Failure {
+        outcome,
+        message: shown(&finding.reason),
+        rule: Some(finding.rule),
+        description: Some(explained(finding)),
+    });
+    let is_told = finding.outcome == Verdict::Warning && !strict;
+    TestCase {
+        name,
+        class: CLASS,
+        failure,
+        output: is_told.then(|| explained(finding)),
     }
-    let mut case = TestCase::new(name, status);
-    case.set_classname("wincimg.check-compat");
-    if finding.outcome == Outcome::Warning && !strict {
-        case.set_system_out(explained(finding));
-    }
-    case
 }
 
-fn status_of(outcome: Outcome, strict: bool) -> TestCaseStatus {
-    TestCaseStatus::non_success(match outcome {
-        Outcome::Compatible => return TestCaseStatus::success(),
-        Outcome::Warning if !strict => return TestCaseStatus::success(),
-        Outcome::Warning | Outcome::Incompatible => NonSuccessKind::Failure,
-        Outcome::Unknown => NonSuccessKind::Error,
-    })
+/// What a verdict comes to; none where the case passed.
+fn failed(verdict: Verdict, strict: bool) -> Option<Outcome> {
+    match verdict {
+        Verdict::Compatible => None,
+        Verdict::Warning if !strict => None,
+        Verdict::Warning | Verdict::Incompatible => Some(Outcome::Failure),
+        Verdict::Unknown => Some(Outcome::Error),
+    }
 }
 
 fn explained(finding: &Finding) -> String {

@@ -12,6 +12,7 @@ mod names;
 mod plan;
 mod problems;
 mod sarif;
+mod suites;
 mod text;
 
 pub(crate) use fleet::{
@@ -19,7 +20,7 @@ pub(crate) use fleet::{
     write_fleet_text,
 };
 pub(crate) use html::write_html;
-pub(crate) use json::write_json;
+pub(crate) use json::{extended, write_json};
 pub(crate) use junit::write_junit;
 pub(crate) use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 pub(crate) use markdown::write_markdown;

@@ -1,75 +1,37 @@
 //! The refreshed table of updates on this machine, with the embedded one as its floor.
 
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::path::Path;
 use std::{fs, io};
 
 use reqwest::Url;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::{Exchange, FileError, Http, HttpError};
-use wincimg_windows::table::TableError;
 use wincimg_windows::update::Updates;
 
 use super::client::PAGE_LIMIT;
-use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
+use super::releaseinfo::{ReleaseInfo, read_release_info};
 
-/// Why the refreshed table cannot be read or made.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "updates/table")]
-pub enum CacheError {
-    /// Something about the disk.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    File(#[from] FileError),
-    /// The file has something else in it.
-    #[error("cannot read {} as a table of updates", .path.display())]
-    Table {
-        /// The file.
-        path: PathBuf,
-        /// The first row that is wrong.
-        source: TableError,
-    },
-    /// Neither the address of a page nor a file.
-    #[error("invalid page {0:?}: expected https://… or a file")]
-    #[diagnose(code = "usage/address", blame = Request)]
-    Address(String),
-    /// No answer.
-    #[error(transparent)]
-    #[diagnose(forward, hint = cache_hint(_0))]
-    Http(#[from] HttpError),
-    /// An answer from which no table can be made.
-    #[error("cannot make a table of updates from {url}")]
-    #[diagnose(hint = "the table stays as it was: the same command without --refresh uses it")]
-    Page {
-        /// The page.
-        url: String,
-        /// What is wrong with it.
-        source: ReleaseInfoError,
-    },
-    /// The new table does not survive being read back.
-    #[error("the table made from {url} is not sound")]
-    #[diagnose(hint = "the table stays as it was: the same command without --refresh uses it")]
-    Unsound {
-        /// The page.
-        url: String,
-        /// The first row that is wrong.
-        source: TableError,
-    },
+/// The page cannot be read anew; what to do is said in flags that every command with `--refresh` has.
+fn not_refreshed(error: HttpError) -> Problem {
+    let hint = matches!(error, HttpError::Unreachable { .. }).then_some(
+        "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with \
+         --release-info, or go on with the table as it is, without --refresh",
+    );
+    Problem::from_diagnosed(error).hint_if(hint)
 }
 
-/// What to do where the table cannot be read anew, in flags that every command with `--refresh` has.
-fn cache_hint(error: &HttpError) -> Option<String> {
-    match error {
-        HttpError::Unreachable { .. } => Some(
-            "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with --release-info, or go on with the table as it is, without --refresh".to_owned(),
-        ),
-        error => error.diagnosis().hint,
-    }
+/// No table can be made of a page.
+fn unsound(problem: String, error: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
+    Problem::new("updates/table", problem)
+        .hint("the table stays as it was: the same command without --refresh uses it")
+        .source(error)
 }
 
 /// The table in force: the embedded one and what an earlier refresh added to it.
-pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
+pub fn load_updates(path: &Path) -> Result<Updates, BoxError> {
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -77,9 +39,9 @@ pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
         }
         Err(error) => return Err(FileError::of("read", path)(error).into()),
     };
-    let cached = Updates::parse(&text).map_err(|source| CacheError::Table {
-        path: path.to_owned(),
-        source,
+    let cached = Updates::parse(&text).map_err(|error| {
+        let problem = format!("cannot read {} as a table of updates", path.display());
+        Problem::new("updates/table", problem).source(error)
     })?;
     Ok(with_floor(&cached))
 }
@@ -94,32 +56,34 @@ pub async fn refresh_updates(
     http: &Http,
     page: &str,
     path: &Path,
-) -> Result<ReleaseInfo, CacheError> {
+) -> Result<ReleaseInfo, BoxError> {
     let text = match page.parse::<Url>() {
         Ok(url) if matches!(url.scheme(), "http" | "https") => {
             let exchange = Exchange::get("list the releases", url);
-            http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await?
+            let read = http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await;
+            read.map_err(not_refreshed)?
         }
-        Ok(_) if page.contains("://") => return Err(CacheError::Address(page.to_owned())),
+        Ok(_) if page.contains("://") => {
+            let problem = format!("invalid page {page:?}: expected https://… or a file");
+            return Err(Problem::new("usage/address", problem)
+                .blame(Blame::Request)
+                .into());
+        }
         _ => read_page(Path::new(page))?,
     };
     // What an earlier refresh learnt stays known, unless it is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
-    let read = read_release_info(&text, &known).map_err(|source| CacheError::Page {
-        url: page.to_owned(),
-        source,
-    })?;
+    let read = read_release_info(&text, &known)
+        .map_err(|error| unsound(format!("cannot make a table of updates from {page}"), error))?;
     let text = read.updates.to_string();
-    Updates::parse(&text).map_err(|source| CacheError::Unsound {
-        url: page.to_owned(),
-        source,
-    })?;
+    Updates::parse(&text)
+        .map_err(|error| unsound(format!("the table made from {page} is not sound"), error))?;
     replace(path, &text).map_err(FileError::of("write", path))?;
     Ok(read)
 }
 
 /// A page that somebody carried here.
-fn read_page(path: &Path) -> Result<String, CacheError> {
+fn read_page(path: &Path) -> Result<String, BoxError> {
     let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::of("read", path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -131,6 +95,8 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::diagnose::Diagnose;
+
     use super::*;
 
     #[test]
@@ -175,7 +141,7 @@ mod tests {
         // Without this no client can be made, not even for its error.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let source = reqwest::Client::new().get("https://[").build().unwrap_err();
-        let unreachable = CacheError::Http(HttpError::Unreachable {
+        let unreachable = not_refreshed(HttpError::Unreachable {
             host: "releases.lan".to_owned(),
             what: "list the releases".to_owned(),
             source,

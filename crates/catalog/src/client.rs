@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::json;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 use wincimg_common::foreign::without_password;
 use wincimg_http::{Exchange, Http, HttpError, Transient, host_of};
 
@@ -22,78 +22,27 @@ const MOST_PAGES: usize = 100;
 
 /// Why the catalog could not be asked.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "catalog/answer")]
 pub enum CatalogError {
-    /// Not the address of a web site.
-    #[error("invalid address of a catalog {0:?}: expected https://HOST[:PORT][/PATH]")]
-    #[diagnose(code = "usage/address", blame = Request)]
-    Address(String),
     /// No answer.
     #[error(transparent)]
     #[diagnose(forward, hint = unreachable_hint(_0))]
     Http(#[from] HttpError),
-    /// A page that cannot be read as the answer to a search.
-    #[error("cannot use the answer of {host} to the search for {query:?}")]
-    #[diagnose(
-        hint = "the catalog may be overloaded: try again later, or name a copy with --catalog"
-    )]
-    Page {
-        /// Host and port.
-        host: String,
-        /// What was searched for.
-        query: String,
-        /// What is wrong with it.
-        source: PageError,
-    },
-    /// Pages of results that never end.
-    #[error("{host} answers the search for {query:?} with the same page again and again")]
-    #[diagnose(
-        hint = "the catalog may be overloaded: try again later, or name a copy with --catalog"
-    )]
-    Endless {
-        /// Host and port.
-        host: String,
-        /// What was searched for.
-        query: String,
-    },
-    /// A link that leads where no update is.
-    #[error("{host} links {name} to {url:?}: {problem}")]
-    #[diagnose(
-        hint = "Microsoft's catalog links to its own servers: ask it without a copy or a proxy in between"
-    )]
-    Link {
-        /// Host and port.
-        host: String,
-        /// The file.
-        name: String,
-        /// The link.
-        url: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A page that cannot be read as the list of an update's files.
-    #[error("cannot use the answer of {host} to the request for the links of {update_id}")]
-    #[diagnose(
-        hint = "the catalog may be overloaded: try again later, or name a copy with --catalog"
-    )]
-    Dialog {
-        /// Host and port.
-        host: String,
-        /// The update.
-        update_id: String,
-        /// What is wrong with it.
-        source: DialogError,
-    },
+    /// Its page for errors, which comes and goes with its load.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Overloaded(Problem),
+    /// An address or an answer that cannot be used.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 impl Transient for CatalogError {
-    /// The catalog's page for errors comes and goes with its load.
     fn is_transient(&self) -> bool {
         match self {
             Self::Http(error) => error.is_transient(),
-            Self::Page { source, .. } => matches!(source, PageError::Reported(_)),
-            Self::Dialog { source, .. } => matches!(source, DialogError::Reported(_)),
-            Self::Address(_) | Self::Link { .. } | Self::Endless { .. } => false,
+            Self::Overloaded(_) => true,
+            Self::Other(_) => false,
         }
     }
 
@@ -119,6 +68,26 @@ fn unreachable_hint(error: &HttpError) -> Option<String> {
     }
 }
 
+/// An answer that cannot be used.
+fn unusable(problem: String) -> Problem {
+    Problem::new("catalog/answer", problem)
+        .hint("the catalog may be overloaded: try again later, or name a copy with --catalog")
+}
+
+fn of_answer(passes: bool, problem: Problem) -> CatalogError {
+    if passes {
+        CatalogError::Overloaded(problem)
+    } else {
+        CatalogError::Other(problem)
+    }
+}
+
+fn invalid_address(address: &str) -> Problem {
+    let problem =
+        format!("invalid address of a catalog {address:?}: expected https://HOST[:PORT][/PATH]");
+    Problem::new("usage/address", problem).blame(Blame::Request)
+}
+
 /// The Microsoft Update Catalog, or a copy of it.
 pub struct Catalog<'h> {
     http: &'h Http,
@@ -131,7 +100,7 @@ impl<'h> Catalog<'h> {
         let mut url = Url::parse(address)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| CatalogError::Address(without_password(address).into_owned()))?;
+            .ok_or_else(|| invalid_address(&without_password(address)))?;
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
         }
@@ -139,10 +108,10 @@ impl<'h> Catalog<'h> {
         Ok(Self { http, address: url })
     }
 
-    fn url(&self, page: &str) -> Result<Url, CatalogError> {
+    fn url(&self, page: &str) -> Result<Url, Problem> {
         self.address
             .join(page)
-            .map_err(|_| CatalogError::Address(self.address.to_string()))
+            .map_err(|_| invalid_address(self.address.as_str()))
     }
 
     /// Every update that a search finds, from all of its pages.
@@ -170,10 +139,10 @@ impl<'h> Catalog<'h> {
             }
             postback = next;
         }
-        Err(CatalogError::Endless {
-            host: host_of(&url),
-            query: query.to_owned(),
-        })
+        let host = host_of(&url);
+        let problem =
+            format!("{host} answers the search for {query:?} with the same page again and again");
+        Err(unusable(problem).into())
     }
 
     async fn result_page(
@@ -190,10 +159,12 @@ impl<'h> Catalog<'h> {
         self.http
             .repeat(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
-                read_page(&html).map_err(|source| CatalogError::Page {
-                    host: host_of(url),
-                    query: query.to_owned(),
-                    source,
+                read_page(&html).map_err(|error| {
+                    let passes = matches!(error, PageError::Reported(_));
+                    let host = host_of(url);
+                    let problem =
+                        format!("cannot use the answer of {host} to the search for {query:?}");
+                    of_answer(passes, unusable(problem).source(error))
                 })
             })
             .await
@@ -214,19 +185,25 @@ impl<'h> Catalog<'h> {
             .http
             .repeat(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
-                read_dialog(&html, update_id).map_err(|source| CatalogError::Dialog {
-                    host: host_of(&exchange.url),
-                    update_id: update_id.to_owned(),
-                    source,
+                read_dialog(&html, update_id).map_err(|error| {
+                    let passes = matches!(error, DialogError::Reported(_));
+                    let host = host_of(&exchange.url);
+                    let problem = format!(
+                        "cannot use the answer of {host} to the request for the links of {update_id}"
+                    );
+                    of_answer(passes, unusable(problem).source(error))
                 })
             })
             .await?;
         for file in &files {
-            links::check(&file.url, &self.address).map_err(|problem| CatalogError::Link {
-                host: host_of(&exchange.url),
-                name: file.name.clone(),
-                url: file.url.chars().take(200).collect(),
-                problem,
+            links::check(&file.url, &self.address).map_err(|problem| {
+                let (host, name) = (host_of(&exchange.url), &file.name);
+                let url: String = file.url.chars().take(200).collect();
+                let problem = format!("{host} links {name} to {url:?}: {problem}");
+                Problem::new("catalog/answer", problem).hint(
+                    "Microsoft's catalog links to its own servers: ask it without a copy or a proxy \
+                     in between",
+                )
             })?;
         }
         Ok(files)

@@ -19,7 +19,7 @@ pub struct UpdateFile {
 
 /// A dialog that does not say what can be downloaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DialogError {
+pub(crate) enum DialogError {
     /// The catalog's own page for errors.
     #[error("the catalog reports an error: {0}")]
     Reported(String),

@@ -8,20 +8,20 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::{Method, Url};
 use serde::Serialize;
-use tokio::task::{JoinError, spawn_blocking};
-use wincimg_common::diagnose::Diagnose;
+use tokio::task::spawn_blocking;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_http::{
-    Exchange, FileError, Http, HttpError, Line, PartialFile, Redirects, Transfer, TransferError,
-    Vouched, host_of, shown,
+    Exchange, FileError, Http, Line, PartialFile, Redirects, Transfer, TransferError, Vouched,
+    host_of, shown,
 };
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
 use super::dialog::UpdateFile;
 use super::digests::in_words;
-use super::msu::{self, Container, PackageError, Wanted, article_in_name};
+use super::msu::{self, Container, Wanted, article_in_name};
 use super::product::Arch;
 use super::set::{Member, Role};
 
@@ -59,97 +59,6 @@ pub struct Fetched {
     pub unsaid: Option<String>,
 }
 
-/// Why a file is not there.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "catalog/answer")]
-pub enum DownloadError {
-    /// Something about the disk.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    File(#[from] FileError),
-    /// A file could not be looked at to its end, by a fault of this program.
-    #[error("cannot examine what was downloaded")]
-    #[diagnose(code = "internal/thread")]
-    Worker(#[source] JoinError),
-    /// Nothing to verify the file with.
-    #[error("the catalog gives no digest for {0}, so nothing can tell whether it is genuine")]
-    #[diagnose(
-        code = "download/no-digest",
-        hint = "to take it all the same, over TLS, add --without-digest"
-    )]
-    NoDigest(String),
-    /// A link that cannot be followed.
-    #[error("the catalog's link to {name} is not a URL: {url:?}")]
-    Link {
-        /// The file.
-        name: String,
-        /// The link.
-        url: String,
-    },
-    /// The connection.
-    #[error("cannot download {name}")]
-    #[diagnose(forward)]
-    Http {
-        /// The file.
-        name: String,
-        /// Why not.
-        source: HttpError,
-    },
-    /// The server's file has another length than the catalog says.
-    #[error("{host} has {name} with {found} bytes, the catalog says {expected}")]
-    #[diagnose(
-        code = "download/changed",
-        hint = "a proxy or a mirror in between may have changed the file; it was not kept"
-    )]
-    Size {
-        /// Host and port.
-        host: String,
-        /// The file.
-        name: String,
-        /// What the server has.
-        found: u64,
-        /// What the search result says.
-        expected: u64,
-    },
-    /// A page for people came.
-    #[error("the server sent a web page ({kind}) in place of {name}")]
-    #[diagnose(
-        code = "download/changed",
-        hint = "a proxy or a mirror in between may have changed the file; it was not kept"
-    )]
-    Page {
-        /// The file.
-        name: String,
-        /// Its media type.
-        kind: String,
-    },
-    /// The bytes are not the catalog's.
-    #[error("{name} from {url} is not what the catalog lists: it has {found}, expected {expected}")]
-    #[diagnose(
-        code = "download/changed",
-        hint = "a proxy or a mirror in between may have changed the file; it was not kept"
-    )]
-    Digest {
-        /// The file.
-        name: String,
-        /// Where it came from.
-        url: String,
-        /// What came.
-        found: String,
-        /// What the catalog says.
-        expected: String,
-    },
-    /// The bytes are the catalog's, but no such package.
-    #[error("{name} is not the update that was asked for")]
-    #[diagnose(code = "download/other")]
-    Package {
-        /// The file.
-        name: String,
-        /// What it is.
-        source: PackageError,
-    },
-}
-
 /// Files that are downloaded at the same time; the set of an update rarely has more.
 const PARALLEL: usize = 4;
 /// How long a host may take to show whether it speaks TLS.
@@ -161,7 +70,7 @@ pub async fn download(
     members: &[Member],
     folder: &Path,
     expected: &Expected,
-) -> Result<Vec<Fetched>, DownloadError> {
+) -> Result<Vec<Fetched>, BoxError> {
     std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     let mut jobs = Vec::with_capacity(members.len());
     for member in members {
@@ -189,15 +98,21 @@ struct Job<'f> {
 }
 
 impl<'f> Job<'f> {
-    fn new(member: &'f Member, folder: &Path, expected: &Expected) -> Result<Self, DownloadError> {
+    fn new(member: &'f Member, folder: &Path, expected: &Expected) -> Result<Self, Problem> {
         let file = &member.file;
         let digest = file.digests.best();
         if digest.is_none() && !expected.without_digest {
-            return Err(DownloadError::NoDigest(file.name.clone()));
+            let problem = format!(
+                "the catalog gives no digest for {}, so nothing can tell whether it is genuine",
+                file.name
+            );
+            return Err(Problem::new("download/no-digest", problem)
+                .hint("to take it all the same, over TLS, add --without-digest"));
         }
-        let url = file.url.parse().map_err(|_| DownloadError::Link {
-            name: file.name.clone(),
-            url: file.url.chars().take(200).collect(),
+        let url = file.url.parse().map_err(|_| {
+            let (name, url) = (&file.name, file.url.chars().take(200).collect::<String>());
+            let problem = format!("the catalog's link to {name} is not a URL: {url:?}");
+            Problem::new("catalog/answer", problem)
         })?;
         Ok(Self {
             url,
@@ -240,7 +155,7 @@ impl<'f> Job<'f> {
         }
     }
 
-    async fn run(&self, http: &Http) -> Result<Fetched, DownloadError> {
+    async fn run(&self, http: &Http) -> Result<Fetched, BoxError> {
         let line = Line::new(http.progress(), &self.file.name);
         if let Some(fetched) = self.already_there(http).await? {
             line.done("already there");
@@ -267,7 +182,7 @@ impl<'f> Job<'f> {
     }
 
     /// Whether the verified file has been there from an earlier run. One that is not right goes.
-    async fn already_there(&self, http: &Http) -> Result<Option<Fetched>, DownloadError> {
+    async fn already_there(&self, http: &Http) -> Result<Option<Fetched>, BoxError> {
         let Ok(metadata) = std::fs::metadata(&self.target) else {
             return Ok(None);
         };
@@ -302,7 +217,7 @@ impl<'f> Job<'f> {
         http: &Http,
         partial: &mut PartialFile,
         line: &Line<'_>,
-    ) -> Result<(), DownloadError> {
+    ) -> Result<(), BoxError> {
         let vouched = match self.digest {
             Some(_) => Vouched::ByDigest,
             None => Vouched::ByConnection,
@@ -321,32 +236,37 @@ impl<'f> Job<'f> {
         coming.await.map_err(|error| self.failed(error))
     }
 
-    fn failed(&self, error: TransferError) -> DownloadError {
-        let name = self.file.name.clone();
-        match error {
-            TransferError::Http(source) => DownloadError::Http { name, source },
-            TransferError::File(error) => error.into(),
-            TransferError::Size { found, expected } => DownloadError::Size {
-                host: host_of(&self.url),
-                name,
-                found,
-                expected,
-            },
-            TransferError::Page(kind) => DownloadError::Page { name, kind },
-        }
+    fn failed(&self, error: TransferError) -> BoxError {
+        let name = &self.file.name;
+        let problem = match error {
+            TransferError::Http(error) => {
+                Problem::context(format!("cannot download {name}"), error)
+            }
+            TransferError::File(error) => return error.into(),
+            TransferError::Size { found, expected } => changed(format!(
+                "{} has {name} with {found} bytes, the catalog says {expected}",
+                host_of(&self.url)
+            )),
+            TransferError::Page(kind) => changed(format!(
+                "the server sent a web page ({kind}) in place of {name}"
+            )),
+        };
+        problem.into()
     }
 
     /// Gives a whole file its name, if it is the right one.
-    async fn keep(&self, partial: PartialFile, line: &Line<'_>) -> Result<Fetched, DownloadError> {
+    async fn keep(&self, partial: PartialFile, line: &Line<'_>) -> Result<Fetched, BoxError> {
         let digest = partial.digest();
         if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
             partial.discard()?;
-            return Err(DownloadError::Digest {
-                name: self.file.name.clone(),
-                url: shown(&self.url),
-                found: in_words(&digest),
-                expected: in_words(expected),
-            });
+            let problem = format!(
+                "{} from {} is not what the catalog lists: it has {}, expected {}",
+                self.file.name,
+                shown(&self.url),
+                in_words(&digest),
+                in_words(expected)
+            );
+            return Err(changed(problem).into());
         }
         let checked = match self.check_package(partial.path()).await {
             Ok(checked) => checked,
@@ -369,14 +289,20 @@ impl<'f> Job<'f> {
         })
     }
 
-    async fn check_package(&self, path: &Path) -> Result<msu::Checked, DownloadError> {
+    async fn check_package(&self, path: &Path) -> Result<msu::Checked, BoxError> {
         let (path, name, wanted) = (path.to_owned(), self.file.name.clone(), self.wanted);
         let checked = blocking(move || Ok(msu::check_package(&path, &name, &wanted))).await?;
-        checked.map_err(|source| DownloadError::Package {
-            name: self.file.name.clone(),
-            source,
+        checked.map_err(|error| {
+            let what = format!("{} is not the update that was asked for", self.file.name);
+            Problem::context(what, error).into()
         })
     }
+}
+
+/// What came is not what the catalog says.
+fn changed(problem: String) -> Problem {
+    Problem::new("download/changed", problem)
+        .hint("a proxy or a mirror in between may have changed the file; it was not kept")
 }
 
 /// Whether a host answers over TLS, with a certificate that this machine trusts.
@@ -398,10 +324,13 @@ pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileE
 /// Runs what waits for the disk or the processor where nothing else waits for it.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
-) -> Result<T, DownloadError> {
+) -> Result<T, BoxError> {
     match spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
-        Err(error) => Err(DownloadError::Worker(error)),
+        Err(error) => {
+            let problem = Problem::new("internal/thread", "cannot examine what was downloaded");
+            Err(problem.source(error).into())
+        }
     }
 }
 
@@ -414,7 +343,7 @@ mod tests {
         let work = || -> Result<(), FileError> { panic!("no such folder in the cabinet") };
         let error = blocking(work).await.unwrap_err();
         assert_eq!(error.to_string(), "cannot examine what was downloaded");
-        let cause = std::error::Error::source(&error).unwrap();
+        let cause = std::error::Error::source(error.as_ref()).unwrap();
         assert!(cause.to_string().contains("panicked"), "{cause}");
     }
 }

@@ -2,11 +2,11 @@
 //! they are, in which order they are installed and what their bytes have to hash to. A script is made
 //! from that alone, so that nothing else gets onto a node.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_common::files::is_draft;
@@ -61,58 +61,16 @@ pub struct Described {
     pub url: String,
 }
 
-/// A folder from which no script can be made.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "updates/folder")]
-pub enum FolderError {
-    /// Something about the disk.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    File(#[from] FileError),
-    /// Nothing was fetched there.
-    #[error("{} has no {kb}", .folder.display())]
-    #[diagnose(hint = Some(format!("wincimg hotfix fetch {kb} --output {}", folder.display())))]
-    Missing {
-        /// The folder.
-        folder: PathBuf,
-        /// The article.
-        kb: Kb,
-    },
-    /// A description that cannot be read.
-    #[error("cannot use {}: {problem}", .path.display())]
-    #[diagnose(hint = fetch_again(path))]
-    Description {
-        /// `update.json`.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// Files that do not belong to the update.
-    #[error("{} has files that its update.json does not list: {}", .folder.display(), .names.join(", "))]
-    #[diagnose(
-        hint = "DISM would install them too: move them away, or fetch the update into another folder"
-    )]
-    Strange {
-        /// The folder.
-        folder: PathBuf,
-        /// Their names.
-        names: Vec<String>,
-    },
-    /// A file that is not what was fetched.
-    #[error("{} is not the file that update.json lists: {problem}", .path.display())]
-    #[diagnose(hint = fetch_again(path))]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// How it differs.
-        problem: &'static str,
-    },
+/// What is wrong with a file of the folder, which is filled anew two levels above it.
+fn fetch_again(path: &Path, problem: String) -> BoxError {
+    let folder = path.parent().and_then(Path::parent);
+    let hint = folder.map(|folder| format!("fetch it again, into {}", folder.display()));
+    Problem::new("updates/folder", problem).hint_if(hint).into()
 }
 
-/// How the folder that a file is in two levels deep is filled anew.
-fn fetch_again(path: &Path) -> Option<String> {
-    let folder = path.parent()?.parent()?;
-    Some(format!("fetch it again, into {}", folder.display()))
+/// A description that cannot be read.
+fn unusable(path: &Path, problem: &str) -> BoxError {
+    fetch_again(path, format!("cannot use {}: {problem}", path.display()))
 }
 
 /// The name of an update's folder.
@@ -170,24 +128,23 @@ impl Description {
         kb: Kb,
         arch: Arch,
         version: Option<WindowsVersion>,
-    ) -> Result<Self, FolderError> {
+    ) -> Result<Self, BoxError> {
         let own = folder.join(folder_name(kb, arch));
         let folder = if own.join(DESCRIPTION).is_file() {
             own
         } else if folder.join(DESCRIPTION).is_file() {
             folder.to_owned()
         } else {
-            return Err(FolderError::Missing {
-                folder: folder.to_owned(),
-                kb,
-            });
+            let folder = folder.display();
+            return Err(
+                Problem::new("updates/folder", format!("{folder} has no {kb}"))
+                    .hint(format!("wincimg hotfix fetch {kb} --output {folder}"))
+                    .into(),
+            );
         };
         let path = folder.join(DESCRIPTION);
         let description = Self::parse(&path)?;
-        let problem = |problem: String| FolderError::Description {
-            path: path.clone(),
-            problem,
-        };
+        let problem = |problem: String| unusable(&path, &problem);
         if description.kb != kb.to_string() || description.arch != arch.to_string() {
             let found = format!("{} for {}", description.kb, description.arch);
             return Err(problem(format!("it is about {found}, not {kb} for {arch}")));
@@ -214,11 +171,8 @@ impl Description {
         Ok(description)
     }
 
-    fn parse(path: &Path) -> Result<Self, FolderError> {
-        let problem = |problem: String| FolderError::Description {
-            path: path.to_owned(),
-            problem,
-        };
+    fn parse(path: &Path) -> Result<Self, BoxError> {
+        let problem = |problem: String| unusable(path, &problem);
         let text = files::read(path, LIMIT).map_err(FileError::of("read", path))?;
         let description: Self =
             serde_json::from_slice(&text).map_err(|error| problem(error.to_string()))?;
@@ -228,7 +182,7 @@ impl Description {
         Ok(description)
     }
 
-    fn refuse_strangers(&self, folder: &Path) -> Result<(), FolderError> {
+    fn refuse_strangers(&self, folder: &Path) -> Result<(), BoxError> {
         let mut names = Vec::new();
         let entries = fs::read_dir(folder).map_err(FileError::of("read", folder))?;
         for entry in entries {
@@ -243,10 +197,16 @@ impl Description {
             return Ok(());
         }
         names.sort();
-        Err(FolderError::Strange {
-            folder: folder.to_owned(),
-            names,
-        })
+        let problem = format!(
+            "{} has files that its update.json does not list: {}",
+            folder.display(),
+            names.join(", ")
+        );
+        Err(Problem::new("updates/folder", problem)
+            .hint(
+                "DISM would install them too: move them away, or fetch the update into another folder",
+            )
+            .into())
     }
 }
 
@@ -258,7 +218,7 @@ impl Described {
     }
 
     /// Whether the file in the folder is this one; an error in this entry itself is a text.
-    fn check(&self, folder: &Path) -> Result<(), Result<FolderError, String>> {
+    fn check(&self, folder: &Path) -> Result<(), Result<BoxError, String>> {
         if !is_plain_name(&self.name) {
             return Err(Err(format!("{:?} is not a plain name", self.name)));
         }
@@ -266,11 +226,10 @@ impl Described {
             .digest()
             .ok_or_else(|| Err(format!("invalid digest {:?}", self.digest)))?;
         let path = folder.join(&self.name);
-        let changed = |problem| {
-            Err(Ok(FolderError::Changed {
-                path: path.clone(),
-                problem,
-            }))
+        let changed = |problem: &str| {
+            let path_shown = path.display();
+            let problem = format!("{path_shown} is not the file that update.json lists: {problem}");
+            Err(Ok(fetch_again(&path, problem)))
         };
         match fs::symlink_metadata(&path) {
             Ok(metadata) if !metadata.is_file() => return changed("it is not a regular file"),

@@ -3,13 +3,7 @@
 //! What the catalog's pages say hangs on ids, which need no tree; without building one, a page
 //! is read several times faster.
 
-use std::cell::RefCell;
-
-use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::states::RawKind;
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
+use html5gum::{StartTag, State, Token, Tokenizer};
 
 /// Is shown a page from its beginning to its end.
 pub(super) trait Visitor {
@@ -21,27 +15,52 @@ pub(super) trait Visitor {
     fn text(&mut self, text: &str);
 }
 
-/// Shows `html` to a visitor. Every text is a page of some shape, so this cannot fail.
-pub(super) fn walk<V: Visitor>(html: &str, visitor: V) -> V {
-    let sink = Sink(RefCell::new(State {
-        visitor,
-        raw: false,
-    }));
-    let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
-    let input = BufferQueue::default();
-    input.push_back(StrTendril::from_slice(html));
-    // The sink never asks for a pause, so one call takes all of the input.
-    let _ = tokenizer.feed(&input);
-    tokenizer.end();
-    tokenizer.sink.0.into_inner().visitor
+/// A start tag, with entities decoded.
+pub(super) struct Tag(StartTag<()>);
+
+impl Tag {
+    pub(super) fn name(&self) -> &str {
+        utf8(&self.0.name)
+    }
+
+    pub(super) fn is_self_closing(&self) -> bool {
+        self.0.self_closing
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        let value = self.0.attributes.get(name.as_bytes())?;
+        Some(utf8(value))
+    }
 }
 
-/// An attribute's value, with entities decoded.
-pub(super) fn attribute<'t>(tag: &'t Tag, name: &str) -> Option<&'t str> {
-    tag.attrs
-        .iter()
-        .find(|attribute| &*attribute.name.local == name)
-        .map(|attribute| &*attribute.value)
+/// Shows `html` to a visitor. Every text is a page of some shape, so this cannot fail.
+pub(super) fn walk<V: Visitor>(html: &str, mut visitor: V) -> V {
+    let mut is_hidden = false;
+    let mut tokens = Tokenizer::new(html);
+    while let Some(Ok(token)) = tokens.next() {
+        match token {
+            Token::StartTag(tag) => {
+                let tag = Tag(tag);
+                visitor.open(&tag);
+                if let Some(state) = content_state(tag.name()) {
+                    is_hidden = state != State::RcData;
+                    tokens.set_state(state);
+                }
+            }
+            Token::EndTag(tag) => {
+                is_hidden = false;
+                visitor.close(utf8(&tag.name));
+            }
+            Token::String(text) if !is_hidden => visitor.text(utf8(&text)),
+            _ => {}
+        }
+    }
+    visitor
+}
+
+/// A part of a text is one too.
+fn utf8(part: &[u8]) -> &str {
+    std::str::from_utf8(part).unwrap_or_default()
 }
 
 /// Text as a reader sees it: runs of white space are one space, none at the ends.
@@ -56,43 +75,12 @@ pub(super) fn squeezed(text: &str) -> String {
     squeezed
 }
 
-struct State<V> {
-    visitor: V,
-    raw: bool,
-}
-
-struct Sink<V>(RefCell<State<V>>);
-
-impl<V: Visitor> TokenSink for Sink<V> {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let State { visitor, raw } = &mut *self.0.borrow_mut();
-        match token {
-            Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
-                visitor.open(&tag);
-                if let Some(kind) = raw_kind(&tag.name) {
-                    *raw = !matches!(kind, RawKind::Rcdata);
-                    return TokenSinkResult::RawData(kind);
-                }
-            }
-            Token::TagToken(tag) => {
-                *raw = false;
-                visitor.close(&tag.name);
-            }
-            Token::CharacterTokens(text) if !*raw => visitor.text(&text),
-            _ => {}
-        }
-        TokenSinkResult::Continue
-    }
-}
-
 /// Elements whose content is text, not markup; the tree builder, which is not used, would tell.
-fn raw_kind(name: &str) -> Option<RawKind> {
+fn content_state(name: &str) -> Option<State> {
     match name {
-        "script" => Some(RawKind::ScriptData),
-        "style" | "xmp" | "iframe" | "noembed" | "noframes" => Some(RawKind::Rawtext),
-        "title" | "textarea" => Some(RawKind::Rcdata),
+        "script" => Some(State::ScriptData),
+        "style" | "xmp" | "iframe" | "noembed" | "noframes" => Some(State::RawText),
+        "title" | "textarea" => Some(State::RcData),
         _ => None,
     }
 }
@@ -108,8 +96,8 @@ mod tests {
 
     impl Visitor for Transcript {
         fn open(&mut self, tag: &Tag) {
-            let _ = write!(self.0, "<{}", tag.name);
-            if let Some(id) = attribute(tag, "id") {
+            let _ = write!(self.0, "<{}", tag.name());
+            if let Some(id) = tag.attribute("id") {
                 let _ = write!(self.0, " {id}");
             }
             self.0.push('>');

@@ -10,7 +10,7 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -58,74 +58,47 @@ pub(crate) struct Checked {
 }
 
 /// A file that is not what it should be.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "download/other")]
-pub enum PackageError {
-    /// It cannot be read.
-    #[error("cannot read it")]
-    Unreadable(#[from] io::Error),
-    /// A name whose content is not known.
-    #[error("unknown kind of file: expected .msu, .cab or .exe")]
-    Name,
-    /// Other first bytes.
-    #[error("it begins with {found}, not as a {expected} does")]
-    Magic {
-        /// The first bytes in hex.
-        found: String,
-        /// What the name promises.
-        expected: &'static str,
-    },
-    /// A cabinet of another kind.
-    #[error(
-        "it is a cabinet with neither the pkgProperties.txt nor the metadata of an update package"
-    )]
-    NoProperties,
-    /// A cabinet that cannot be opened.
-    #[error("its cabinet is damaged")]
-    Cabinet(#[source] io::Error),
-    /// Another update.
-    #[error("it is a package for {found}, expected {expected}")]
-    Other {
-        /// What it says of itself.
-        found: String,
-        /// What was wanted.
-        expected: String,
-    },
+fn other(problem: impl Into<String>) -> Problem {
+    Problem::new("download/other", problem)
 }
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
 /// update package that is wanted.
-pub(crate) fn check_package(
-    path: &Path,
-    name: &str,
-    wanted: &Wanted,
-) -> Result<Checked, PackageError> {
-    let mut file = files::open(path)?;
+pub(crate) fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, Problem> {
+    let unreadable = |error| other("cannot read it").source(error);
+    let mut file = files::open(path).map_err(unreadable)?;
     let mut magic = Vec::with_capacity(8);
-    (&mut file).take(8).read_to_end(&mut magic)?;
+    let read = (&mut file).take(8).read_to_end(&mut magic);
+    read.map_err(unreadable)?;
     let found = container(&magic);
     let (expected, promised): (_, &[Container]) = match extension(name).as_str() {
         "msu" => ("cabinet or WIM", &[Container::Cabinet, Container::Wim]),
         "cab" => ("cabinet", &[Container::Cabinet]),
         "exe" => ("program", &[Container::Program]),
-        _ => return Err(PackageError::Name),
+        _ => return Err(other("unknown kind of file: expected .msu, .cab or .exe")),
     };
     let container = found
         .filter(|found| promised.contains(found))
-        .ok_or_else(|| PackageError::Magic {
-            found: if magic.is_empty() {
-                "nothing".to_owned()
-            } else {
-                hex::encode(&magic)
-            },
-            expected,
+        .ok_or_else(|| {
+            let found = match magic.as_slice() {
+                [] => "nothing".to_owned(),
+                magic => hex::encode(magic),
+            };
+            other(format!("it begins with {found}, not as a {expected} does"))
         })?;
     let mut unsaid = None;
     if container == Container::Cabinet && extension(name) == "msu" {
-        match describe(file).map_err(PackageError::Cabinet) {
+        match describe(file) {
             Ok(Some(described)) => described.check(wanted)?,
-            Ok(None) if !wanted.verified => return Err(PackageError::NoProperties),
-            Err(error) if !wanted.verified => return Err(error),
+            Ok(None) if !wanted.verified => {
+                return Err(other(
+                    "it is a cabinet with neither the pkgProperties.txt nor the metadata of an \
+                     update package",
+                ));
+            }
+            Err(error) if !wanted.verified => {
+                return Err(other("its cabinet is damaged").source(error));
+            }
             Ok(None) => unsaid = Some("it does not say which update it is".to_owned()),
             Err(_) => unsaid = Some("its cabinet cannot be read".to_owned()),
         }
@@ -145,7 +118,7 @@ struct Described {
 }
 
 impl Described {
-    fn check(&self, wanted: &Wanted) -> Result<(), PackageError> {
+    fn check(&self, wanted: &Wanted) -> Result<(), Problem> {
         let is_it = self.article.parse() == Ok(wanted.kb) && self.arch.parse() == Ok(wanted.arch);
         // An article can serve several builds, with one package for all.
         let target = wanted
@@ -181,7 +154,9 @@ impl Described {
         if let Some(base) = self.base.filter(|_| !has_base) {
             found = format!("{found}, which builds on {base}");
         }
-        Err(PackageError::Other { found, expected })
+        Err(other(format!(
+            "it is a package for {found}, expected {expected}"
+        )))
     }
 }
 
@@ -386,13 +361,13 @@ mod tests {
         verified: false,
     };
 
-    fn check_as(bytes: &[u8], name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
+    fn check_as(bytes: &[u8], name: &str, wanted: &Wanted) -> Result<Checked, Problem> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         check_package(file.path(), name, wanted)
     }
 
-    fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, PackageError> {
+    fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, Problem> {
         check_as(bytes, name, &WANTED).map(|checked| checked.container)
     }
 

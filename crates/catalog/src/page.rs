@@ -3,12 +3,11 @@
 //! A row's id is `GUID_R0`, its cells' are `GUID_C1_R0`; which column is which the header's cells
 //! (`header_C1`) say. So columns may be added or moved, and only what has an id is believed.
 
-use html5ever::tokenizer::Tag;
 use jiff::civil::Date;
 use serde::Serialize;
 
 use super::date::read_date;
-use super::html::{Visitor, attribute, squeezed, walk};
+use super::html::{Tag, Visitor, squeezed, walk};
 
 /// One update that a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,7 +49,7 @@ pub(crate) struct Postback(pub Vec<(String, String)>);
 
 /// A page that has no results to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PageError {
+pub(crate) enum PageError {
     /// The catalog's own page for errors.
     #[error("the catalog reports an error: {0}")]
     Reported(String),
@@ -245,9 +244,9 @@ struct Reader {
 
 impl Visitor for Reader {
     fn open(&mut self, tag: &Tag) {
-        let id = attribute(tag, "id").unwrap_or_default();
+        let id = tag.attribute("id").unwrap_or_default();
         if let (Some(depth), Some(words)) = (&mut self.error_depth, &mut self.error) {
-            *depth += usize::from(!tag.self_closing && !is_void(&tag.name));
+            *depth += usize::from(!tag.is_self_closing() && !is_void(tag.name()));
             words.push(' ');
         }
         self.ids
@@ -256,7 +255,7 @@ impl Visitor for Reader {
             self.error.get_or_insert_default();
             self.error_depth = Some(1);
         }
-        match &*tag.name {
+        match tag.name() {
             "form" => self.in_form = id == "aspnetForm",
             "input" if self.in_form => self.field(tag),
             "table" if self.depth > 0 => self.depth += 1,
@@ -340,9 +339,11 @@ impl Reader {
     }
 
     fn field(&mut self, tag: &Tag) {
-        let hidden = attribute(tag, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"));
-        if let Some(name) = attribute(tag, "name").filter(|_| hidden) {
-            let value = attribute(tag, "value").unwrap_or_default();
+        let hidden = tag
+            .attribute("type")
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"));
+        if let Some(name) = tag.attribute("name").filter(|_| hidden) {
+            let value = tag.attribute("value").unwrap_or_default();
             self.fields.push((name.to_owned(), value.to_owned()));
         }
     }

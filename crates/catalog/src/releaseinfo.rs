@@ -6,12 +6,11 @@
 //! column *Type* tells a hotpatch from a baseline, which the release's own table has as well, and
 //! whose future months have no build yet.
 
-use html5ever::tokenizer::Tag;
 use wincimg_windows::update::{Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::date::read_date;
-use super::html::{Visitor, squeezed, walk};
+use super::html::{Tag, Visitor, squeezed, walk};
 
 /// The page that everybody reads.
 pub const RELEASE_INFO: &str =
@@ -19,7 +18,7 @@ pub const RELEASE_INFO: &str =
 
 /// A page from which no table can be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReleaseInfoError {
+pub(crate) enum ReleaseInfoError {
     /// No table with the columns of a release's history.
     #[error("it has no table with the columns update type, date, build and KB article")]
     NoTable,
@@ -222,7 +221,7 @@ struct Tables {
 
 impl Visitor for Tables {
     fn open(&mut self, tag: &Tag) {
-        match &*tag.name {
+        match tag.name() {
             "table" => {
                 self.depth += 1;
                 self.in_cell = false;

@@ -2,7 +2,7 @@
 //! the checkpoints that it builds on, the update itself.
 
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
 use wincimg_windows::update::Kb;
 
 use super::dialog::UpdateFile;
@@ -31,15 +31,6 @@ pub struct Member {
     pub size: Option<u64>,
 }
 
-/// Files of which none is the update.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[error("none of the update's {} files is named after {kb}: {}", .names.len(), .names.join(", "))]
-#[diagnose(code = "updates/no-target")]
-pub struct NoTarget {
-    kb: Kb,
-    names: Vec<String>,
-}
-
 /// Puts an update's own files, and those of what it needs first, in their order. The size is that
 /// of the update's search result, which says nothing about one file of several.
 pub fn in_order(
@@ -47,12 +38,17 @@ pub fn in_order(
     own: Vec<UpdateFile>,
     size: Option<u64>,
     before: Vec<UpdateFile>,
-) -> Result<Vec<Member>, NoTarget> {
+) -> Result<Vec<Member>, Problem> {
     let alone = own.len() == 1;
     let is_target = |file: &UpdateFile| alone || article_in_name(&file.name) == Some(kb);
     if !own.iter().any(is_target) {
-        let names = own.into_iter().map(|file| file.name).collect();
-        return Err(NoTarget { kb, names });
+        let names: Vec<String> = own.into_iter().map(|file| file.name).collect();
+        let problem = format!(
+            "none of the update's {} files is named after {kb}: {}",
+            names.len(),
+            names.join(", ")
+        );
+        return Err(Problem::new("updates/no-target", problem));
     }
     let stacks = before.into_iter().map(|file| (Role::ServicingStack, file));
     let own = own.into_iter().map(|file| {

@@ -2,6 +2,7 @@
 //! probably meant, and what to type next.
 
 use std::error::Error;
+use std::fmt;
 
 pub use crate::excerpt::Excerpt;
 
@@ -43,6 +44,142 @@ pub use wincimg_derive::Diagnose;
 pub trait Diagnose: Error {
     /// What to say of it beside its message.
     fn diagnosis(&self) -> Diagnosis;
+}
+
+/// An error of any kind, for those who pass it on and do not ask which; `?` makes one of each.
+pub type BoxError = Box<dyn Diagnose + Send + Sync>;
+
+impl<E: Diagnose + Send + Sync + 'static> From<E> for BoxError {
+    fn from(error: E) -> Self {
+        Box::new(error)
+    }
+}
+
+impl dyn Diagnose + Send + Sync {
+    /// The error itself, where it is of that type.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        let error: &(dyn Error + 'static) = self;
+        error.downcast_ref()
+    }
+}
+
+/// An error that no code tells from others: a message, and what to say of it beside that.
+///
+/// ```
+/// use wincimg_common::diagnose::{Blame, Diagnose, Problem};
+///
+/// let missing = Problem::new("shelf/missing", "no shelf 7").blame(Blame::Answer);
+/// assert_eq!(missing.to_string(), "no shelf 7");
+/// assert_eq!(missing.diagnosis().code, "shelf/missing");
+/// let unread = Problem::context("cannot read the shelves", missing).hint("build one");
+/// assert_eq!(unread.diagnosis().code, "shelf/missing");
+/// ```
+#[derive(Debug)]
+pub struct Problem {
+    /// None where the cause says it all.
+    message: Option<String>,
+    diagnosis: Box<Diagnosis>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Problem {
+    /// A problem of circumstances with this [code](Diagnosis::code).
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            diagnosis: Box::new(Diagnosis {
+                code,
+                ..Diagnosis::default()
+            }),
+            source: None,
+        }
+    }
+
+    /// An error that has no code of its own, in its own words.
+    pub fn from_error(code: &'static str, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            message: None,
+            ..Self::new(code, "").source(error)
+        }
+    }
+
+    /// An error as it is, of which something else is to be said.
+    pub fn from_diagnosed(error: impl Into<BoxError>) -> Self {
+        Self {
+            message: None,
+            ..Self::context("", error)
+        }
+    }
+
+    /// What was being done when another error came up, whose diagnosis this has too.
+    pub fn context(message: impl Into<String>, source: impl Into<BoxError>) -> Self {
+        let source: BoxError = source.into();
+        Self {
+            message: Some(message.into()),
+            diagnosis: Box::new(source.diagnosis()),
+            source: Some(source),
+        }
+    }
+
+    /// Names the cause.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Says who has to do something about it.
+    #[must_use]
+    pub fn blame(mut self, blame: Blame) -> Self {
+        self.diagnosis.blame = blame;
+        self
+    }
+
+    /// Says what to type next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.diagnosis.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, where there is something to type.
+    #[must_use]
+    pub fn hint_if(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.diagnosis.hint = hint.map(Into::into).or(self.diagnosis.hint);
+        self
+    }
+
+    /// Shows the line of a text where it stands.
+    #[must_use]
+    pub fn excerpt(mut self, excerpt: Option<Excerpt>) -> Self {
+        self.diagnosis.excerpt = excerpt;
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.message, &self.source) {
+            (None, Some(error)) => error.fmt(f),
+            (message, _) => f.write_str(message.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+impl Error for Problem {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let source = self.source.as_ref()?;
+        match self.message {
+            Some(_) => Some(source.as_ref()),
+            None => source.source(),
+        }
+    }
+}
+
+impl Diagnose for Problem {
+    fn diagnosis(&self) -> Diagnosis {
+        (*self.diagnosis).clone()
+    }
 }
 
 /// What to say of an error beside its message.
@@ -149,17 +286,17 @@ mod tests {
     #[error("cannot read {name}")]
     struct Unreadable {
         name: &'static str,
-        source: std::fmt::Error,
+        source: fmt::Error,
     }
 
     #[test]
     fn every_cause_is_said_once_the_outermost_first() {
         let error = Unreadable {
             name: "a.toml",
-            source: std::fmt::Error,
+            source: fmt::Error,
         };
         let said = in_one_line(&error);
-        assert_eq!(said, format!("cannot read a.toml: {}", std::fmt::Error));
+        assert_eq!(said, format!("cannot read a.toml: {}", fmt::Error));
     }
 
     #[test]

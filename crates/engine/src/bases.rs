@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
 use tokio::sync::OnceCell;
+use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
     BaseRegistry, BaseRepository, HostProcessBase, Match, NamedBase, Resolution,
@@ -12,7 +13,7 @@ use wincimg_inspect::bases::{
 use wincimg_oci::remote::Registry;
 use wincimg_windows::compat::HostBuild;
 
-use super::plans::PlanError;
+use super::error::SharedError;
 
 /// A search for bases, and what it has found so far.
 pub struct BaseSearch {
@@ -33,7 +34,7 @@ enum Name {
 }
 
 /// What a search ended with, for whoever asks again too.
-type Answer = Result<Found, Arc<PlanError>>;
+type Answer = Result<Found, SharedError>;
 
 /// What a base is.
 #[derive(Debug, Clone)]
@@ -68,7 +69,7 @@ impl BaseSearch {
         &self,
         name: &str,
         wanted: &Wanted<'_>,
-    ) -> Result<Found, PlanError> {
+    ) -> Result<Found, BoxError> {
         let search = async {
             let found = HostProcessBase::find(name, wanted.registry, &self.registry).await?;
             if let Some(found) = found {
@@ -91,7 +92,7 @@ impl BaseSearch {
         text: &str,
         named: &NamedBase,
         wanted: &Wanted<'_>,
-    ) -> Result<Vec<Resolution>, PlanError> {
+    ) -> Result<Vec<Resolution>, BoxError> {
         let search = async {
             let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
             Ok(Found::OfHosts(found.await?))
@@ -107,8 +108,8 @@ impl BaseSearch {
         &self,
         name: Name,
         wanted: &Wanted<'_>,
-        search: impl Future<Output = Result<Found, PlanError>>,
-    ) -> Result<Found, PlanError> {
+        search: impl Future<Output = Result<Found, BoxError>>,
+    ) -> Result<Found, BoxError> {
         let Wanted {
             registry,
             hosts,
@@ -119,7 +120,7 @@ impl BaseSearch {
             let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())
         };
-        let answer = cell.get_or_init(async || search.await.map_err(Arc::new));
-        answer.await.clone().map_err(PlanError::Shared)
+        let answer = cell.get_or_init(async || Ok(search.await?));
+        Ok(answer.await.clone()?)
     }
 }

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::progress::{Progress, Tell};
-use wincimg_dockerfile::RenderError;
 use wincimg_http::Downloads;
 use wincimg_inspect::library::Library;
 use wincimg_layer::{Compression, Remembered};
@@ -20,15 +19,15 @@ use wincimg_recipe::Plan;
 
 use super::bases::BaseSearch;
 use super::choice::{Engine, Reason};
-use super::delivery::{Delivered, DeliveryError, Destination, Target, prefetch_tags};
+use super::delivery::{Delivered, Destination, Target, prefetch_tags};
 use super::direct::deliver_directly;
-use super::docker::{BuildOptions, DockerError, Obstacle, deliver_by_docker};
+use super::docker::{BuildOptions, deliver_by_docker};
 use super::downloads::Supply;
-use super::error::EngineError;
+use super::error::search;
 use super::inside::{Purpose, look_inside};
 use super::notice::{Notice, notes, tell_of, tell_what_is_lacking, tell_what_was_looked_at};
-use super::plans::{BuildRequest, PlanError, PlannedImage};
-use super::publication::{Publication, PublicationError};
+use super::plans::{BuildRequest, PlannedImage};
+use super::publication::Publication;
 
 /// What requests are carried out with.
 #[derive(Clone, Copy)]
@@ -65,78 +64,12 @@ pub struct MakeOptions {
     pub docker: BuildOptions,
 }
 
-/// Why images were not built.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum BuildError {
-    /// It could not be planned.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Plan(#[from] PlanError),
-    /// Its layers cannot be written, whatever the base is.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Engine(#[from] EngineError),
-    /// It cannot be said in a Dockerfile.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Render(#[from] RenderError),
-    /// The engine cannot make it as it was asked for.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Unable(#[from] Unable),
-    /// It cannot be published like this.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Publication(#[from] PublicationError),
-    /// The daemon cannot be reached.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Docker(#[from] DockerError),
-    /// The daemon makes other containers.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Obstacle(#[from] Obstacle),
-    /// Whoever named no engine does not know yet what for a daemon is needed.
-    #[error("a Docker daemon is needed: {reason}")]
-    #[diagnose(forward)]
-    NoDaemon {
-        /// What for.
-        reason: Reason,
-        /// Why there is none.
-        source: Box<Self>,
-    },
-    /// It did not arrive.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Delivery(#[from] DeliveryError),
-}
-
-/// What an engine cannot do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "usage", blame = Request)]
-pub enum Unable {
-    /// A daemon pushes as it does.
-    #[error("--manifest-format needs the direct engine: Docker pushes in a format of its own")]
-    #[diagnose(
-        hint = "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] --manifest-format docker|oci"
-    )]
-    Flavour,
-    /// Docker's documents have no word for it.
-    #[error("Docker's manifests have no type for layers in zstd")]
-    #[diagnose(hint = "use --compression gzip, or --manifest-format oci")]
-    Zstd,
-    /// A daemon makes its own layers.
-    #[error("--cache-from needs the direct engine: Docker has a cache of its own")]
-    #[diagnose(hint = "leave --cache-from out")]
-    Cache,
-}
-
 /// The plans of the images that are asked for, with all that has to be known for a purpose.
 pub async fn plans(
     request: &BuildRequest,
     purpose: Purpose,
     means: &Means<'_>,
-) -> Result<Vec<PlannedImage>, BuildError> {
+) -> Result<Vec<PlannedImage>, BoxError> {
     let mut supply = request.supply(means)?;
     request.check(&supply)?;
     let mut images = request.plan(means).await?;
@@ -150,7 +83,7 @@ pub async fn build(
     request: &BuildRequest,
     mut target: Target<'_>,
     means: &Means<'_>,
-) -> Result<Delivered, BuildError> {
+) -> Result<Delivered, BoxError> {
     // A mistake in the recipe or its folder is told before a registry is asked.
     let mut supply = request.supply(means)?;
     request.check(&supply)?;
@@ -176,7 +109,7 @@ pub async fn build(
                 target.destinations.push(Destination::Layout(folder.into()));
             }
             let delivering = deliver_directly(&publication, &request.options, &target, means);
-            Ok(Box::pin(delivering).await?)
+            Box::pin(delivering).await
         }
         Engine::Docker => {
             target.flavour = None;
@@ -194,9 +127,8 @@ pub async fn build(
 
 impl BuildRequest {
     /// The files that are downloaded, as far as anything pins them or they may be noted.
-    pub fn supply(&self, means: &Means<'_>) -> Result<Supply, PlanError> {
-        let lock = self.design.lock();
-        let lock = lock.map_err(|error| PlanError::Supply(Box::new(error.into())))?;
+    pub fn supply(&self, means: &Means<'_>) -> Result<Supply, BoxError> {
+        let lock = self.design.lock()?;
         let store = means.downloads.clone();
         Ok(Supply::new(
             self.downloads,
@@ -208,12 +140,12 @@ impl BuildRequest {
 
     /// Refuses what is wrong whatever the bases are: a recipe that cannot be filled in, downloads that
     /// nothing pins, what the engine cannot make.
-    pub fn check(&self, supply: &Supply) -> Result<(), BuildError> {
+    pub fn check(&self, supply: &Supply) -> Result<(), BoxError> {
         let drafts = self.drafts()?;
         if let Some(recipe) = self.design.recipe() {
             for draft in &drafts {
                 let wants = draft.wants(recipe.origin());
-                supply.check(&wants).map_err(PlanError::from)?;
+                supply.check(&wants)?;
             }
         }
         let (engine, _) = self.engine_for(drafts.iter());
@@ -224,9 +156,9 @@ impl BuildRequest {
     }
 
     /// Finds the bases and makes a plan on each; what was passed over is said on the way.
-    pub async fn plan(&self, means: &Means<'_>) -> Result<Vec<PlannedImage>, PlanError> {
+    pub async fn plan(&self, means: &Means<'_>) -> Result<Vec<PlannedImage>, BoxError> {
         let images = self.on_bases(means.bases).await.inspect_err(|error| {
-            if let Some(error) = error.search() {
+            if let Some(error) = search(error) {
                 tell_what_was_looked_at(error, means.tell);
             }
         })?;
@@ -247,7 +179,7 @@ impl BuildRequest {
         purpose: Purpose,
         supply: &mut Supply,
         means: &Means<'_>,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), BoxError> {
         self.carry_out(images, false, supply, means).await?;
         // What is known then may show that more has to be.
         loop {
@@ -271,13 +203,26 @@ impl BuildRequest {
 
 impl MakeOptions {
     /// Refuses what an engine cannot do.
-    fn check(&self, engine: Engine, target: &Target<'_>) -> Result<(), Unable> {
+    fn check(&self, engine: Engine, target: &Target<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;
-        match target.flavour {
-            Some(_) if is_docker && target.registry().is_some() => Err(Unable::Flavour),
-            Some(Flavour::Docker) if self.compression == Compression::Zstd => Err(Unable::Zstd),
-            _ if is_docker && self.reuse.iter().flatten().count() > 0 => Err(Unable::Cache),
-            _ => Ok(()),
-        }
+        let (problem, hint) = match target.flavour {
+            Some(_) if is_docker && target.registry().is_some() => (
+                "--manifest-format needs the direct engine: Docker pushes in a format of its own",
+                "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] \
+                 --manifest-format docker|oci",
+            ),
+            Some(Flavour::Docker) if self.compression == Compression::Zstd => (
+                "Docker's manifests have no type for layers in zstd",
+                "use --compression gzip, or --manifest-format oci",
+            ),
+            _ if is_docker && self.reuse.iter().flatten().count() > 0 => (
+                "--cache-from needs the direct engine: Docker has a cache of its own",
+                "leave --cache-from out",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Problem::new("usage", problem)
+            .blame(Blame::Request)
+            .hint(hint))
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use wincimg_common::diagnose::BoxError;
 use wincimg_recipe::Plan;
 
-use super::build::BuildError;
-use super::direct::{self, DirectError, check};
+use super::direct::{self, check};
 use super::inside::Purpose;
 
 /// Who makes images.
@@ -36,13 +36,13 @@ impl Engine {
             Some(engine) => (engine, Reason::AskedFor),
             None => match plans.find_map(|plan| check(plan).err()) {
                 None => (Self::Direct, Reason::NothingNeedsWindows),
-                Some(obstacle) => (Self::Docker, Reason::NeedsWindows(obstacle)),
+                Some(obstacle) => (Self::Docker, Reason::NeedsWindows(obstacle.into())),
             },
         }
     }
 
     /// Refuses what it cannot make, before anything is asked of a registry.
-    pub(super) fn rehearse(self, draft: &Plan) -> Result<(), BuildError> {
+    pub(super) fn rehearse(self, draft: &Plan) -> Result<(), BoxError> {
         match self {
             Self::Direct => direct::rehearse(draft)?,
             Self::Docker => wincimg_dockerfile::rehearse(draft)?,
@@ -67,7 +67,7 @@ pub enum Reason {
     /// Nothing in the plan needs another.
     NothingNeedsWindows,
     /// This does.
-    NeedsWindows(DirectError),
+    NeedsWindows(BoxError),
 }
 
 impl fmt::Display for Reason {

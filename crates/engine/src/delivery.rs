@@ -5,10 +5,8 @@
 
 mod destination;
 mod documents;
-mod error;
 mod index;
 mod made;
-mod output_in_input;
 mod report;
 mod route;
 mod standing;
@@ -22,6 +20,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, Flavour};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -31,14 +30,12 @@ use wincimg_oci::store::{Location, Sink};
 pub use self::destination::Destination;
 pub use self::documents::{Documents, Run};
 use self::documents::{Subject, Surveys};
-pub use self::error::{DeliveryError, Unserved};
 use self::index::Expected;
 pub use self::made::Made;
 pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
 use self::route::{Arrived, Route};
 pub use self::standing::Existing;
 use self::standing::Standing;
-use super::error::EngineError;
 use super::plans::TargetHost;
 use super::publication::{Line, Naming, Outlook, Publication};
 
@@ -87,7 +84,7 @@ pub(crate) struct Delivery<'a> {
 }
 
 /// Looks at what tags will mean, and refuses what does not start on a host that it is for.
-pub type Review<'a> = dyn Fn(&[Outlook<'_>]) -> Result<(), Unserved> + Sync + 'a;
+pub type Review<'a> = dyn Fn(&[Outlook<'_>]) -> Result<(), Problem> + Sync + 'a;
 
 /// What a destination has before anything is sent there.
 struct Seen {
@@ -128,14 +125,19 @@ pub(crate) fn prefetch_tags(target: &Target<'_>, hosts: &[TargetHost], registry:
     }
 }
 
+/// An image that could not be brought to its place.
+fn undelivered(location: &Location, source: impl Into<BoxError>) -> Problem {
+    Problem::context(format!("could not deliver {location}"), source)
+}
+
 impl Delivery<'_> {
     /// Waits for an engine to make the images of a publication, in their order, and brings them to
     /// every destination.
     pub(crate) async fn deliver<'m>(
         &self,
         publication: &Publication<'_>,
-        making: impl Future<Output = Result<Vec<Made<'m>>, EngineError>>,
-    ) -> Result<Delivered, DeliveryError> {
+        making: impl Future<Output = Result<Vec<Made<'m>>, BoxError>>,
+    ) -> Result<Delivered, BoxError> {
         let Target {
             destinations,
             documents,
@@ -176,7 +178,7 @@ impl Delivery<'_> {
         place: Place,
         destination: &Destination,
         surveys: &Surveys,
-    ) -> Result<Delivered, DeliveryError> {
+    ) -> Result<Delivered, BoxError> {
         let Place {
             mut delivered,
             arrived,
@@ -199,7 +201,7 @@ impl Delivery<'_> {
                     };
                     let progress = self.progress.as_ref();
                     let attaching = documents.attach(&subject, surveys, &sink, progress);
-                    Ok::<_, DeliveryError>((Box::pin(attaching).await?, subject.location))
+                    Ok::<_, BoxError>((Box::pin(attaching).await?, subject.location))
                 })
             })
             .collect();
@@ -212,7 +214,7 @@ impl Delivery<'_> {
 
     /// Looks at every destination, and refuses what would take something away there, or not start
     /// where it is to.
-    async fn look(&self, publication: &Publication<'_>) -> Result<Vec<Seen>, DeliveryError> {
+    async fn look(&self, publication: &Publication<'_>) -> Result<Vec<Seen>, BoxError> {
         let destinations = self.target.destinations.iter();
         let looking = destinations.map(|destination| self.look_at(publication, destination));
         let seen = try_join_all(looking).await?;
@@ -233,7 +235,7 @@ impl Delivery<'_> {
         &self,
         publication: &Publication<'_>,
         destination: &Destination,
-    ) -> Result<Seen, DeliveryError> {
+    ) -> Result<Seen, BoxError> {
         // An image's own tag cannot be joined.
         let existing = match self.target.existing {
             Existing::Join => Existing::Protect,
@@ -246,7 +248,7 @@ impl Delivery<'_> {
             let (digest, _) = self
                 .look_at_tag(publication, &image.tag, &new, existing, destination)
                 .await?;
-            Ok::<_, DeliveryError>(digest.filter(|_| is_registry))
+            Ok::<_, BoxError>(digest.filter(|_| is_registry))
         });
         let new: Vec<Line> = publication.images.iter().map(Line::planned).collect();
         let index = async {
@@ -270,11 +272,11 @@ impl Delivery<'_> {
         new: &[Line],
         existing: Existing,
         destination: &Destination,
-    ) -> Result<(Option<Digest>, Vec<Line>), DeliveryError> {
+    ) -> Result<(Option<Digest>, Vec<Line>), BoxError> {
         let location = destination.location(&publication.name, tag)?;
         let standing = Standing::read(&location, existing, self.registry)
             .await
-            .map_err(|error| DeliveryError::image(&location, error))?;
+            .map_err(|error| undelivered(&location, error))?;
         let Some(standing) = standing else {
             return Ok((None, Vec::new()));
         };
@@ -296,7 +298,7 @@ impl Delivery<'_> {
         made: &[Made<'_>],
         seen: &Seen,
         destination: &Destination,
-    ) -> Result<Place, DeliveryError> {
+    ) -> Result<Place, BoxError> {
         let place = destination.location(&publication.name, publication.tag())?;
         let sink = Sink::create(&place, self.registry).await?;
         let route = Route::new(
@@ -311,10 +313,9 @@ impl Delivery<'_> {
                 Box::pin(async {
                     let location = destination.location(&publication.name, &image.tag)?;
                     let arrived = route.bring(image, made, before.as_ref(), &location).await;
-                    let arrived =
-                        arrived.map_err(|error| DeliveryError::image(&location, error))?;
+                    let arrived = arrived.map_err(|error| undelivered(&location, error))?;
                     let reported = report::arrived(image, made, &arrived, &location);
-                    Ok::<_, DeliveryError>((arrived, reported))
+                    Ok::<_, BoxError>((arrived, reported))
                 })
             })
             .collect();
@@ -329,7 +330,7 @@ impl Delivery<'_> {
             };
             route.wait_for_parts(made.len()).await;
             let location = destination.location(&publication.name, tag)?;
-            Ok::<_, DeliveryError>(Some(self.read_index(&location).await?))
+            Ok::<_, BoxError>(Some(self.read_index(&location).await?))
         };
         let (done, seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
         let (arrived, images): (Vec<Arrived>, Vec<Vec<DeliveredImage>>) = done.into_iter().unzip();

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{Diagnose, nearest};
+use wincimg_common::diagnose::{Blame, BoxError, Problem, nearest};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_common::progress::Tell;
-use wincimg_dockerfile::stages::{Request, StageError, Stages};
+use wincimg_dockerfile::stages::{Request, Stages};
 use wincimg_dockerfile::{Outline, has_from};
 use wincimg_images::recipes;
 use wincimg_inspect::bases::HostProcessBase;
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::sha256;
-use wincimg_recipe::{Recipe, RecipeError, Settings};
+use wincimg_recipe::{Recipe, Settings};
 
-use super::downloads::{LOCK_FILE, Lock, LockError};
+use super::downloads::{LOCK_FILE, Lock};
 
 /// What is to be built, in somebody's words.
 #[derive(Debug, Clone, Default)]
@@ -52,36 +52,17 @@ pub(super) enum MadeBy {
     Dockerfile(Box<Stages>),
 }
 
-/// Why what is to be built could not be read.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "usage/arguments", blame = Request)]
-pub enum DesignError {
-    /// A recipe's variable, and there is a Dockerfile.
-    #[error("--set is for recipes, and {} is a Dockerfile", file.display())]
-    #[diagnose(hint = "give a build argument its value: --build-arg {variable}=VALUE")]
-    NoVariables {
-        /// The Dockerfile.
-        file: PathBuf,
-        /// The variable.
-        variable: String,
-    },
-    /// An option of Dockerfiles, and there is a recipe.
-    #[error("{0} is for Dockerfiles, and this is a recipe")]
-    #[diagnose(hint = "name a Dockerfile, or leave it out")]
-    NoStages(&'static str),
-    /// The recipe does not fit what was asked.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Recipe(#[from] RecipeError),
-    /// The Dockerfile cannot be carried out.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Dockerfile(#[from] StageError),
+/// An option that is not for what is built.
+fn misplaced(problem: String, hint: impl Into<String>) -> BoxError {
+    Problem::new("usage/arguments", problem)
+        .blame(Blame::Request)
+        .hint(hint)
+        .into()
 }
 
 impl Named {
     /// Reads the recipe, or the Dockerfile with its build arguments.
-    pub fn read(&self, tell: &dyn Tell) -> Result<Design, DesignError> {
+    pub fn read(&self, tell: &dyn Tell) -> Result<Design, BoxError> {
         if let Some((file, folder)) = self.dockerfile() {
             return self.read_dockerfile(file, folder, tell);
         }
@@ -90,7 +71,8 @@ impl Named {
             ("--stage", !self.stages.is_empty()),
         ];
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(DesignError::NoStages(flag));
+            let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
+            return Err(misplaced(problem, "name a Dockerfile, or leave it out"));
         }
         if let Some(path) = Recipe::hidden(&self.image) {
             tell.note(&format_args!(
@@ -117,10 +99,14 @@ impl Named {
         file: PathBuf,
         context: PathBuf,
         tell: &dyn Tell,
-    ) -> Result<Design, DesignError> {
+    ) -> Result<Design, BoxError> {
         if let Some((variable, _)) = self.values.first() {
-            let variable = variable.clone();
-            return Err(DesignError::NoVariables { file, variable });
+            let problem = format!(
+                "--set is for recipes, and {} is a Dockerfile",
+                file.display()
+            );
+            let hint = format!("give a build argument its value: --build-arg {variable}=VALUE");
+            return Err(misplaced(problem, hint));
         }
         let request = Request {
             file,
@@ -191,7 +177,7 @@ impl Design {
     }
 
     /// Whether one image is for all hosts, because there is no Windows inside.
-    pub fn is_for_any_host(&self) -> Result<bool, DesignError> {
+    pub fn is_for_any_host(&self) -> Result<bool, BoxError> {
         let Some(recipe) = self.recipe() else {
             return Ok(false);
         };
@@ -211,7 +197,7 @@ impl Design {
     }
 
     /// What pins downloads, beside the recipe or the Dockerfile.
-    pub(super) fn lock(&self) -> Result<Option<Lock>, LockError> {
+    pub(super) fn lock(&self) -> Result<Option<Lock>, BoxError> {
         self.folder().map(Lock::in_folder).transpose()
     }
 

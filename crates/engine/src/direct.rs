@@ -16,6 +16,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::Value;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_layer::Laid;
 use wincimg_oci::document;
@@ -26,10 +27,10 @@ use wincimg_windows::inside::Inside;
 
 use self::added_layers::AddedLayers;
 pub(crate) use self::deliver::deliver_directly;
-pub use self::error::DirectError;
+use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions};
-use super::error::EngineError;
+use super::error::not_built;
 use super::plans::PlannedImage;
 use super::publication::Publication;
 
@@ -85,13 +86,13 @@ impl DirectEngine {
     pub(crate) async fn make(
         &self,
         publication: &Publication<'_>,
-    ) -> Result<Vec<Assembled>, EngineError> {
+    ) -> Result<Vec<Assembled>, BoxError> {
         let images = publication.images.iter();
         try_join_all(images.map(|image| self.make_one(image.planned))).await
     }
 
     /// Compression and hashing would keep the network waiting, so they get a thread of their own.
-    async fn make_one(&self, image: &PlannedImage) -> Result<Assembled, EngineError> {
+    async fn make_one(&self, image: &PlannedImage) -> Result<Assembled, BoxError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
         let inside = Arc::clone(&image.base.inside);
@@ -107,8 +108,9 @@ impl DirectEngine {
             assemble(&plan, base, &options, &added, progress.as_ref())
         };
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or(Err(DirectError::Stopped))
-            .map_err(|source| EngineError::new(name, source))
+        let stopped = || Problem::new("build/failed", "a thread stopped before the image was made");
+        done.unwrap_or_else(|_| Err(stopped().into()))
+            .map_err(|error| not_built(name, error))
     }
 }
 
@@ -121,10 +123,11 @@ fn name_of(plan: &Plan) -> String {
 }
 
 /// Refuses a plan that cannot be made, whatever its base is: it writes nothing.
-pub fn rehearse(plan: &Plan) -> Result<(), EngineError> {
+pub fn rehearse(plan: &Plan) -> Result<(), BoxError> {
     check(plan)
+        .map_err(DirectError::from)
         .and_then(|()| describe::rehearse(plan))
-        .map_err(|source| EngineError::new(name_of(plan), source))
+        .map_err(|error| not_built(name_of(plan), error))
 }
 
 /// Makes the image that a plan describes. This works on the processor and the disk: call it outside
@@ -140,10 +143,9 @@ fn assemble(
     let plan = &on_build::carried_out(plan)?;
     let config = base.image.config();
     if config.os != "windows" {
-        return Err(DirectError::NotWindows {
-            base: plan.base.name.clone(),
-            os: config.os.clone(),
-        });
+        let (base, os) = (&plan.base.name, &config.os);
+        let problem = format!("the base {base} is for {os:?}: expected a Windows image");
+        return Err(Problem::new("base/no-windows", problem).into());
     }
     iis::check_seen(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
@@ -225,24 +227,20 @@ fn appended(
 }
 
 /// Refuses a plan that cannot be made without Windows, and says what in it needs that.
-pub fn check(plan: &Plan) -> Result<(), DirectError> {
+pub fn check(plan: &Plan) -> Result<(), Problem> {
     if let Some(step) = plan.steps.first() {
-        return Err(DirectError::NeedsWindows {
-            number: 1,
-            count: plan.steps.len(),
-            step: step.command.to_string(),
-        });
+        return Err(needs_windows(format!(
+            "the direct engine cannot run commands, which need Windows: step 1 of {} is `{}`",
+            plan.steps.len(),
+            step.command
+        )));
     }
     on_build::carried_out(plan).map(drop)
 }
 
 /// The time as the configuration has it, and in seconds for the layer. A base need not say when it
 /// was made, and one that says year 1, as some builders do, is for a layer as old as can be.
-fn time_of(
-    plan: &Plan,
-    base: &Image,
-    options: &AssembleOptions,
-) -> Result<(String, u64), DirectError> {
+fn time_of(plan: &Plan, base: &Image, options: &AssembleOptions) -> Result<(String, u64), Problem> {
     let own = || base.config().created.clone();
     let text = options.created.map(|time| time.to_string()).or_else(own);
     let text = text
@@ -250,9 +248,11 @@ fn time_of(
         .unwrap_or_else(|| Timestamp::UNIX_EPOCH.to_string());
     match text.parse::<Timestamp>() {
         Ok(time) => Ok((text, u64::try_from(time.as_second()).unwrap_or(0))),
-        Err(_) => Err(DirectError::NoTime {
-            base: plan.base.name.clone(),
-            text,
-        }),
+        Err(_) => {
+            let base = &plan.base.name;
+            let problem = format!("the base {base} has the invalid creation time {text:?}");
+            Err(Problem::new("base/document", problem)
+                .hint("set SOURCE_DATE_EPOCH to the seconds since 1970 to use instead"))
+        }
     }
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 pub(crate) use lock::FILE_NAME as LOCK_FILE;
-pub use lock::{Lock, LockError, Locked, Written};
-use wincimg_common::diagnose::Diagnose;
+pub use lock::{Lock, Locked, Written};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::digest::Digest;
 use wincimg_http::{DownloadError, Downloaded, Downloads, Http, Remote, download_url, shown};
 use wincimg_layer::Download;
@@ -39,54 +39,6 @@ pub struct Supply {
     /// The command that notes what files are.
     again: String,
     here: BTreeMap<String, Downloaded>,
-}
-
-/// Why a file is not here.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum SupplyError {
-    /// Nothing says what it has to be.
-    #[error("{place}: nothing says what {url} has to be{}", nor(.others))]
-    #[diagnose(code = "download/not-pinned", blame = Request, hint = Some(hint.clone()))]
-    NotPinned {
-        /// Where it is named.
-        place: String,
-        /// Where it is.
-        url: String,
-        /// Other URLs of which that is true.
-        others: Vec<String>,
-        /// What helps.
-        hint: String,
-    },
-    /// It is not what it was.
-    #[error("{url} has changed: it has {found}, and {lock} says {expected}")]
-    #[diagnose(code = "download/changed", hint = "if that is meant: {again}")]
-    Changed {
-        /// Where it is.
-        url: String,
-        /// The digest of what its server has.
-        found: String,
-        /// The file that pins it.
-        lock: String,
-        /// The digest of what it was.
-        expected: String,
-        /// The command that notes what it is now.
-        again: String,
-    },
-    /// It did not come.
-    #[error(transparent)]
-    #[diagnose(forward, excerpt = None)]
-    Download(#[from] DownloadError),
-    /// What it has to be cannot be read or written.
-    #[error(transparent)]
-    #[diagnose(forward, excerpt = None)]
-    Lock(#[from] LockError),
-}
-
-fn nor(urls: &[String]) -> String {
-    if urls.is_empty() {
-        return String::new();
-    }
-    format!(", nor {}", urls.join(", "))
 }
 
 impl Supply {
@@ -131,7 +83,7 @@ impl Supply {
     }
 
     /// Refuses files that nothing pins, where they would have to be fetched.
-    pub fn check(&self, wants: &Wants) -> Result<(), SupplyError> {
+    pub fn check(&self, wants: &Wants) -> Result<(), BoxError> {
         let may_note = self.manner == Manner::Noting && self.lock.is_some();
         if may_note || self.manner == Manner::Offline {
             return Ok(());
@@ -144,12 +96,16 @@ impl Supply {
             Some(_) => self.again.clone(),
             None => "give its sha256 beside its url".to_owned(),
         };
-        Err(SupplyError::NotPinned {
-            place: wants[*first].place.clone(),
-            url: (*first).to_owned(),
-            others: others.iter().map(|&url| url.to_owned()).collect(),
-            hint,
-        })
+        let place = &wants[*first].place;
+        let nor: String = match others {
+            [] => String::new(),
+            others => format!(", nor {}", others.join(", ")),
+        };
+        let problem = format!("{place}: nothing says what {first} has to be{nor}");
+        Err(Problem::new("download/not-pinned", problem)
+            .blame(Blame::Request)
+            .hint(hint)
+            .into())
     }
 
     /// What of files is not here.
@@ -159,7 +115,7 @@ impl Supply {
     }
 
     /// Brings all files that are not here yet, several at once, and says whether one came.
-    pub async fn bring(&mut self, wants: &Wants, http: &Http) -> Result<bool, SupplyError> {
+    pub async fn bring(&mut self, wants: &Wants, http: &Http) -> Result<bool, BoxError> {
         self.check(wants)?;
         let before = self.here.len();
         let lacking = wants
@@ -191,7 +147,7 @@ impl Supply {
         url: &str,
         want: &Want,
         http: &Http,
-    ) -> Result<(String, Option<Downloaded>), SupplyError> {
+    ) -> Result<(String, Option<Downloaded>), BoxError> {
         let pin = self.pin(url, want);
         if self.manner == Manner::Offline {
             let found = match &pin {
@@ -228,13 +184,14 @@ impl Supply {
             }
             Err(DownloadError::Digest {
                 found, expected, ..
-            }) if want.digests.is_empty() => Err(SupplyError::Changed {
-                url: shown(&remote.url),
-                found: found.to_string(),
-                lock: self.lock_name(),
-                expected: expected.to_string(),
-                again: self.again.clone(),
-            }),
+            }) if want.digests.is_empty() => {
+                let (url, lock) = (shown(&remote.url), self.lock_name());
+                let problem =
+                    format!("{url} has changed: it has {found}, and {lock} says {expected}");
+                Err(Problem::new("download/changed", problem)
+                    .hint(format!("if that is meant: {}", self.again))
+                    .into())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -262,7 +219,7 @@ impl Supply {
     }
 
     /// Writes what was noted, and says where.
-    pub(crate) fn write_lock(&mut self) -> Result<Option<(String, Written)>, SupplyError> {
+    pub(crate) fn write_lock(&mut self) -> Result<Option<(String, Written)>, BoxError> {
         let name = self.lock_name();
         match &mut self.lock {
             Some(lock) if self.manner == Manner::Noting => Ok(Some((name, lock.write()?))),

@@ -1,40 +1,49 @@
-//! Why an engine could not make an image.
+//! Errors as they go from step to step: each says itself what to do about it, and nearly nobody asks
+//! which one it is.
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Diagnose, Diagnosis, Problem};
+use wincimg_inspect::bases::ResolveError;
 
-/// An image that could not be made.
-#[derive(Debug, Diagnose)]
-#[diagnose(forward)]
-pub struct EngineError {
-    /// The image, in the words of whoever waits for it.
-    image: String,
-    source: Box<dyn Diagnose + Send + Sync>,
+/// An image that could not be made, in the words of whoever waits for it.
+pub(super) fn not_built(image: impl fmt::Display, source: impl Into<BoxError>) -> BoxError {
+    Problem::context(format!("could not build {image}"), source).into()
 }
 
-impl EngineError {
-    /// An image that an engine could not make, and the engine's own reason.
-    pub(super) fn new(
-        image: impl Into<String>,
-        source: impl Diagnose + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            image: image.into(),
-            source: Box::new(source),
-        }
+/// Why no base was found, where that is what is wrong.
+pub fn search(error: &BoxError) -> Option<&ResolveError> {
+    let shared = error.downcast_ref::<SharedError>();
+    let error = shared.map_or(error.as_ref(), |shared| shared.0.as_ref());
+    error.downcast_ref()
+}
+
+/// What several are told who waited for the same.
+#[derive(Debug, Clone)]
+pub(super) struct SharedError(Arc<dyn Diagnose + Send + Sync>);
+
+impl From<BoxError> for SharedError {
+    fn from(error: BoxError) -> Self {
+        Self(error.into())
     }
 }
 
-impl fmt::Display for EngineError {
+impl fmt::Display for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not build {}", self.image)
+        self.0.fmt(f)
     }
 }
 
-impl Error for EngineError {
+impl Error for SharedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(self.source.as_ref())
+        self.0.source()
+    }
+}
+
+impl Diagnose for SharedError {
+    fn diagnosis(&self) -> Diagnosis {
+        self.0.diagnosis()
     }
 }

@@ -3,11 +3,10 @@
 //! difference always does.
 
 use serde_json::json;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::BoxError;
 use wincimg_common::digest::{Digest, sha256};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
-use wincimg_dockerfile::stages::StageError;
-use wincimg_layer::{Compression, LayerError};
+use wincimg_layer::Compression;
 use wincimg_recipe::{Plan, PlanBase};
 
 use super::plans::{BuildRequest, PlannedImage};
@@ -20,26 +19,13 @@ pub(crate) const INPUTS: &str = "io.wincimg.inputs";
 /// Raised when the same inputs come to other images than before.
 const EDITION: u32 = 2;
 
-/// What an image is made of could not be read.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum InputsError {
-    /// A file that goes into it.
-    #[error(transparent)]
-    #[diagnose(forward, excerpt = None)]
-    Layer(#[from] LayerError),
-    /// The context of a Dockerfile.
-    #[error(transparent)]
-    #[diagnose(forward, excerpt = None)]
-    Dockerfile(#[from] StageError),
-}
-
 impl BuildRequest {
     /// The digest of what each image is made of, before anything was brought for it.
     pub fn inputs(
         &self,
         images: &[&PlannedImage],
         compression: Compression,
-    ) -> Result<Vec<Digest>, InputsError> {
+    ) -> Result<Vec<Digest>, BoxError> {
         let shared = match (self.design.recipe(), self.design.stages()) {
             (Some(recipe), _) => json!({
                 "recipe": recipe.text(),

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
-use wincimg_common::diagnose::Diagnose;
-use wincimg_inspect::base::{Extent, Problem};
-use wincimg_inspect::library::{Known, LibraryError, Provenance};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_inspect::base::Extent;
+use wincimg_inspect::library::{Known, Provenance};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
 use wincimg_registry::{InsideError, KeyPath, Known as Answer};
@@ -16,15 +16,6 @@ use wincimg_windows::path::ImagePath;
 use super::build::Means;
 use super::notice::Notice;
 use super::plans::{PlannedBase, PlannedImage};
-
-/// A plan needs to know its base, and that could not be found out.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[error("cannot find out what is inside {base}, which the image needs")]
-#[diagnose(forward, blame = Blame::Circumstances, excerpt = None)]
-pub struct LookError {
-    base: String,
-    source: LibraryError,
-}
 
 /// What for it is looked inside bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +33,7 @@ pub(crate) async fn look_inside(
     images: &mut [PlannedImage],
     purpose: Purpose,
     means: &Means<'_>,
-) -> Result<(), LookError> {
+) -> Result<(), BoxError> {
     let bases = bases(images, purpose);
     let known = known_of(&bases, purpose, means).await;
     for warning in means.library.take_warnings() {
@@ -61,7 +52,7 @@ pub(crate) async fn look_inside(
             continue;
         };
         tracing::info!("inside {name}: {}", known.from);
-        for problem in known.problems_of(&needs).map(Problem::to_string) {
+        for problem in known.problems_of(&needs).map(ToString::to_string) {
             let base = &name;
             means.tell.warn(&Notice::Unsound { base, problem });
         }
@@ -82,7 +73,7 @@ async fn known_of(
     bases: &[(AskedBase, Needs)],
     purpose: Purpose,
     means: &Means<'_>,
-) -> Result<Vec<Option<Known>>, LookError> {
+) -> Result<Vec<Option<Known>>, BoxError> {
     let Means {
         library,
         registry,
@@ -107,7 +98,10 @@ async fn known_of(
             tell.note(&Notice::Reads { what, base: &name });
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.planned.image, &extent).await;
-            let (known, _) = read.map_err(|source| LookError { base: name, source })?;
+            let (known, _) = read.map_err(|source| {
+                let what = format!("cannot find out what is inside {name}, which the image needs");
+                Problem::context(what, source).blame(Blame::Circumstances)
+            })?;
             Ok(Some(known))
         });
     try_join_all(reads).await

@@ -4,14 +4,12 @@
 //! image can serve share one: it is on the base that the oldest of them would take by itself.
 
 mod base;
-mod error;
 mod host;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub use base::PlannedBase;
-pub use error::PlanError;
 use futures_util::future::try_join_all;
 pub(crate) use host::Sharing;
 pub use host::TargetHost;
@@ -19,6 +17,7 @@ pub use host::TargetHost;
 pub(crate) use host::{common, leader};
 use stages::Round;
 pub use stages::StageBases;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::Stages;
 use wincimg_inspect::bases::{BaseRegistry, HostProcessBase, Match, NamedBase, SetAside};
 use wincimg_oci::remote::Registry;
@@ -122,7 +121,7 @@ impl BuildRequest {
     pub(crate) async fn on_bases(
         &self,
         search: &BaseSearch,
-    ) -> Result<Vec<PlannedImage>, PlanError> {
+    ) -> Result<Vec<PlannedImage>, BoxError> {
         let recipe = match &self.design.made_by {
             MadeBy::Recipe(recipe) => recipe,
             MadeBy::Dockerfile(stages) => return self.stages_on_bases(stages, search).await,
@@ -162,14 +161,14 @@ impl BuildRequest {
         &self,
         stages: &Stages,
         search: &BaseSearch,
-    ) -> Result<Vec<PlannedImage>, PlanError> {
+    ) -> Result<Vec<PlannedImage>, BoxError> {
         let sharing = self.sharing();
         let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
         let finding = names.iter().map(async |name| {
             let base = self.base_registry.named(name)?;
             let found = search.named(name, &base, &wanted).await?;
-            Ok::<_, PlanError>((base, found))
+            Ok::<_, BoxError>((base, found))
         });
         let mut found = try_join_all(finding).await?;
         let plan_for = |host: &TargetHost| {
@@ -220,7 +219,7 @@ impl BuildRequest {
         images: &mut [PlannedImage],
         registry: &Registry,
         supply: &mut Supply,
-    ) -> Result<Lacking, PlanError> {
+    ) -> Result<Lacking, BoxError> {
         let mut wants = Wants::new();
         for image in &*images {
             for (url, want) in image.plan.wants(recipe.origin()) {
@@ -249,7 +248,7 @@ impl BuildRequest {
         is_seen: bool,
         supply: &mut Supply,
         means: &Means<'_>,
-    ) -> Result<Lacking, PlanError> {
+    ) -> Result<Lacking, BoxError> {
         let registry = means.registry;
         let stages = match &self.design.made_by {
             MadeBy::Recipe(recipe) => return self.bring(recipe, images, registry, supply).await,
@@ -290,7 +289,7 @@ impl BuildRequest {
     /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
     /// is told before a registry is asked: none where that depends on the base, and hosts with the same
     /// plan share one.
-    pub(crate) fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
+    pub(crate) fn drafts(&self) -> Result<Vec<Plan>, BoxError> {
         let settings = &self.design.settings();
         let recipe = match &self.design.made_by {
             MadeBy::Recipe(recipe) => recipe,
@@ -329,7 +328,7 @@ impl BuildRequest {
         for host in self.hosts_or_any() {
             let version = host.map(|host| host.build.version);
             let draft = recipe.plan(base.clone(), version, settings)?;
-            draft.check_base()?;
+            check_base(&draft)?;
             let is_known = drafts
                 .iter()
                 .any(|known| known.differs_in_host_alone(&draft));
@@ -353,10 +352,10 @@ impl BuildRequest {
         base: PlannedBase,
         host: Option<&TargetHost>,
         set_aside: Vec<SetAside>,
-    ) -> Result<PlannedImage, PlanError> {
+    ) -> Result<PlannedImage, BoxError> {
         let version = host.map(|host| host.build.version);
         let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;
-        plan.check_base()?;
+        check_base(&plan)?;
         plan.labels.extend(self.labels.iter().cloned());
         Ok(PlannedImage {
             host: host.cloned(),
@@ -366,6 +365,15 @@ impl BuildRequest {
             set_aside,
         })
     }
+}
+
+/// Refuses what needs Windows inside on a base that has none.
+fn check_base(plan: &Plan) -> Result<(), Problem> {
+    plan.check_base().map_err(|error| {
+        Problem::from_error("base/no-windows", error)
+            .blame(Blame::Request)
+            .hint("leave it out, or build on a base with Windows, such as nanoserver")
+    })
 }
 
 /// What to say where a Dockerfile names another Windows than the host gets.

@@ -4,10 +4,9 @@
 mod outlook;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 pub use outlook::{Line, Outlook, arrange};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_windows::compat::generation;
 
@@ -59,72 +58,10 @@ pub struct TaggedImage<'a> {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What is asked for cannot be published.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "tag/same", blame = Request)]
-pub enum PublicationError {
-    /// Two hosts got the same base, but their images differ.
-    #[error(
-        "hosts {first} and {second} share the base {base}, and so the tag {tag}, but their images differ"
-    )]
-    #[diagnose(hint = "build for one of the two hosts, or add --match exact --no-index")]
-    SameTag {
-        /// One host.
-        first: String,
-        /// The other.
-        second: String,
-        /// What they share.
-        base: String,
-        /// The tag that can mean only one of them.
-        tag: String,
-    },
-    /// Hosts of one build need different images.
-    #[error(
-        "one index cannot serve all hosts of build {}: {needs}",
-        builds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-    )]
-    #[diagnose(code = "tag/several", blame = Answer, hint = Some(several_hint(*could_share)))]
-    SeveralOfABuild {
-        /// The builds.
-        builds: Vec<u32>,
-        /// Which image is for which hosts.
-        needs: Needs,
-        /// Whether one image would start on all of them.
-        could_share: bool,
-    },
-}
-
-/// Tags, and the hosts that need each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs(Vec<(String, Vec<TargetHost>)>);
-
-impl fmt::Display for Needs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (tag, hosts)) in self.0.iter().enumerate() {
-            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-            let separator = if place == 0 { "" } else { "; " };
-            write!(f, "{separator}{tag} is for {}", hosts.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-fn several_hint(could_share: bool) -> String {
-    let share = if could_share {
-        ", or let one image serve them with --match nearest"
-    } else {
-        ""
-    };
-    format!(
-        "a runtime gives every host of a build the same entry: publish these tags alone with \
-         --no-index{share}"
-    )
-}
-
 impl<'a> Publication<'a> {
     /// Gives images their tags. One image gets the tag that was asked for; several get it with their
     /// version behind it, and the index the tag itself.
-    pub fn new(plans: &'a [PlannedImage], naming: &Naming) -> Result<Self, PublicationError> {
+    pub fn new(plans: &'a [PlannedImage], naming: &Naming) -> Result<Self, Problem> {
         let mut images: Vec<TaggedImage<'a>> = Vec::new();
         for planned in plans {
             let same_base =
@@ -222,22 +159,26 @@ fn check_same(
     image: &TaggedImage<'_>,
     planned: &PlannedImage,
     naming: &Naming,
-) -> Result<(), PublicationError> {
+) -> Result<(), Problem> {
     let (known, plan) = (&image.planned.plan, &planned.plan);
     if known.differs_in_host_alone(plan) {
         return Ok(());
     }
-    Err(PublicationError::SameTag {
-        first: known.host(),
-        second: plan.host(),
-        base: plan.base.name.clone(),
-        tag: naming.tag_of(planned, true),
-    })
+    let problem = format!(
+        "hosts {} and {} share the base {}, and so the tag {}, but their images differ",
+        known.host(),
+        plan.host(),
+        plan.base.name,
+        naming.tag_of(planned, true)
+    );
+    Err(Problem::new("tag/same", problem)
+        .blame(Blame::Request)
+        .hint("build for one of the two hosts, or add --match exact --no-index"))
 }
 
 /// A runtime gives every host of a build the same entry of an index, so a second image of a build
 /// would reach hosts that it is not for.
-fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), PublicationError> {
+fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
     // By the hosts' builds: several of them may use images of one older build.
     let mut needs: BTreeMap<u32, Vec<(String, Vec<TargetHost>)>> = BTreeMap::new();
     for image in images {
@@ -261,9 +202,25 @@ fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), PublicationError> {
         let first = kinds.next().flatten();
         first.is_some() && kinds.all(|kind| kind == first)
     });
-    Err(PublicationError::SeveralOfABuild {
-        builds: needs.keys().copied().collect(),
-        needs: Needs(needs.into_values().flatten().collect()),
-        could_share,
-    })
+    let builds: Vec<String> = needs.keys().map(ToString::to_string).collect();
+    let needs = needs.into_values().flatten().map(|(tag, hosts)| {
+        let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+        format!("{tag} is for {}", hosts.join(", "))
+    });
+    let problem = format!(
+        "one index cannot serve all hosts of build {}: {}",
+        builds.join(" and "),
+        needs.collect::<Vec<_>>().join("; ")
+    );
+    let share = if could_share {
+        ", or let one image serve them with --match nearest"
+    } else {
+        ""
+    };
+    Err(Problem::new("tag/several", problem)
+        .blame(Blame::Answer)
+        .hint(format!(
+            "a runtime gives every host of a build the same entry: publish these tags alone with \
+             --no-index{share}"
+        )))
 }

@@ -4,10 +4,10 @@
 use jiff::civil::Date;
 use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{Content, Image, Request, Rollout, Variant};
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::progress::Tell;
 use wincimg_windows::compat::{HostBuild, Isolation, Outcome, Runtime};
 
-use crate::delivery::Unserved;
 use crate::plans::TargetHost;
 use crate::publication::{Line, Outlook};
 
@@ -18,7 +18,7 @@ pub fn review(
     nodes: &[Node],
     today: Date,
     tell: &dyn Tell,
-) -> Result<(), Unserved> {
+) -> Result<(), Problem> {
     for outlook in outlooks {
         for warning in look(outlook, nodes, today)? {
             tell.warn(&format_args!("{}: {warning}", outlook.tag));
@@ -28,7 +28,7 @@ pub fn review(
 }
 
 /// What deserves a look about a tag, each once.
-fn look(outlook: &Outlook<'_>, nodes: &[Node], today: Date) -> Result<Vec<String>, Unserved> {
+fn look(outlook: &Outlook<'_>, nodes: &[Node], today: Date) -> Result<Vec<String>, Problem> {
     // An image without Windows inside runs on any host.
     let mut of_windows = outlook
         .lines
@@ -59,16 +59,26 @@ fn look(outlook: &Outlook<'_>, nodes: &[Node], today: Date) -> Result<Vec<String
                 }
             }
             Outcome::Incompatible | Outcome::Unknown => {
-                return Err(Unserved {
-                    what: if outlook.is_index { "index" } else { "image" },
-                    tag: outlook.tag.clone(),
-                    host: check.host.map(name).unwrap_or_default(),
-                    reason: finding.reason.clone(),
-                });
+                let host = check.host.map(name).unwrap_or_default();
+                return Err(unserved(outlook, &host, &finding.reason));
             }
         }
     }
     Ok(warnings)
+}
+
+/// A host does not start what would be published for it.
+fn unserved(outlook: &Outlook<'_>, host: &str, reason: &str) -> Problem {
+    let what = if outlook.is_index { "index" } else { "image" };
+    let tag = &outlook.tag;
+    let problem = format!("the {what} {tag} would not start on {host}: {reason}");
+    let hint = outlook.is_index.then_some(
+        "publish the images under their versions' tags alone with --no-index, and let pods name \
+         the one for their hosts",
+    );
+    Problem::new("tag/unserved", problem)
+        .blame(Blame::Answer)
+        .hint_if(hint)
 }
 
 /// Whether an image of a tag has no Windows inside.

@@ -67,8 +67,8 @@ pub use select::{EntryKind, OtherEntry};
 use serde::{Serialize, Serializer};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
 pub use stream::read_blob;
-pub use taken::{TakeError, Taken, take};
-use wincimg_common::diagnose::{Diagnose, in_one_line};
+pub use taken::{Taken, take};
+use wincimg_common::diagnose::{Diagnose, Problem, in_one_line};
 use wincimg_common::progress::Progress;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Document, Image};
@@ -113,17 +113,6 @@ pub enum InspectError {
     #[error(transparent)]
     #[diagnose(forward)]
     Store(#[from] StoreError),
-    /// No image is for the platforms asked for.
-    #[error("{place} has no image for {wanted}: it has {available}")]
-    #[diagnose(code = "image/no-platform", blame = Answer)]
-    NoPlatform {
-        /// What was looked at.
-        place: String,
-        /// The platforms asked for.
-        wanted: String,
-        /// Those that exist.
-        available: String,
-    },
     /// A chart, a signature or another thing that registries hold.
     #[error("{digest} in {place} is not an image: its configuration is of type {media_type:?}")]
     NotAnImage {
@@ -134,12 +123,10 @@ pub enum InspectError {
         /// What its configuration is.
         media_type: String,
     },
-    /// An index names indexes that name indexes, and so on.
-    #[error("{digest} is nested too deeply: expected an index of images")]
-    TooDeep {
-        /// The innermost index that was looked at.
-        digest: Digest,
-    },
+    /// Anything else.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 /// Looks at the image or index that a tag or digest names, as [`Source::resolve`] understands it.

@@ -20,12 +20,12 @@ use std::{fmt, io};
 use bytes::Bytes;
 pub use cache::{FactsCache, Origin};
 pub use companion::FactsMaker;
-use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::diagnose::{BoxError, Diagnose, in_one_line};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_http::FileError;
-use wincimg_oci::document::{Digest, DocumentError, Image};
-use wincimg_oci::remote::{Registry, RegistryError};
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::remote::Registry;
 use wincimg_oci::store::Source;
 use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Known as Answer};
 use wincimg_windows::inside::{BaseFile, Inside, Needs};
@@ -34,7 +34,6 @@ use wincimg_windows::path::ImagePath;
 use super::base::{
     BaseFacts, BaseHive, BaseKeyPath, Extent, FactsError, LayerInside, Problem, assemble,
 };
-use super::error::LayerError;
 
 /// How long a registry may take to say whether it has facts that nobody needs.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -86,34 +85,11 @@ pub struct Known {
     file: Option<(FactsCache, PathBuf)>,
 }
 
-/// What is inside a base could not be found out.
+/// A base has none of the hives that every Windows has.
 #[derive(Debug, thiserror::Error, Diagnose)]
+#[error("{0}")]
 #[diagnose(code = "base/unreadable")]
-pub enum LibraryError {
-    /// A layer could not be read.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances)]
-    Layer(#[from] LayerError),
-    /// What was read does not make facts.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Facts(#[from] FactsError),
-    /// The registry did not take or give facts.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances, excerpt = None)]
-    Registry(#[from] RegistryError),
-    /// It has none of the hives that every Windows has.
-    #[error("{base} has no registry that can be read{why}")]
-    NoRegistry {
-        /// The base.
-        base: Digest,
-        /// What is wrong with its hives, with a colon before it.
-        why: String,
-    },
-    /// Facts cannot be described.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-}
+struct NoRegistry(String);
 
 impl Library {
     /// A library that keeps facts in `cache`, if there is one.
@@ -183,7 +159,7 @@ impl Library {
         place: &Source,
         image: &Image,
         extent: &Extent,
-    ) -> Result<(Known, Bytes), LibraryError> {
+    ) -> Result<(Known, Bytes), BoxError> {
         let layers =
             layers::read(&self.registry, place, image, extent, self.progress.as_ref()).await?;
         let (base, version) = (image.digest(), image.config().os_version.as_deref());
@@ -208,7 +184,7 @@ impl Library {
         os_version: Option<&str>,
         extent: &Extent,
         layers: Vec<LayerInside>,
-    ) -> Result<(BaseFacts, Bytes), LibraryError> {
+    ) -> Result<(BaseFacts, Bytes), BoxError> {
         let (about, version) = (base.clone(), os_version.map(str::to_owned));
         let made_to = extent.clone();
         let made = tokio::task::spawn_blocking(move || {
@@ -223,10 +199,10 @@ impl Library {
             if !BaseHive::ALL.iter().any(|&hive| facts.knows_hive(hive)) {
                 let problems = facts.problems().iter();
                 let why = problems.map(|it| format!(": {}: {}", it.place, it.problem));
-                return Err(LibraryError::NoRegistry {
-                    base: base.clone(),
-                    why: why.take(1).collect(),
-                });
+                let why: String = why.take(1).collect();
+                return Err(
+                    NoRegistry(format!("{base} has no registry that can be read{why}")).into(),
+                );
             }
             self.keep(|cache| cache.keep(base, Origin::Layers, &bytes));
         }

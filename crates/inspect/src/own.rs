@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read as _, Take};
 use std::sync::Arc;
 
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::Source;
@@ -13,7 +14,7 @@ use wincimg_registry::Root;
 use super::facts::ImageFacts;
 use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
 use super::registry::{RegistryForm, RegistryReport, analyse};
-use super::taken::{Seen, TakeError, Taken, search};
+use super::taken::{Seen, Taken, search, unreadable};
 
 /// What the history of Microsoft's bases says of their layers.
 const STEPS_OF_WINDOWS: [&str; 2] = ["Apply image ", "Install update "];
@@ -39,7 +40,7 @@ pub async fn own(
     source: &Source,
     image: &Image,
     progress: &Arc<dyn Progress>,
-) -> Result<Own, TakeError> {
+) -> Result<Own, Problem> {
     let facts = ImageFacts::new(image);
     let mut layers: Vec<(usize, &Descriptor)> = Vec::new();
     let mut own = Own::default();
@@ -80,7 +81,7 @@ pub async fn own(
         // It fails only where the program is being ended, and then nobody waits for the answer.
         if let Ok(mut findings) = tokio::task::spawn_blocking(read).await {
             if let Some(problem) = findings.problems.pop() {
-                return Err(TakeError::new(&problem.digest, problem.source));
+                return Err(unreadable(&problem.digest, problem.source));
             }
             if let Some(RegistryReport::File(text)) = findings.registry {
                 own.registry = Some(text);
@@ -95,7 +96,7 @@ async fn has_registry_of_windows(
     source: &Source,
     bottom: &Descriptor,
     progress: &Arc<dyn Progress>,
-) -> Result<bool, TakeError> {
+) -> Result<bool, Problem> {
     let file = base_files(Root::System)[0];
     let path = file.strip_prefix("Files/").unwrap_or(file).to_owned();
     let found = search(source, &[(0, bottom)], &BTreeSet::from([path]), progress).await?;

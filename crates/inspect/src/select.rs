@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, Image, Index, Manifest, Platform, Verbatim, media_type,
@@ -88,7 +89,7 @@ pub(super) async fn choose(
                     .others
                     .iter()
                     .filter_map(|other| other.platform.clone());
-                return Err(choice.no_platform(platforms.collect()));
+                return Err(choice.no_platform(platforms.collect()).into());
             }
         }
     }
@@ -114,7 +115,7 @@ impl Choice<'_> {
         if self.filters.is_empty() || self.includes(&platform) {
             Ok(image)
         } else {
-            Err(self.no_platform(vec![platform.to_string()]))
+            Err(self.no_platform(vec![platform.to_string()]).into())
         }
     }
 
@@ -124,9 +125,11 @@ impl Choice<'_> {
         depth: usize,
     ) -> Result<Vec<Entry>, InspectError> {
         if depth > DEPTH {
-            return Err(InspectError::TooDeep {
-                digest: index.digest().clone(),
-            });
+            let problem = format!(
+                "{} is nested too deeply: expected an index of images",
+                index.digest()
+            );
+            return Err(Problem::new("image/not-an-image", problem).into());
         }
         let visits: Vec<_> = index
             .manifests
@@ -190,16 +193,18 @@ impl Choice<'_> {
         }
     }
 
-    fn no_platform(&self, mut available: Vec<String>) -> InspectError {
+    fn no_platform(&self, mut available: Vec<String>) -> Problem {
         let wanted: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
         if available.is_empty() {
             available.push("none".to_owned());
         }
-        InspectError::NoPlatform {
-            place: self.source.to_string(),
-            wanted: wanted.join(", "),
-            available: available.join(", "),
-        }
+        let problem = format!(
+            "{} has no image for {}: it has {}",
+            self.source,
+            wanted.join(", "),
+            available.join(", ")
+        );
+        Problem::new("image/no-platform", problem).blame(Blame::Answer)
     }
 }
 

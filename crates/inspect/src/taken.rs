@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{Part, Parts};
 use wincimg_common::progress::Progress;
 use wincimg_layer::{EntryKind, LayerReader, Limits, ReadError};
@@ -24,22 +24,10 @@ const MOST: u64 = 16 << 30;
 /// What an image has at a path.
 pub type Taken = FileKind<Part>;
 
-/// Files that could not be taken out of an image.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[error("cannot read layer {layer} for files of the image")]
-#[diagnose(code = "base/unreadable")]
-pub struct TakeError {
-    layer: Digest,
-    source: Box<LayerProblem>,
-}
-
-impl TakeError {
-    pub(super) fn new(layer: &Digest, problem: LayerProblem) -> Self {
-        Self {
-            layer: layer.clone(),
-            source: Box::new(problem),
-        }
-    }
+/// A layer of an image could not be read for its files.
+pub(super) fn unreadable(layer: &Digest, problem: LayerProblem) -> Problem {
+    let what = format!("cannot read layer {layer} for files of the image");
+    Problem::new("base/unreadable", what).source(problem)
 }
 
 /// What a layer has at a path.
@@ -58,7 +46,7 @@ pub async fn take(
     image: &Image,
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
-) -> Result<BTreeMap<String, Taken>, TakeError> {
+) -> Result<BTreeMap<String, Taken>, Problem> {
     let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
     let seen = search(source, &layers, paths, progress).await?.entries;
     // Windows' own layers have many files of System32 as second names of others.
@@ -105,7 +93,7 @@ pub(super) async fn search(
     layers: &[(usize, &Descriptor)],
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
-) -> Result<Searched, TakeError> {
+) -> Result<Searched, Problem> {
     let mut found = Searched::default();
     let mut known: BTreeSet<String> = BTreeSet::new();
     let mut hidden: BTreeSet<String> = BTreeSet::new();
@@ -119,7 +107,7 @@ pub(super) async fn search(
         if wanted.is_empty() {
             break;
         }
-        let failed = |problem| TakeError::new(&blob.digest, problem);
+        let failed = |problem| unreadable(&blob.digest, problem);
         let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
         let reader = source.open_blob(blob).await;
         let reader = reader.map_err(|error| failed(error.into()))?;

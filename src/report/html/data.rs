@@ -6,11 +6,12 @@ use std::rc::Rc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
     Finding, HostKind, Image, Placement, Rollout, Selection, Subject, severity,
 };
 
-use crate::report::answer::{Advice, cases, outlook};
+use crate::report::answer::{cases, outlook};
 use crate::report::matrix::short_release;
 use crate::report::plan::{outcome, steps};
 use crate::report::problems::problems;
@@ -20,64 +21,19 @@ use crate::report::{names, what_if};
 pub(super) struct Data<'a> {
     /// Name, kind and version.
     hosts: Vec<(Option<&'a str>, usize, Option<String>)>,
-    kinds: Vec<Kind<'a>>,
+    kinds: Vec<Value>,
     /// In full, and as short as tells them apart.
     images: Vec<(String, String)>,
-    workloads: Vec<WorkloadPart<'a>>,
-    findings: Vec<FindingPart<'a>>,
+    /// Each with how it starts, the worst is 0.
+    workloads: Vec<Value>,
+    findings: Vec<Value>,
     /// For each selection its hosts, as bits in base64.
     selections: Vec<String>,
     placements: Vec<PlacementPart>,
-    cases: Vec<CasePart<'a>>,
-    problems: Vec<ProblemPart>,
-    plan: Option<PlanPart>,
+    cases: Vec<Value>,
+    problems: Vec<Value>,
+    plan: Option<Value>,
     what_if: Option<String>,
-}
-
-#[derive(Serialize)]
-struct WorkloadPart<'a> {
-    name: String,
-    kind: &'a str,
-    /// How it starts, the worst is 0.
-    starts: usize,
-    outlook: String,
-    nodes: usize,
-    starts_on: usize,
-}
-
-#[derive(Serialize)]
-struct CasePart<'a> {
-    starts: usize,
-    workloads: Vec<usize>,
-    outlook: String,
-    whys: Vec<(String, &'a str)>,
-    more: usize,
-    fixes: Vec<Advice<'a>>,
-}
-
-#[derive(Serialize)]
-struct PlanPart {
-    steps: Vec<(String, Vec<String>)>,
-    outcome: String,
-}
-
-#[derive(Serialize)]
-struct Kind<'a> {
-    build: Option<String>,
-    release: String,
-    runtime: &'a str,
-}
-
-#[derive(Serialize)]
-struct FindingPart<'a> {
-    /// 0 compatible, 1 warning, 2 unknown, 3 incompatible.
-    level: u8,
-    rule: &'a str,
-    why: &'a str,
-    fix: Option<&'a str>,
-    commands: &'a [String],
-    isolation: &'a str,
-    build: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -86,14 +42,6 @@ struct PlacementPart {
     selection: usize,
     /// Image, and its findings: one for each kind of host, as they come first among the hosts.
     images: Vec<(usize, Vec<usize>)>,
-}
-
-#[derive(Serialize)]
-struct ProblemPart {
-    finding: usize,
-    images: Vec<usize>,
-    hosts_in_words: String,
-    workloads: Vec<usize>,
 }
 
 impl<'a> Data<'a> {
@@ -107,27 +55,30 @@ impl<'a> Data<'a> {
             .collect();
         let problems = problems(rollout)
             .iter()
-            .map(|problem| ProblemPart {
-                finding: findings.place(problem.finding),
-                images: problem.images.clone(),
-                hosts_in_words: if problem.hosts.is_empty() {
+            .map(|problem| {
+                let hosts_in_words = if problem.hosts.is_empty() {
                     String::new()
                 } else {
                     problem.hosts_in_words()
-                },
-                workloads: problem.workloads.clone(),
+                };
+                json!({
+                    "finding": findings.place(problem.finding),
+                    "images": problem.images,
+                    "hosts_in_words": hosts_in_words,
+                    "workloads": problem.workloads,
+                })
             })
             .collect();
         let cases = cases(rollout).into_iter().map(|case| {
             let (whys, more) = case.whys(rollout);
-            CasePart {
-                starts: case.starts as usize,
-                outlook: case.outlook(),
-                whys,
-                more,
-                workloads: case.workloads,
-                fixes: case.fixes,
-            }
+            json!({
+                "starts": case.starts as usize,
+                "workloads": case.workloads,
+                "outlook": case.outlook(),
+                "whys": whys,
+                "more": more,
+                "fixes": case.fixes,
+            })
         });
         let hosts = rollout.hosts.iter();
         let images = rollout.images.iter().map(Image::label);
@@ -147,45 +98,41 @@ impl<'a> Data<'a> {
             problems,
             findings: findings.parts,
             selections: selections.parts,
-            plan: rollout.plan.as_ref().map(|plan| PlanPart {
-                steps: steps(rollout, plan)
-                    .into_iter()
-                    .map(|step| (step.title, step.commands.to_vec()))
-                    .collect(),
-                outcome: outcome(rollout, plan),
+            plan: rollout.plan.as_ref().map(|plan| {
+                let steps = steps(rollout, plan).into_iter();
+                let steps: Value = steps.map(|it| json!([it.title, it.commands])).collect();
+                json!({"steps": steps, "outcome": outcome(rollout, plan)})
             }),
             what_if: what_if(rollout),
         }
     }
 }
 
-fn workload_parts(rollout: &Rollout) -> Vec<WorkloadPart<'_>> {
+fn workload_parts(rollout: &Rollout) -> Vec<Value> {
     let mut names = names::workloads(rollout).into_iter();
     let prospects = rollout.prospects();
     prospects
         .filter_map(|prospect| match prospect.subject {
-            Subject::Workload(workload) => Some(WorkloadPart {
-                name: names.next()?,
-                kind: &rollout.workloads[workload].id.kind,
-                starts: prospect.starts as usize,
-                outlook: outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1),
-                nodes: prospect.nodes,
-                starts_on: prospect.starts_on,
-            }),
+            Subject::Workload(workload) => Some(json!({
+                "name": names.next()?,
+                "kind": rollout.workloads[workload].id.kind,
+                "starts": prospect.starts as usize,
+                "outlook": outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1),
+                "nodes": prospect.nodes,
+                "starts_on": prospect.starts_on,
+            })),
             Subject::Image(_) => None,
         })
         .collect()
 }
 
-fn kind_part(kind: &HostKind) -> Kind<'_> {
-    Kind {
-        build: kind.versions(),
-        release: kind
-            .build
-            .map(|build| short_release(build.version.build))
-            .unwrap_or_default(),
-        runtime: kind.runtime.name(),
-    }
+fn kind_part(kind: &HostKind) -> Value {
+    let release = kind.build.map(|build| short_release(build.version.build));
+    json!({
+        "build": kind.versions(),
+        "release": release.unwrap_or_default(),
+        "runtime": kind.runtime.name(),
+    })
 }
 
 fn part_of<'a>(
@@ -215,22 +162,23 @@ fn part_of<'a>(
 #[derive(Default)]
 struct Findings<'a> {
     known: HashMap<&'a Finding, usize>,
-    parts: Vec<FindingPart<'a>>,
+    parts: Vec<Value>,
 }
 
 impl<'a> Findings<'a> {
     fn place(&mut self, finding: &'a Finding) -> usize {
         let parts = &mut self.parts;
         *self.known.entry(finding).or_insert_with(|| {
-            parts.push(FindingPart {
-                level: severity(finding.outcome),
-                rule: finding.rule,
-                why: &finding.reason,
-                fix: finding.fix.as_deref(),
-                commands: &finding.commands,
-                isolation: finding.isolation.name(),
-                build: finding.image_build.map(|build| build.to_string()),
-            });
+            parts.push(json!({
+                // 0 compatible, 1 warning, 2 unknown, 3 incompatible.
+                "level": severity(finding.outcome),
+                "rule": finding.rule,
+                "why": finding.reason,
+                "fix": finding.fix,
+                "commands": finding.commands,
+                "isolation": finding.isolation.name(),
+                "build": finding.image_build.map(|build| build.to_string()),
+            }));
             parts.len() - 1
         })
     }

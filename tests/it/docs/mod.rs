@@ -391,9 +391,15 @@ fn the_page_of_errors_has_every_code() {
                 let lines = text
                     .lines()
                     .filter(|line| !line.trim_start().starts_with("//"));
-                for line in lines {
-                    let parts = ["code = \"", "code: \""].map(|start| line.split(start).skip(1));
-                    let codes_here = parts.into_iter().flatten();
+                let text: String = lines.map(str::trim_start).collect();
+                let starts = [
+                    "code = \"",
+                    "code: \"",
+                    "Problem::new(\"",
+                    "Problem::from_error(\"",
+                ];
+                for start in starts {
+                    let codes_here = text.split(start).skip(1);
                     let codes_here = codes_here.filter_map(|part| part.split('"').next());
                     codes.extend(
                         codes_here

@@ -1,14 +1,14 @@
 //! Where images go.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
+use wincimg_recipe::{FileSource, PlannedFile};
 
-use super::error::DeliveryError;
-use super::output_in_input::folder_around;
 use crate::publication::Publication;
 
 /// Where images go.
@@ -50,18 +50,50 @@ impl Destination {
     }
 
     /// Refuses a place inside what goes into the images.
-    pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), DeliveryError> {
+    pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), Problem> {
         let (Self::Layout(output) | Self::Archive(output)) = self else {
             return Ok(());
         };
         let images = publication.images.iter();
         let mut files = images.flat_map(|image| &image.planned.plan.files);
         match files.find_map(|file| folder_around(output, file)) {
-            Some(folder) => Err(DeliveryError::OutputInside {
-                output: output.clone(),
-                folder: folder.to_owned(),
-            }),
+            Some(folder) => {
+                let (output, folder) = (output.display(), folder.display());
+                let problem =
+                    format!("the output {output} is inside {folder}, which goes into the image");
+                Err(Problem::new("output/inside", problem)
+                    .blame(Blame::Request)
+                    .hint(
+                        "write it elsewhere, as with --output oci:../image, or name it in \
+                         .dockerignore",
+                    ))
+            }
             None => Ok(()),
         }
     }
+}
+
+/// The folder that goes into an image, where the output would go into that folder: the next image
+/// would hold this one, and so on. What `.dockerignore` leaves out does no harm.
+fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
+    let FileSource::Folder(source) = &file.source else {
+        return None;
+    };
+    let folder = &*source.path;
+    let real = folder.canonicalize().ok()?;
+    let output = real_path(output)?;
+    let inside = output.strip_prefix(&real).ok()?.to_str()?;
+    // Rules that cannot be read are told when the folder is.
+    let rules = source.left_out();
+    let is_left_out = rules.is_ok_and(|rules| rules.leaves_out(inside));
+    (!is_left_out).then_some(folder)
+}
+
+/// A path without links, though its end need not be there yet.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|known| {
+        let rest = path.strip_prefix(known).ok()?;
+        Some(known.canonicalize().ok()?.join(rest))
+    })
 }

@@ -12,13 +12,14 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::foreign::without_password;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::LayerProblem;
 use wincimg_inspect::provenance::{
-    AttachError, Attached, Base, Build, Contents, Dependency, Document, Form, Inventory,
-    SourceFile, Tool, attach, survey, survey_blob,
+    Attached, Base, Build, Contents, Dependency, Document, Form, Inventory, SourceFile, Tool,
+    attach, survey, survey_blob,
 };
 use wincimg_oci::document::{Descriptor, sha256};
 use wincimg_oci::reference::repository_of;
@@ -26,7 +27,6 @@ use wincimg_oci::store::{Location, Sink};
 use wincimg_recipe::Plan;
 
 use super::destination::Destination;
-use super::error::DeliveryError;
 use super::made::Made;
 use super::route::Arrived;
 use crate::direct::AddedLayer;
@@ -64,22 +64,22 @@ impl Documents {
     }
 
     /// Refuses places that have none for them.
-    pub(super) fn check(&self, destinations: &[Destination]) -> Result<(), DeliveryError> {
+    pub(super) fn check(&self, destinations: &[Destination]) -> Result<(), Problem> {
         if self.is_empty() {
             return Ok(());
         }
         let takes = |place: &Destination| !matches!(place, Destination::Archive(_));
-        if destinations.is_empty() {
-            return Err(DeliveryError::NoPlaceForDocuments {
-                place: "a Docker daemon",
-            });
-        }
-        if destinations.iter().all(takes) {
+        let place = if destinations.is_empty() {
+            "a Docker daemon"
+        } else if destinations.iter().all(takes) {
             return Ok(());
-        }
-        Err(DeliveryError::NoPlaceForDocuments {
-            place: "a docker-archive file",
-        })
+        } else {
+            "a docker-archive file"
+        };
+        let problem = format!("{place} has no place for documents beside an image");
+        Err(Problem::new("usage/documents", problem)
+            .blame(Blame::Request)
+            .hint("push to a registry with --registry … --push, or write --output oci:DIR"))
     }
 }
 
@@ -144,7 +144,7 @@ impl Surveys {
         blob: &Descriptor,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Arc<Contents>, AttachError> {
+    ) -> Result<Arc<Contents>, BoxError> {
         let known = {
             let known = lock(&self.known);
             known.get(blob.digest.as_ref()).cloned()
@@ -157,9 +157,9 @@ impl Surveys {
             }
             (None, None) => Err(Arc::new(LayerProblem::ForeignBase)),
         };
-        found.map_err(|source| AttachError::Layer {
-            digest: blob.digest.to_string(),
-            source,
+        found.map_err(|error| {
+            let problem = format!("could not look through layer {}", blob.digest);
+            Problem::new("image/document", problem).source(error).into()
         })
     }
 }
@@ -181,24 +181,35 @@ impl Documents {
         surveys: &Surveys,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Vec<Attached>, DeliveryError> {
+    ) -> Result<Vec<Attached>, BoxError> {
         let image = &subject.arrived.image;
         let about = image.index_entry();
         let mut attached: Vec<Attached> = Vec::new();
-        let failed = |document: &'static str, attached: &[Attached], source: AttachError| {
-            DeliveryError::Document {
-                image: format!("{} ({})", subject.location, image.digest()),
-                document,
-                attached: attached.iter().map(|it| it.document).collect(),
-                source: Box::new(source),
-            }
+        let failed = |document: &'static str, attached: &[Attached], error: BoxError| {
+            let attached: Vec<_> = attached.iter().map(|it| it.document).collect();
+            let attached = match attached.as_slice() {
+                [] => String::new(),
+                attached => format!(" (attached: {})", attached.join(", ")),
+            };
+            let what = format!(
+                "delivered all images, but could not attach the {document} document to {} \
+                 ({}){attached}",
+                subject.location,
+                image.digest()
+            );
+            let again = "run the same command again: what is there is not sent again";
+            let hint = error.diagnosis().hint;
+            Problem::context(what, error)
+                .blame(Blame::Circumstances)
+                .hint(hint.unwrap_or_else(|| again.to_owned()))
         };
         if let Some(first) = self.bills.first() {
             let inventory = subject.inventory(surveys, sink, progress).await;
             let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
             for form in &self.bills {
                 let put = async {
-                    let document = Document::bill(*form, &inventory, self.tool)?;
+                    let document = Document::bill(*form, &inventory, self.tool);
+                    let document = document.map_err(unwritten)?;
                     attach(sink, &about, &document, progress).await
                 };
                 let put = Box::pin(put).await;
@@ -209,7 +220,8 @@ impl Documents {
             let put = async {
                 let build = subject.build(run);
                 let document =
-                    Document::provenance(&subject.name(), image.digest(), &build, self.tool)?;
+                    Document::provenance(&subject.name(), image.digest(), &build, self.tool);
+                let document = document.map_err(unwritten)?;
                 attach(sink, &about, &document, progress).await
             };
             let put = Box::pin(put).await;
@@ -217,6 +229,10 @@ impl Documents {
         }
         Ok(attached)
     }
+}
+
+fn unwritten(error: serde_json::Error) -> Problem {
+    Problem::new("image/document", "could not write the document").source(error)
 }
 
 impl Subject<'_> {
@@ -233,7 +249,7 @@ impl Subject<'_> {
         surveys: &Surveys,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Inventory, AttachError> {
+    ) -> Result<Inventory, BoxError> {
         let image = &self.arrived.image;
         let base = &self.image.planned.base;
         let below = base.image.manifest().layers.len();

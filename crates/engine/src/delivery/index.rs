@@ -7,13 +7,14 @@
 
 use std::time::{Duration, Instant};
 
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{
     Descriptor, Digest, Document, DocumentError, Flavour, Index, Verbatim,
 };
 use wincimg_oci::store::{Location, Sink};
 
+use super::Delivery;
 use super::standing::{Entry, Existing, Standing};
-use super::{Delivery, DeliveryError};
 use crate::publication::{Line, Publication, arrange};
 
 /// So often a build publishes anew what others published over, before it gives up.
@@ -52,7 +53,7 @@ impl Published {
 
 impl Delivery<'_> {
     /// What the index's tag means now.
-    pub(super) async fn read_index(&self, location: &Location) -> Result<Seen, DeliveryError> {
+    pub(super) async fn read_index(&self, location: &Location) -> Result<Seen, BoxError> {
         let asked = Instant::now();
         let standing = Standing::read(location, self.target.existing, self.registry).await?;
         Ok((asked, standing))
@@ -66,7 +67,7 @@ impl Delivery<'_> {
         expected: Expected<'_>,
         location: &Location,
         sink: &Sink,
-    ) -> Result<Published, DeliveryError> {
+    ) -> Result<Published, BoxError> {
         let new: Vec<Line> = made.iter().map(|(line, _)| line.clone()).collect();
         let joins = self.target.existing == Existing::Join;
         let mut reviewed = expected.kept.to_vec();
@@ -96,7 +97,10 @@ impl Delivery<'_> {
             let standing_index = standing
                 .as_ref()
                 .and_then(|standing| standing.index.as_ref());
-            let document = index_over(made, &kept, standing_index.filter(|_| joins))?;
+            let document = index_over(made, &kept, standing_index.filter(|_| joins));
+            let document = document.map_err(|error| {
+                Problem::new("output/write", "could not write the index").source(error)
+            })?;
             let before = standing.as_ref().map(|standing| &standing.digest);
             let published = Published {
                 digest: document.digest().clone(),
@@ -119,9 +123,12 @@ impl Delivery<'_> {
                 tokio::time::sleep(pause(asked.elapsed(), &document)).await;
             }
         }
-        Err(DeliveryError::Contended {
-            place: location.to_string(),
-        })
+        let problem = format!(
+            "gave up publishing {location}: other builds published it again and again meanwhile"
+        );
+        Err(Problem::new("tag/contended", problem)
+            .hint("run the same command again")
+            .into())
     }
 }
 

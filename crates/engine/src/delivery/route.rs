@@ -2,10 +2,12 @@
 //! them, or saved by it and sent from here.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use tokio::sync::watch;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files::Spool;
 use wincimg_common::progress::Progress;
 use wincimg_layer::BufferedBlob;
@@ -15,10 +17,9 @@ use wincimg_oci::document::{Digest, Document, Flavour, Image};
 use wincimg_oci::remote::{Registry, Repository};
 use wincimg_oci::store::{Location, Sink, Source};
 
-use super::error::RouteError;
 use super::made::Made;
 use crate::direct::{Assembled, LayerBytes};
-use crate::docker::{DaemonImage, SaveError};
+use crate::docker::{DaemonImage, not_saved};
 use crate::plans::PlannedImage;
 use crate::publication::TaggedImage;
 
@@ -77,7 +78,7 @@ impl<'a> Route<'a> {
         made: &Made<'_>,
         before: Option<&Digest>,
         location: &Location,
-    ) -> Result<Arrived, RouteError> {
+    ) -> Result<Arrived, BoxError> {
         let tag = location.tag();
         let image = match (made, self.sink) {
             (Made::Assembled(assembled), _) => {
@@ -107,9 +108,12 @@ impl<'a> Route<'a> {
         assembled: &Assembled,
         before: Option<&Digest>,
         tag: Option<&str>,
-    ) -> Result<Image, RouteError> {
+    ) -> Result<Image, BoxError> {
         let image = match self.flavour {
-            Some(flavour) => assembled.image.in_flavour(flavour)?,
+            Some(flavour) => {
+                let image = assembled.image.in_flavour(flavour);
+                image.map_err(|error| Problem::from_error("daemon/answer", error))?
+            }
             None => assembled.image.clone(),
         };
         if before == Some(image.digest()) {
@@ -180,17 +184,15 @@ impl<'a> Route<'a> {
         &self,
         made: &DaemonImage<'_>,
         repository: &Repository,
-    ) -> Result<Image, RouteError> {
+    ) -> Result<Image, BoxError> {
         let pushed = made.push(self.progress.as_ref()).await;
-        let digest = pushed.map_err(|source| RouteError::NotPushed {
-            kept: made.to_string(),
-            source,
+        let digest = pushed.map_err(|error| {
+            let what = format!("built and kept in the Docker daemon as {made}; not pushed");
+            Problem::context(what, error)
         })?;
         let source = Source::Registry(repository.clone());
         let Document::Manifest(manifest) = source.resolve(Some(&digest)).await? else {
-            return Err(RouteError::NotAnImage {
-                reference: format!("{repository}@{digest}"),
-            });
+            return Err(not_an_image(format_args!("{repository}@{digest}")));
         };
         let image = source.image(*manifest).await?;
         let mut layers = image.manifest().layers.iter();
@@ -204,8 +206,8 @@ impl<'a> Route<'a> {
     }
 
     /// Takes an image out of the daemon, by way of a file, and copies it from there.
-    async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, RouteError> {
-        let file = Spool::in_folder(&std::env::temp_dir()).map_err(SaveError::Disk)?;
+    async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, BoxError> {
+        let file = Spool::in_folder(&std::env::temp_dir()).map_err(not_saved)?;
         made.save(file.path(), self.progress.as_ref()).await?;
         let saved = Location::Archive {
             file: file.path().to_owned(),
@@ -220,9 +222,13 @@ impl<'a> Route<'a> {
         self.copier.copy(&plan, &source, self.sink, tag).await?;
         match plan.root {
             Document::Manifest(manifest) => Ok(source.image(*manifest).await?),
-            Document::Index(_) => Err(RouteError::NotAnImage {
-                reference: made.to_string(),
-            }),
+            Document::Index(_) => Err(not_an_image(made)),
         }
     }
+}
+
+/// What the daemon pushed or saved is not an image.
+fn not_an_image(reference: impl fmt::Display) -> BoxError {
+    let problem = format!("{reference} is an index: expected the image that Docker sent");
+    Problem::new("daemon/answer", problem).into()
 }

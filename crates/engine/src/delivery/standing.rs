@@ -1,7 +1,7 @@
 //! What a tag means so far, and what of that stays: what others use is not taken away.
 
 use std::fmt;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Problem};
 
 use futures_util::future::try_join_all;
 use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
@@ -41,19 +41,6 @@ pub(super) struct Standing {
 pub(super) struct Entry {
     pub(super) descriptor: Descriptor,
     pub(super) line: Line,
-}
-
-/// Why a tag is left as it is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[error("{place} has {}, which this build would take away", entries.join(", "))]
-#[diagnose(code = "tag/taken", blame = Answer, hint = Some(self.way_out().to_owned()))]
-pub struct Taken {
-    /// The tag.
-    pub place: String,
-    /// What would no longer be there.
-    pub entries: Vec<String>,
-    /// Whether an index could keep it.
-    pub(crate) can_join: bool,
 }
 
 impl Standing {
@@ -98,16 +85,24 @@ impl Standing {
         new: &[Line],
         existing: Existing,
         place: &Location,
-    ) -> Result<Vec<Entry>, Taken> {
+    ) -> Result<Vec<Entry>, Problem> {
         let (companions, images): (Vec<&Entry>, Vec<&Entry>) = self
             .entries
             .iter()
             .partition(|entry| entry.about().is_some());
         let taken = |entry: &&&Entry| !new.iter().any(|new| entry.is_replaced_by(new, true));
-        let refused = |taken: Vec<&&Entry>, can_join| Taken {
-            place: place.to_string(),
-            entries: taken.iter().map(ToString::to_string).collect(),
-            can_join,
+        let refused = |taken: Vec<&&Entry>, can_join| {
+            let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
+            let taken = taken.join(", ");
+            let problem = format!("{place} has {taken}, which this build would take away");
+            let way_out = if can_join {
+                "add --join to keep it beside what is built, or --replace to drop it"
+            } else {
+                "choose another --tag, or add --replace to drop it"
+            };
+            Problem::new("tag/taken", problem)
+                .blame(Blame::Answer)
+                .hint(way_out)
         };
         match existing {
             Existing::Replace => Ok(Vec::new()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::BoxError;
 use wincimg_common::progress::Silent;
 use wincimg_demo::{DemoRegistry, add_base_images};
 use wincimg_dockerfile::Rendered;
@@ -20,7 +20,7 @@ use wincimg_testkit::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg_windows::compat::{HostBuild, Isolation};
 use wincimg_windows::version::WindowsVersion;
 
-use super::{Delivered, Delivery, DeliveryError, Destination, Documents, Existing, Made, Target};
+use super::{Delivered, Delivery, Destination, Documents, Existing, Made, Target};
 use crate::bases::BaseSearch;
 use crate::design::Named;
 use crate::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
@@ -86,7 +86,7 @@ impl Site {
         &self,
         options: BuildOptions,
         destinations: &[Destination],
-    ) -> Result<Delivered, DeliveryError> {
+    ) -> Result<Delivered, BoxError> {
         let endpoint = Endpoint::find(Some(&self.windows.host()), &Environment::default()).unwrap();
         let daemon = Daemon::connect(endpoint).await.unwrap();
         let info = daemon.info().await.unwrap();
@@ -350,7 +350,7 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
             .deliver(BuildOptions::default(), &site.to_registry())
             .await;
         let error = delivered.unwrap_err();
-        assert!(chain(&error).contains(expected), "{error}");
+        assert!(chain(error.as_ref()).contains(expected), "{error}");
         assert!(error.diagnosis().hint.unwrap().contains("--pull"));
         assert!(
             site.windows.asked("/tag").is_empty(),
@@ -406,7 +406,10 @@ async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
         match (expected, delivered) {
             (None, Ok(_)) => {}
             (Some(hint), Err(error)) => {
-                assert!(chain(&error).contains("cannot run the base"), "{error}");
+                assert!(
+                    chain(error.as_ref()).contains("cannot run the base"),
+                    "{error}"
+                );
                 assert!(
                     error.diagnosis().hint.unwrap().contains(hint),
                     "{system} {default}"
@@ -428,7 +431,7 @@ async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write
         .await;
     let error = delivered.unwrap_err();
     let host = site.stored.host();
-    assert!(chain(&error).contains(&format!("does not trust the registry {host}")));
+    assert!(chain(error.as_ref()).contains(&format!("does not trust the registry {host}")));
     let hint = error.diagnosis().hint.unwrap();
     assert!(
         hint.contains(&format!(r#"{{"insecure-registries":["{host}"]}}"#)),
@@ -447,6 +450,6 @@ async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
         .deliver(BuildOptions::default(), &[])
         .await
         .unwrap_err();
-    assert!(chain(&error).contains("makes linux containers: expected windows"));
+    assert!(chain(error.as_ref()).contains("makes linux containers: expected windows"));
     assert!(error.diagnosis().hint.unwrap().contains("--engine direct"));
 }

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use wincimg_common::diagnose::BoxError;
 use wincimg_oci::store::Location;
 
 use super::held::Held;
 use super::streamed::LayerStreams;
 use super::{AssembleOptions, DirectEngine};
 use crate::build::{MakeOptions, Means};
-use crate::delivery::{Delivered, Delivery, DeliveryError, Made, Target};
+use crate::delivery::{Delivered, Delivery, Made, Target};
 use crate::publication::Publication;
 
 /// Makes the images of a publication and brings them to their target.
@@ -19,7 +20,7 @@ pub(crate) async fn deliver_directly(
     options: &MakeOptions,
     target: &Target<'_>,
     means: &Means<'_>,
-) -> Result<Delivered, DeliveryError> {
+) -> Result<Delivered, BoxError> {
     let held = match &options.reuse {
         Some(images) => held(publication, images, target, means)?,
         None => Held::default(),
@@ -58,7 +59,7 @@ fn streams(
     publication: &Publication<'_>,
     target: &Target<'_>,
     means: &Means<'_>,
-) -> Result<Option<LayerStreams>, DeliveryError> {
+) -> Result<Option<LayerStreams>, BoxError> {
     for destination in &target.destinations {
         let place = destination.location(&publication.name, publication.tag())?;
         if let Location::Registry(reference) = place {
@@ -75,7 +76,7 @@ fn held(
     images: &[Location],
     target: &Target<'_>,
     means: &Means<'_>,
-) -> Result<Held, DeliveryError> {
+) -> Result<Held, BoxError> {
     let mut tags = Vec::new();
     for destination in &target.destinations {
         for image in &publication.images {

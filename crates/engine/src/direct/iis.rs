@@ -3,6 +3,7 @@
 
 use std::io;
 
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_iis::config::{ConfigEdit, EditError, Location, Schema, Server};
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
@@ -12,7 +13,7 @@ use wincimg_registry::Known;
 use wincimg_windows::inside::Inside;
 use wincimg_windows::path::ImagePath;
 
-use super::error::DirectError;
+use super::error::{DirectError, refused};
 
 /// What IIS reads at most, unless Windows' registry says otherwise, is 250 kB for a `web.config`.
 const LARGEST: u64 = 4 << 20;
@@ -29,15 +30,25 @@ pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectE
     if is_ours {
         return Ok(());
     }
-    let base = plan.base.name.clone();
-    match inside.content(&file)? {
-        Known::Present(_) => Ok(()),
-        Known::Unknown => Err(DirectError::IisUnseen { base }),
-        Known::Absent => Err(DirectError::NoIis {
-            base,
-            file: file.to_string(),
-        }),
-    }
+    let base = &plan.base.name;
+    let problem = match inside.content(&file)? {
+        Known::Present(_) => return Ok(()),
+        Known::Unknown => Problem::new(
+            "base/unseen",
+            format!(
+                "the base {base} has to be looked into before its IIS can be configured, and that \
+                 was not done"
+            ),
+        )
+        .hint("build with --engine docker, on a Docker daemon for Windows containers"),
+        Known::Absent => Problem::new(
+            "base/no-iis",
+            format!("the base {base} has no IIS: it has no {file}"),
+        )
+        .blame(Blame::Request)
+        .hint(r#"build on a base with IIS: base = "aspnet" or base = "iis""#),
+    };
+    Err(problem.into())
 }
 
 /// Puts the settings into the files that the layer brings, or brings others. What `web.config` the
@@ -54,7 +65,7 @@ pub(super) fn configure(
         if let Ok(site) = settings.site.as_str().parse::<Location>() {
             for edit in std::mem::take(&mut for_site) {
                 let is_delegated = server.is_delegated(&edit.section, Some(&site));
-                if is_delegated.map_err(refused(&edit))? {
+                if is_delegated.map_err(|error| refused(&edit.to_string(), error))? {
                     for_site.push(edit);
                 } else {
                     let location = Some(site.clone());
@@ -104,17 +115,13 @@ fn change(
     edits: &[ConfigEdit],
 ) -> Result<(), DirectError> {
     for edit in edits {
-        server.apply(edit).map_err(refused(edit))?;
+        let applied = server.apply(edit);
+        applied.map_err(|error| refused(&edit.to_string(), error))?;
     }
     match server.finish() {
         Some(changed) => bring(layer, file, changed),
         None => Ok(()),
     }
-}
-
-fn refused(edit: &ConfigEdit) -> impl FnOnce(EditError) -> DirectError {
-    let edit = edit.to_string();
-    move |source| DirectError::IisEdit { edit, source }
 }
 
 fn read_server(bytes: &[u8], name: &str, inside: &dyn Inside) -> Result<Server, DirectError> {
@@ -128,10 +135,10 @@ fn read_server(bytes: &[u8], name: &str, inside: &dyn Inside) -> Result<Server, 
         .iter()
         .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
     let schema = Schema::read(files)?;
-    Server::read(bytes, schema).map_err(|source| DirectError::IisConfig {
-        file: name.to_owned(),
-        source,
-    })
+    let server = Server::read(bytes, schema);
+    Ok(server.map_err(|error| {
+        Problem::new("base/unreadable", format!("cannot read {name}")).source(error)
+    })?)
 }
 
 /// The content of a file that the layer brings, or that the base is known to have, and what to call
@@ -168,7 +175,14 @@ fn site_config(
     let mut folder = settings.path.components().to_vec();
     folder.push("web.config".to_owned());
     let path: LayerPath = folder.join("/").parse().map_err(LayerError::Path)?;
-    let failed = |path: String| move |source| DirectError::WebConfig { path, source };
+    let failed = |path: String| {
+        move |error: EditError| {
+            let problem = format!("the settings of IIS cannot be merged into {path}");
+            Problem::new("recipe/iis", problem)
+                .blame(Blame::Request)
+                .source(error)
+        }
+    };
     match layer.file_mut(&path) {
         Some(source) => {
             let (bytes, name) = content(source, &path)?;

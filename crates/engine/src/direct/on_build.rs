@@ -5,22 +5,26 @@
 //! A daemon reads them with `\` as the escape character, whatever their Dockerfile had. So texts with
 //! one, or with a variable, are left to a daemon, but for arrays, which are JSON.
 
+use wincimg_common::diagnose::Problem;
+use wincimg_common::foreign::Foreign;
 use wincimg_recipe::Plan;
 use wincimg_windows::path::ImagePath;
 
-use super::error::DirectError;
+use super::error::needs_windows;
 
 /// The plan with its base's instructions in it, as if it had said so itself, where it does not say
 /// otherwise.
-pub(super) fn carried_out(plan: &Plan) -> Result<Plan, DirectError> {
+pub(super) fn carried_out(plan: &Plan) -> Result<Plan, Problem> {
     let mut whole = plan.clone();
     let mut triggered = Triggered::default();
     for trigger in std::mem::take(&mut whole.base.on_build) {
         if triggered.take(&trigger).is_none() {
-            return Err(DirectError::OnBuild {
-                base: plan.base.name.clone(),
-                trigger,
-            });
+            return Err(needs_windows(format!(
+                "the direct engine cannot carry out what {} has for images that are built on it: \
+                 ONBUILD {}",
+                plan.base.name,
+                Foreign(&trigger)
+            )));
         }
     }
     triggered.go_below(&mut whole);

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::foreign::without_password;
 
-use super::error::EndpointError;
+use super::error::invalid_address;
 use super::tls::TlsFiles;
 
 /// Where a daemon listens.
@@ -44,11 +45,8 @@ impl Address {
     pub(super) fn read(
         text: &str,
         tls: Option<TlsFiles>,
-    ) -> Result<(Self, Option<TlsFiles>), EndpointError> {
-        let failed = |problem| EndpointError::Address {
-            text: without_password(text).into_owned(),
-            problem,
-        };
+    ) -> Result<(Self, Option<TlsFiles>), Problem> {
+        let failed = |problem: &str| invalid_address(&without_password(text), problem);
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
         match scheme {
             "unix" if rest.is_empty() => Err(failed("the path is missing")),

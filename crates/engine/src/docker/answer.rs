@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::error::DockerError;
+use super::error::{DockerError, unexpected};
 use super::transport::{Answer, MOST_BYTES, TooLong};
 
 /// The body of an answer, piece by piece. Dropping it ends the connection.
@@ -50,18 +50,11 @@ impl Pieces {
         if bytes.len() <= MOST_BYTES {
             return Ok(());
         }
-        Err(self.unexpected(TooLong.to_string()))
+        Err(unexpected(&self.what, &TooLong).into())
     }
 
     fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, DockerError> {
-        serde_json::from_slice(bytes).map_err(|error| self.unexpected(error.to_string()))
-    }
-
-    fn unexpected(&self, problem: String) -> DockerError {
-        DockerError::Answer {
-            what: self.what.clone(),
-            problem,
-        }
+        serde_json::from_slice(bytes).map_err(|error| unexpected(&self.what, &error).into())
     }
 }
 

@@ -7,7 +7,7 @@ use bollard::Docker;
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::BuildImageOptions;
 use futures_util::TryStreamExt;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Diagnose, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
 use wincimg_windows::compat::Isolation;
@@ -16,7 +16,7 @@ use wincimg_windows::status::ExitCode;
 use super::answer::{Complaint, Messages, one_line};
 use super::api::ImageInfo;
 use super::client::credentials;
-use super::context::{ContextError, DOCKERFILE, Listing};
+use super::context::{DOCKERFILE, Listing};
 use super::daemon::Daemon;
 use super::error::DockerError;
 use super::failures::{Failure, exit_code_in};
@@ -54,62 +54,29 @@ pub struct BuildOptions {
     pub timestamp: Option<u64>,
 }
 
-/// Why a daemon did not build an image.
+/// A step failed.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "daemon/answer")]
-pub enum BuildError {
-    /// The context could not be sent.
-    #[error("cannot send the build context")]
-    #[diagnose(forward)]
-    Context(#[from] ContextError),
-    /// A step failed.
-    #[error(
-        "step {} of {} failed{}: {}",
-        step.number,
-        step.count,
-        exit_code.map_or_else(String::new, |code| format!(" with exit code {code}")),
-        step.instruction
-    )]
-    #[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
-    Step {
-        /// Which one.
-        step: Step,
-        /// What its program returned, where it was a program's fault.
-        exit_code: Option<ExitCode>,
-        /// The daemon's words and the last of the program's.
-        #[source]
-        output: StepOutput,
-    },
-    /// The daemon stopped in the middle.
-    #[error("the build broke off{}", during(step.as_ref()))]
-    #[diagnose(forward, blame = Circumstances)]
-    BrokenOff {
-        /// The step that was under way.
-        step: Option<Step>,
-        /// How.
-        #[source]
-        source: DockerError,
-    },
-    /// The daemon failed.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances)]
-    Docker(#[from] DockerError),
-    /// The build succeeded without an image.
-    #[error("the Docker daemon finished the build without naming an image")]
-    NoImage,
-    /// The daemon has another image than it said.
-    #[error("the Docker daemon built {built}, but shows {shown} instead")]
-    OtherImage {
-        /// What it said.
-        built: String,
-        /// What it shows.
-        shown: String,
-    },
+#[error(
+    "step {} of {} failed{}: {}",
+    step.number,
+    step.count,
+    exit_code.map_or_else(String::new, |code| format!(" with exit code {code}")),
+    step.instruction
+)]
+#[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
+pub(super) struct StepError {
+    /// Which one.
+    pub step: Step,
+    /// What its program returned, where it was a program's fault.
+    pub exit_code: Option<ExitCode>,
+    /// The daemon's words and the last of the program's.
+    #[source]
+    pub output: StepOutput,
 }
 
 /// What was said about a step that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepOutput {
+pub(super) struct StepOutput {
     /// The daemon's words.
     pub message: String,
     /// The last lines of the step's program.
@@ -155,7 +122,7 @@ impl Daemon {
         listing: Listing,
         options: &BuildOptions,
         progress: &dyn Progress,
-    ) -> Result<ImageInfo, BuildError> {
+    ) -> Result<ImageInfo, BoxError> {
         let task = progress.task("build context", Some(listing.bytes()));
         let (body, outcome) = upload(listing, options.timestamp.unwrap_or_default(), task);
         let context = bollard::body_try_stream(body);
@@ -170,11 +137,14 @@ impl Daemon {
             Err(error) => Err(Stop::Failed(error)),
         };
         let id = match built {
-            Ok(id) => id.ok_or(BuildError::NoImage)?,
+            Ok(id) => id.ok_or_else(|| {
+                let problem = "the Docker daemon finished the build without naming an image";
+                Problem::new("daemon/answer", problem)
+            })?,
             Err(stop) => {
                 // What the daemon makes of half a context is not the reason.
                 return Err(match outcome.take() {
-                    Some(error) => error.into(),
+                    Some(error) => Problem::context("cannot send the build context", error).into(),
                     None => stop.explain(steps),
                 });
             }
@@ -182,10 +152,9 @@ impl Daemon {
         steps.finish();
         let image = self.image(&id).await?;
         if image.id != id {
-            return Err(BuildError::OtherImage {
-                built: id,
-                shown: image.id,
-            });
+            let shown = &image.id;
+            let problem = format!("the Docker daemon built {id}, but shows {shown} instead");
+            return Err(Problem::new("daemon/answer", problem).into());
         }
         Ok(image)
     }
@@ -199,29 +168,31 @@ enum Stop {
 }
 
 impl Stop {
-    fn explain(self, steps: Steps<'_>) -> BuildError {
+    fn explain(self, steps: Steps<'_>) -> BoxError {
         let (step, lines) = steps.failed();
         match (self, step) {
-            (Self::Failed(error @ DockerError::Broken { .. }), step) => BuildError::BrokenOff {
-                step,
-                source: error,
-            },
+            (Self::Failed(error @ DockerError::Broken { .. }), step) => {
+                let what = format!("the build broke off{}", during(step.as_ref()));
+                Problem::context(what, error).into()
+            }
             (Self::Failed(error), _) => error.into(),
             (Self::Step(complaint), Some(step)) => {
                 let message = one_line(&complaint.message);
                 let told = complaint.exit_code.and_then(ExitCode::new);
-                BuildError::Step {
+                StepError {
                     step,
                     exit_code: told.or_else(|| exit_code_in(&message)),
                     output: StepOutput { message, lines },
                 }
+                .into()
             }
-            (Self::Step(complaint), None) => BuildError::Docker(DockerError::Refused {
+            (Self::Step(complaint), None) => DockerError::Refused {
                 what: WHAT.to_owned(),
                 status: None,
                 message: one_line(&complaint.message),
                 image: None,
-            }),
+            }
+            .into(),
         }
     }
 }

@@ -20,11 +20,12 @@ use hyper::StatusCode;
 use hyper::header::{HOST, HeaderValue};
 use hyper::http::Error as HttpError;
 use tokio::sync::mpsc;
+use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::DaemonCredential;
 
 use super::answer::one_line;
 use super::endpoint::Endpoint;
-use super::error::{ApiVersion, DockerError, EndpointError};
+use super::error::{ApiVersion, CUT_OFF, DockerError, unanswered, unexpected};
 use super::transport::{Answer, TooLong, Transport};
 
 /// How long the daemon may take for an answer that needs no work.
@@ -41,7 +42,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(endpoint: Endpoint, version: ApiVersion) -> Result<Self, EndpointError> {
+    pub(super) fn new(endpoint: Endpoint, version: ApiVersion) -> Result<Self, Problem> {
         Ok(Self {
             transport: Arc::new(Transport::new(&endpoint)?),
             endpoint,
@@ -75,9 +76,7 @@ impl Client {
         match (tapped.try_recv(), called) {
             (Ok(answer), _) => Ok(answer),
             (Err(_), Err(error)) => Err(self.explain(what, error)),
-            (Err(_), Ok(_)) => Err(DockerError::Stopped {
-                what: what.to_owned(),
-            }),
+            (Err(_), Ok(_)) => Err(unanswered(what, CUT_OFF).into()),
         }
     }
 
@@ -132,10 +131,9 @@ impl Client {
                 origin: self.endpoint.origin.to_string(),
                 source,
             },
-            Error::HyperResponseError { err } if is_too_long(&err) => DockerError::Answer {
-                what,
-                problem: TooLong.to_string(),
-            },
+            Error::HyperResponseError { err } if is_too_long(&err) => {
+                unexpected(&what, &TooLong).into()
+            }
             Error::HyperResponseError { err: source } => DockerError::Broken { what, source },
             Error::DockerResponseServerError {
                 status_code: status,
@@ -149,10 +147,7 @@ impl Client {
                 },
                 image: None,
             },
-            other => DockerError::Answer {
-                what,
-                problem: other.to_string(),
-            },
+            other => unexpected(&what, &other).into(),
         }
     }
 }
@@ -184,10 +179,11 @@ pub(super) async fn within<T>(
 ) -> Result<T, DockerError> {
     match tokio::time::timeout(PATIENCE, work).await {
         Ok(result) => result,
-        Err(_) => Err(DockerError::Slow {
-            what: what.to_owned(),
-            seconds: PATIENCE.as_secs(),
-        }),
+        Err(_) => {
+            let seconds = PATIENCE.as_secs();
+            let problem = format!("no answer from the Docker daemon within {seconds} seconds");
+            Err(unanswered(what, &problem).into())
+        }
     }
 }
 

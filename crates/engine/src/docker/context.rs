@@ -3,55 +3,15 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytes::Bytes;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
 use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
 use wincimg_layer::Source;
-use wincimg_layer::archive::ArchiveError;
 
 /// The name of the Dockerfile in its context.
 pub(super) const DOCKERFILE: &str = "Dockerfile";
-
-/// Why a context cannot be sent.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "context/read")]
-pub enum ContextError {
-    /// The Dockerfile's place is taken.
-    #[error(
-        "the build context already has {0:?}: expected that name to be free for the Dockerfile"
-    )]
-    #[diagnose(
-        code = "context/name-taken",
-        hint = "rename {_0:?}, or list it in .dockerignore"
-    )]
-    Taken(String),
-    /// A file that could not be read, or is gone.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// Where it is.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file whose bytes are not here.
-    #[error("{0} is not downloaded")]
-    Lacking(String),
-    /// An archive with files of the context is not what it should be.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// A file that was written to while it was sent.
-    #[error("{} changed while it was read", path.display())]
-    #[diagnose(
-        code = "context/changed",
-        hint = "build again when nothing writes to it"
-    )]
-    Changed {
-        /// Where it is.
-        path: PathBuf,
-    },
-}
 
 /// A context that was measured.
 #[derive(Debug)]
@@ -63,12 +23,18 @@ pub struct Listing {
 
 impl Listing {
     /// Measures a context; nothing is read yet but how large the files are.
-    pub fn new(rendered: &Rendered) -> Result<Self, ContextError> {
+    pub fn new(rendered: &Rendered) -> Result<Self, Problem> {
         let context = &rendered.context;
         let name = rendered.name.as_deref().unwrap_or(DOCKERFILE);
         let is_taken = |entry: &&ContextEntry| entry.path.eq_ignore_ascii_case(name);
         if let Some(entry) = context.iter().find(is_taken) {
-            return Err(ContextError::Taken(entry.path.clone()));
+            let path = &entry.path;
+            let problem = format!(
+                "the build context already has {path:?}: expected that name to be free for the \
+                 Dockerfile"
+            );
+            return Err(Problem::new("context/name-taken", problem)
+                .hint(format!("rename {path:?}, or list it in .dockerignore")));
         }
         let text = Bytes::from(rendered.dockerfile.clone());
         let dockerfile = ContextEntry {
@@ -84,7 +50,7 @@ impl Listing {
                 ContextContent::File(Source::Bytes(bytes)) => bytes.len() as u64,
                 ContextContent::File(Source::Part(part)) => part.length(),
                 ContextContent::File(Source::Lacking { url, .. }) => {
-                    return Err(ContextError::Lacking(url.clone()));
+                    return Err(lacking(url));
                 }
                 ContextContent::File(Source::Member(member)) => member.size(),
                 ContextContent::Folder | ContextContent::Link(_) => 0,
@@ -99,14 +65,20 @@ impl Listing {
     }
 }
 
-fn size(path: &Path) -> Result<u64, ContextError> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(metadata.len()),
-        Err(source) => Err(ContextError::Read {
-            path: path.to_owned(),
-            source,
-        }),
-    }
+fn size(path: &Path) -> Result<u64, Problem> {
+    let metadata = fs::metadata(path);
+    Ok(metadata.map_err(|error| unreadable(path, error))?.len())
+}
+
+/// A file that could not be read, or is gone.
+pub(super) fn unreadable(path: &Path, error: io::Error) -> Problem {
+    let problem = format!("cannot read {}", path.display());
+    Problem::new("context/read", problem).source(error)
+}
+
+/// A file whose bytes are not here.
+pub(super) fn lacking(url: &str) -> Problem {
+    Problem::new("context/read", format!("{url} is not downloaded"))
 }
 
 #[cfg(unix)]

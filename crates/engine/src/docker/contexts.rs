@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::{Problem, nearest};
 use wincimg_oci::document::sha256;
 
 use super::address::Address;
-use super::error::EndpointError;
+use super::error::{no_context, unusable};
 use super::settings::{ConfigFile, read_json};
 use super::tls::{TlsFiles, Trust};
 
@@ -34,33 +34,26 @@ struct MetaEndpoint {
 }
 
 /// The context that `docker context use` chose, if there is one.
-pub(super) fn current(folder: &Path) -> Result<Option<String>, EndpointError> {
+pub(super) fn current(folder: &Path) -> Result<Option<String>, Problem> {
     let chosen = ConfigFile::read(folder)?.current_context;
     Ok(chosen.filter(|name| !name.is_empty()))
 }
 
 /// The daemon that a context names, and what protects the connection there.
-pub(super) fn read(
-    folder: &Path,
-    name: &str,
-) -> Result<(Address, Option<TlsFiles>), EndpointError> {
+pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFiles>), Problem> {
     let contexts = folder.join("contexts");
     let digest = sha256(name.as_bytes());
     let id = digest.digest();
     let file = contexts.join("meta").join(id).join("meta.json");
-    let meta: Meta = read_json(&file)?.ok_or_else(|| EndpointError::NoContext {
-        name: name.to_owned(),
-        folder: contexts.clone(),
-        nearest: nearest_name(&contexts, name),
+    let meta: Meta = read_json(&file)?.ok_or_else(|| {
+        let nearest = nearest_name(&contexts, name);
+        no_context(name, &contexts, nearest.as_deref())
     })?;
     let mut endpoints = meta.endpoints.unwrap_or_default();
     let endpoint = endpoints
         .remove("docker")
         .flatten()
-        .ok_or_else(|| EndpointError::File {
-            path: file,
-            problem: "it names no endpoint \"docker\"".to_owned(),
-        })?;
+        .ok_or_else(|| unusable(&file, &"it names no endpoint \"docker\""))?;
     let Some(host) = endpoint.host.filter(|host| !host.is_empty()) else {
         return Ok((Address::of_platform(), None));
     };

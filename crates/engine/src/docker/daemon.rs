@@ -5,12 +5,13 @@ use std::fmt;
 use bollard::Docker;
 use bollard::query_parameters::TagImageOptions;
 use futures_util::TryStreamExt;
+use wincimg_common::diagnose::Problem;
 
 use super::answer::Pieces;
 use super::api::{ImageInfo, Info};
 use super::client::{Client, within};
 use super::endpoint::Endpoint;
-use super::error::{ApiVersion, DockerError};
+use super::error::{ApiVersion, DockerError, unexpected};
 
 /// Docker 17.06, the first that knows an image's version of Windows.
 const OLDEST: ApiVersion = ApiVersion {
@@ -40,15 +41,15 @@ impl Daemon {
             .get("api-version")
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        let spoken = ApiVersion::read(found).ok_or_else(|| DockerError::Answer {
-            what: what.to_owned(),
-            problem: "there is no Api-Version".to_owned(),
-        })?;
+        let spoken = ApiVersion::read(found);
+        let spoken = spoken.ok_or_else(|| unexpected(what, &"there is no Api-Version"))?;
         if spoken < OLDEST {
-            return Err(DockerError::TooOld {
-                found: found.to_owned(),
-                oldest: OLDEST,
-            });
+            let problem = format!(
+                "the Docker daemon speaks version {found} of the API: expected {OLDEST} or newer"
+            );
+            return Err(Problem::new("daemon/too-old", problem)
+                .hint("install a newer Docker on that machine")
+                .into());
         }
         client.version = spoken.min(NEWEST);
         Ok(Self { client })

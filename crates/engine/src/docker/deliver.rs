@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::{Rendered, render};
 
 use super::daemon::Daemon;
 use super::endpoint::{Endpoint, Environment};
-use super::error::DockerError;
 use super::{DockerEngine, Info, Preflight};
-use crate::build::{BuildError, Means};
+use crate::build::Means;
 use crate::choice::Reason;
 use crate::delivery::{Delivered, Delivery, Made, Target};
-use crate::plans::{BuildRequest, PlanError, PlannedImage};
+use crate::plans::{BuildRequest, PlannedImage};
 use crate::publication::Publication;
 
 /// Has a daemon make the images of a publication. Those that are not pushed are named after a registry
@@ -23,7 +23,7 @@ pub(crate) async fn deliver_by_docker(
     reason: Reason,
     target: &Target<'_>,
     means: &Means<'_>,
-) -> Result<Delivered, BuildError> {
+) -> Result<Delivered, BoxError> {
     let images = publication.images.iter();
     let dockerfiles = images.map(|image| dockerfile(request, image.planned));
     let dockerfiles: Vec<Rendered> = dockerfiles.collect::<Result<_, _>>()?;
@@ -31,10 +31,7 @@ pub(crate) async fn deliver_by_docker(
     let reached = daemon(options.docker_host.as_deref()).await;
     let (daemon, info) = reached.map_err(|error| match reason {
         Reason::AskedFor => error,
-        reason => BuildError::NoDaemon {
-            reason,
-            source: Box::new(error),
-        },
+        reason => Problem::context(format!("a Docker daemon is needed: {reason}"), error).into(),
     })?;
     let mut docker = options.docker.clone();
     let settings = &daemon.endpoint().settings;
@@ -59,12 +56,12 @@ pub(crate) async fn deliver_by_docker(
         progress: Arc::clone(means.progress),
         target,
     };
-    Ok(Box::pin(delivery.deliver(publication, making)).await?)
+    Box::pin(delivery.deliver(publication, making)).await
 }
 
 /// A daemon that makes Windows containers.
-async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BuildError> {
-    let endpoint = Endpoint::find(host, &Environment::of_process()).map_err(DockerError::from)?;
+async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
+    let endpoint = Endpoint::find(host, &Environment::of_process())?;
     tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
     let daemon = Daemon::connect(endpoint).await?;
     let info = daemon.info().await?;
@@ -73,12 +70,12 @@ async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BuildError> {
 }
 
 /// What a daemon builds an image from.
-fn dockerfile(request: &BuildRequest, image: &PlannedImage) -> Result<Rendered, BuildError> {
+fn dockerfile(request: &BuildRequest, image: &PlannedImage) -> Result<Rendered, BoxError> {
     let Some(stages) = request.sent() else {
         return Ok(render(&image.plan, image.base.inside.as_ref())?);
     };
     let bases = image.stages.iter();
     let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
     let sent = stages.sent(&pinned.collect(), &image.plan.labels);
-    Ok(sent.map_err(PlanError::from)?)
+    Ok(sent?)
 }

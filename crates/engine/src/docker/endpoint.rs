@@ -6,11 +6,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::docker_folder;
 
 use super::address::Address;
 use super::contexts;
-use super::error::EndpointError;
 use super::settings::Settings;
 use super::tls::{TlsFiles, Trust};
 
@@ -88,7 +88,7 @@ impl Environment {
 type Named = (Address, Option<TlsFiles>, Origin);
 
 impl Environment {
-    fn daemon(&self, flag: Option<&str>) -> Result<Named, EndpointError> {
+    fn daemon(&self, flag: Option<&str>) -> Result<Named, Problem> {
         let plain = |text: &str, origin| {
             let (address, tls) = Address::read(text, self.tls_files())?;
             Ok((address, tls, origin))
@@ -116,7 +116,7 @@ impl Environment {
 impl Endpoint {
     /// The daemon that is meant. A flag comes before `DOCKER_HOST`, that before `DOCKER_CONTEXT`,
     /// that before the context chosen with `docker context use`.
-    pub fn find(flag: Option<&str>, environment: &Environment) -> Result<Self, EndpointError> {
+    pub fn find(flag: Option<&str>, environment: &Environment) -> Result<Self, Problem> {
         let (address, tls, origin) = environment.daemon(flag)?;
         let settings = match &environment.config {
             Some(folder) => Settings::read(folder, &address.to_string())?,

@@ -1,47 +1,14 @@
 //! What can go wrong between this program and a Docker daemon.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::{fmt, io};
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 
 use super::failures::Failure;
 
-/// Why it is not known which daemon is meant.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "daemon/address", blame = Request)]
-pub enum EndpointError {
-    /// An address of a kind that is not known.
-    #[error("invalid Docker address {text:?}: {problem}")]
-    #[diagnose(hint = Some(address_hint(text)))]
-    Address {
-        /// What was given.
-        text: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A context that is not there.
-    #[error("no Docker context {name:?} in {}", folder.display())]
-    #[diagnose(code = "daemon/context", hint = Some(context_hint(name, nearest.as_deref())))]
-    NoContext {
-        /// Its name.
-        name: String,
-        /// Where it was looked for.
-        folder: PathBuf,
-        /// The one that was probably meant.
-        nearest: Option<String>,
-    },
-    /// A file of Docker's that could not be used.
-    #[error("cannot use {}: {problem}", path.display())]
-    #[diagnose(code = "file/io", blame = Circumstances)]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
+/// An answer without an end.
+pub(super) const CUT_OFF: &str = "the Docker daemon's answer ends too early";
 /// The context of Docker Desktop for its daemon on Windows, behind a named pipe.
 const DESKTOP_WINDOWS: &str = "desktop-windows";
 
@@ -77,6 +44,41 @@ fn tunnel(address: &str) -> String {
     )
 }
 
+/// A file of Docker's that could not be used.
+pub(super) fn unusable(path: &Path, problem: &dyn fmt::Display) -> Problem {
+    Problem::new(
+        "file/io",
+        format!("cannot use {}: {problem}", path.display()),
+    )
+}
+
+/// A call that came to no answer, and why.
+pub(super) fn unanswered(what: &str, problem: &str) -> Problem {
+    Problem::new("daemon/answer", format!("cannot {what}: {problem}"))
+}
+
+/// An answer that is not one of Docker's.
+pub(super) fn unexpected(what: &str, problem: &dyn fmt::Display) -> Problem {
+    let problem = format!("unexpected answer from the Docker daemon: {problem}");
+    unanswered(what, &problem)
+}
+
+/// An address of a kind that is not known.
+pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
+    let problem = format!("invalid Docker address {text:?}: {problem}");
+    Problem::new("daemon/address", problem)
+        .blame(Blame::Request)
+        .hint(address_hint(text))
+}
+
+/// A context that is not there, and the one that was probably meant.
+pub(super) fn no_context(name: &str, folder: &Path, nearest: Option<&str>) -> Problem {
+    let problem = format!("no Docker context {name:?} in {}", folder.display());
+    Problem::new("daemon/context", problem)
+        .blame(Blame::Request)
+        .hint(context_hint(name, nearest))
+}
+
 fn address_hint(text: &str) -> String {
     if text.starts_with("ssh://") {
         format!("on that machine {LISTEN}; then {}", tunnel(text))
@@ -105,10 +107,6 @@ fn context_hint(name: &str, nearest: Option<&str>) -> String {
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "daemon/answer")]
 pub enum DockerError {
-    /// It is not known which daemon is meant.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Endpoint(#[from] EndpointError),
     /// Nobody answers.
     #[error("no Docker daemon answers at {daemon} ({origin})")]
     #[diagnose(code = "daemon/unreachable", hint = Some(unreachable_hint(source)))]
@@ -128,20 +126,6 @@ pub enum DockerError {
         /// How it broke.
         source: hyper::Error,
     },
-    /// The daemon ended its answer too early.
-    #[error("cannot {what}: the Docker daemon's answer ends too early")]
-    Stopped {
-        /// What was asked.
-        what: String,
-    },
-    /// The daemon took its time.
-    #[error("cannot {what}: no answer from the Docker daemon within {seconds} seconds")]
-    Slow {
-        /// What was asked.
-        what: String,
-        /// How long it had.
-        seconds: u64,
-    },
     /// The daemon says no.
     #[error("the Docker daemon did not {what}: {message}")]
     #[diagnose(code = "daemon/refused", hint = refused_hint(message, image.as_deref()))]
@@ -155,26 +139,10 @@ pub enum DockerError {
         /// The image that it is about, where it is one with a name.
         image: Option<String>,
     },
-    /// The answer is not one of Docker's.
-    #[error("cannot {what}: unexpected answer from the Docker daemon: {problem}")]
-    Answer {
-        /// What was asked.
-        what: String,
-        /// What is wrong with the answer.
-        problem: String,
-    },
-    /// The daemon's API is older than what is used.
-    #[error("the Docker daemon speaks version {found} of the API: expected {oldest} or newer")]
-    #[diagnose(
-        code = "daemon/too-old",
-        hint = "install a newer Docker on that machine"
-    )]
-    TooOld {
-        /// What it speaks.
-        found: String,
-        /// The oldest version that will do.
-        oldest: ApiVersion,
-    },
+    /// It is not known which daemon is meant, or its answer cannot be used.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 impl DockerError {

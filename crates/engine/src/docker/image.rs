@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 use tokio::io::AsyncWriteExt;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
 
@@ -21,19 +21,6 @@ pub struct DaemonImage<'a> {
     pub(super) tag: String,
     /// What the daemon needs to push it.
     pub(super) credential: Option<DaemonCredential>,
-}
-
-/// An image that a daemon did not save.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "file/io")]
-pub enum SaveError {
-    /// The daemon failed.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances)]
-    Docker(#[from] DockerError),
-    /// The disk did not take it.
-    #[error("cannot write what Docker saves to a temporary file")]
-    Disk(#[source] io::Error),
 }
 
 impl fmt::Display for DaemonImage<'_> {
@@ -53,18 +40,24 @@ impl DaemonImage<'_> {
     }
 
     /// Lets the daemon save the image to a file, as a docker-archive.
-    pub(crate) async fn save(&self, path: &Path, progress: &dyn Progress) -> Result<(), SaveError> {
+    pub(crate) async fn save(&self, path: &Path, progress: &dyn Progress) -> Result<(), BoxError> {
         let name = self.to_string();
         let task = progress.task(&format!("save {name}"), None);
         let mut pieces = self.daemon.save(&name).await?;
         let file = tokio::fs::File::create(path).await;
-        let mut file = file.map_err(SaveError::Disk)?;
+        let mut file = file.map_err(not_saved)?;
         while let Some(piece) = pieces.next().await? {
-            file.write_all(&piece).await.map_err(SaveError::Disk)?;
+            file.write_all(&piece).await.map_err(not_saved)?;
             task.advance(piece.len() as u64);
         }
-        file.flush().await.map_err(SaveError::Disk)?;
+        file.flush().await.map_err(not_saved)?;
         task.done("saved");
         Ok(())
     }
+}
+
+/// The disk did not take an image that the daemon saves.
+pub(crate) fn not_saved(error: io::Error) -> Problem {
+    let what = "cannot write what Docker saves to a temporary file";
+    Problem::new("file/io", what).source(error)
 }

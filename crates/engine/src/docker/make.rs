@@ -1,78 +1,25 @@
 //! Planned images, made by a daemon.
 
 use jiff::Timestamp;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_dockerfile::Rendered;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, ReferenceError, repository_of};
-use wincimg_oci::remote::{DaemonCredential, Registry, RegistryError};
+use wincimg_oci::remote::{DaemonCredential, Registry};
 
 use super::api::{ImageInfo, Info};
-use super::build::{BuildError, BuildOptions};
-use super::context::{ContextError, Listing};
+use super::build::BuildOptions;
+use super::context::Listing;
 use super::daemon::Daemon;
-use super::error::DockerError;
 use super::image::DaemonImage;
-use super::preflight::{Obstacle, Preflight};
-use crate::error::EngineError;
+use super::preflight::Preflight;
+use crate::error::not_built;
 use crate::plans::{PlannedBase, PlannedImage};
 use crate::publication::Publication;
 
 /// How much larger Windows' layers are on disk than on their way, about.
 const EXPANSION: u64 = 3;
-
-/// Why a daemon did not make an image.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "daemon/answer")]
-pub(super) enum DaemonError {
-    /// The build would fail, or the push after it.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances)]
-    Obstacle(#[from] Obstacle),
-    /// Registry and name do not make a reference.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Reference(#[from] ReferenceError),
-    /// The context cannot be built from.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances, hint = None)]
-    Context(#[from] ContextError),
-    /// The build failed.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances)]
-    Build(#[from] BuildError),
-    /// The daemon failed.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances)]
-    Docker(#[from] DockerError),
-    /// The image is not of the plan's version.
-    #[error("the daemon built an image of {built}: expected {expected}")]
-    #[diagnose(
-        code = "daemon/other-base",
-        hint = "the daemon has another image under the base's name: add --pull"
-    )]
-    OtherVersion {
-        /// What the daemon says of the image.
-        built: String,
-        /// What the plan says.
-        expected: String,
-    },
-    /// The image's lower layers are not the plan's base.
-    #[error("the daemon built on other layers than those of the base {base}")]
-    #[diagnose(
-        code = "daemon/other-base",
-        hint = "the daemon has another image under the base's name: add --pull"
-    )]
-    OtherBase {
-        /// What it should be built on.
-        base: String,
-    },
-    /// A registry failed.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances, excerpt = None)]
-    Registry(#[from] RegistryError),
-}
 
 /// The engine that lets a daemon on Windows make images.
 pub struct DockerEngine<'a> {
@@ -99,20 +46,22 @@ impl<'a> DockerEngine<'a> {
         &self,
         publication: &Publication<'_>,
         dockerfiles: &[Rendered],
-    ) -> Result<Vec<DaemonImage<'a>>, EngineError> {
+    ) -> Result<Vec<DaemonImage<'a>>, BoxError> {
         let prepared = self.prepare(publication).await;
         let (options, credential) =
-            prepared.map_err(|error| EngineError::new(&publication.name, error))?;
+            prepared.map_err(|error| not_built(&publication.name, error))?;
         let mut made = Vec::with_capacity(dockerfiles.len());
         for (image, dockerfile) in publication.images.iter().zip(dockerfiles) {
-            let failed =
-                |error| EngineError::new(format!("{}:{}", publication.name, image.tag), error);
-            let name = self.name_in_daemon(&publication.name);
-            let name = name.map_err(|error| failed(error.into()))?;
-            let built = self.build(image.planned, dockerfile, &options).await;
-            let info = built.map_err(failed)?;
-            let tagged = self.daemon.tag(&info.id, &name, &image.tag).await;
-            tagged.map_err(|error| failed(error.into()))?;
+            let building = async {
+                let name = self.name_in_daemon(&publication.name)?;
+                let info = self.build(image.planned, dockerfile, &options).await?;
+                self.daemon.tag(&info.id, &name, &image.tag).await?;
+                Ok::<_, BoxError>((name, info))
+            };
+            let built = Box::pin(building).await;
+            let (name, info) = built.map_err(|error| {
+                not_built(format_args!("{}:{}", publication.name, image.tag), error)
+            })?;
             made.push(DaemonImage {
                 daemon: self.daemon,
                 info,
@@ -129,7 +78,7 @@ impl<'a> DockerEngine<'a> {
     async fn prepare(
         &self,
         publication: &Publication<'_>,
-    ) -> Result<(BuildOptions, Option<DaemonCredential>), DaemonError> {
+    ) -> Result<(BuildOptions, Option<DaemonCredential>), BoxError> {
         let preflight = Preflight::new(self.daemon, self.info);
         preflight.windows()?;
         let bases = || publication.images.iter().map(|image| &image.planned.base);
@@ -157,7 +106,7 @@ impl<'a> DockerEngine<'a> {
         Ok((options, credential))
     }
 
-    async fn ask_registry(&self, host: &str) -> Result<Option<DaemonCredential>, DaemonError> {
+    async fn ask_registry(&self, host: &str) -> Result<Option<DaemonCredential>, BoxError> {
         let ping = self.registry.ping(host).await?;
         let preflight = Preflight::new(self.daemon, self.info);
         preflight.registry(host, ping.connection).await?;
@@ -170,7 +119,7 @@ impl<'a> DockerEngine<'a> {
         image: &PlannedImage,
         dockerfile: &Rendered,
         options: &BuildOptions,
-    ) -> Result<ImageInfo, DaemonError> {
+    ) -> Result<ImageInfo, BoxError> {
         let listing = Listing::new(dockerfile)?;
         let base = &image.base;
         let needed = self.bytes_needed(base, listing.bytes()).await?;
@@ -185,10 +134,10 @@ impl<'a> DockerEngine<'a> {
         let info = self.daemon.build(listing, &options, self.progress).await?;
         let expected = base.version_text().unwrap_or_default();
         if info.os != "windows" || info.os_version != expected {
-            return Err(DaemonError::OtherVersion {
-                built: format!("{} {}", info.os, info.os_version),
-                expected: format!("windows {expected}"),
-            });
+            return Err(other_base(format!(
+                "the daemon built an image of {} {}: expected windows {expected}",
+                info.os, info.os_version
+            )));
         }
         let below = base
             .image
@@ -199,16 +148,17 @@ impl<'a> DockerEngine<'a> {
             .map(AsRef::as_ref);
         let above = info.layers.iter().map(String::as_str);
         if !below.eq(above.take(base.image.manifest().layers.len())) {
-            return Err(DaemonError::OtherBase {
-                base: image.plan.base.name.clone(),
-            });
+            return Err(other_base(format!(
+                "the daemon built on other layers than those of the base {}",
+                image.plan.base.name
+            )));
         }
         Ok(info)
     }
 
     /// The context is there twice for a while, as it came and as a layer, and the base has to come
     /// first where the daemon has not got it.
-    async fn bytes_needed(&self, base: &PlannedBase, context: u64) -> Result<u64, DaemonError> {
+    async fn bytes_needed(&self, base: &PlannedBase, context: u64) -> Result<u64, BoxError> {
         let layers = match self.daemon.image(&base.label()).await {
             Ok(_) => 0,
             Err(error) if error.is_not_found() => {
@@ -228,6 +178,12 @@ impl<'a> DockerEngine<'a> {
         };
         Ok(repository_of(&registry.join(name)?))
     }
+}
+
+fn other_base(problem: String) -> BoxError {
+    Problem::new("daemon/other-base", problem)
+        .hint("the daemon has another image under the base's name: add --pull")
+        .into()
 }
 
 /// When a base was made, in seconds since 1970.

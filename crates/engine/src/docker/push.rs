@@ -9,7 +9,7 @@ use wincimg_oci::remote::DaemonCredential;
 use super::answer::{Messages, one_line};
 use super::client::credentials;
 use super::daemon::Daemon;
-use super::error::DockerError;
+use super::error::{CUT_OFF, DockerError, unanswered};
 use super::layers::Layers;
 
 impl Daemon {
@@ -51,7 +51,7 @@ impl Daemon {
             let shown = || digest_in(message.status.as_deref()?, tag);
             digest = told.or_else(shown).or(digest);
         }
-        digest.ok_or(DockerError::Stopped { what })
+        digest.ok_or_else(|| unanswered(&what, CUT_OFF).into())
     }
 }
 

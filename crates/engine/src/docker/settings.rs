@@ -11,10 +11,11 @@ use hyper::header::{
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 
-use super::error::EndpointError;
+use super::error::unusable;
 
 /// The entry of `proxies` that counts for daemons without one.
 const DEFAULT: &str = "default";
@@ -76,7 +77,7 @@ struct Proxies {
 
 impl ConfigFile {
     /// The file in Docker's folder, which may be absent.
-    pub(super) fn read(folder: &Path) -> Result<Self, EndpointError> {
+    pub(super) fn read(folder: &Path) -> Result<Self, Problem> {
         let file: Option<Option<Self>> = read_json(&folder.join("config.json"))?;
         Ok(file.flatten().unwrap_or_default())
     }
@@ -84,17 +85,15 @@ impl ConfigFile {
 
 impl Settings {
     /// What the file says for a daemon at an address.
-    pub(super) fn read(folder: &Path, address: &str) -> Result<Self, EndpointError> {
+    pub(super) fn read(folder: &Path, address: &str) -> Result<Self, Problem> {
         let file = ConfigFile::read(folder)?;
         let mut headers = HeaderMap::new();
         for (name, value) in file.http_headers.into_iter().flatten() {
             let header = HeaderName::try_from(&name).ok();
             let value = HeaderValue::try_from(value.unwrap_or_default()).ok();
             let Some((header, mut value)) = header.zip(value) else {
-                return Err(EndpointError::File {
-                    path: folder.join("config.json"),
-                    problem: format!("invalid header {name:?} in HttpHeaders"),
-                });
+                let problem = format!("invalid header {name:?} in HttpHeaders");
+                return Err(unusable(&folder.join("config.json"), &problem));
             };
             value.set_sensitive(true);
             if !OWN_HEADERS.contains(&header) {
@@ -140,17 +139,13 @@ fn variables(proxies: Proxies) -> BTreeMap<String, String> {
 }
 
 /// A file of Docker's, if it is there.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EndpointError> {
-    let failed = |problem: String| EndpointError::File {
-        path: path.to_owned(),
-        problem,
-    };
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Problem> {
     match files::read(path, LARGEST_TEXT) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|error| failed(error.to_string())),
+            .map_err(|error| unusable(path, &error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed(error.to_string())),
+        Err(error) => Err(unusable(path, &error)),
     }
 }
 
@@ -158,7 +153,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 mod tests {
     use super::*;
 
-    fn read(text: &str, address: &str) -> Result<Settings, EndpointError> {
+    fn read(text: &str, address: &str) -> Result<Settings, Problem> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("config.json"), text).unwrap();
         Settings::read(folder.path(), address)

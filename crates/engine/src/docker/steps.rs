@@ -14,7 +14,7 @@ const LINE: usize = 1000;
 
 /// A step of a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub(super) struct Step {
     /// Counted from 1.
     pub number: usize,
     /// How many there are.

@@ -9,9 +9,10 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, Error, RootCertStore};
+use wincimg_common::diagnose::Problem;
 use wincimg_http::{Accepted, ServerCertificate, read_certificates, read_private_key};
 
-use super::error::EndpointError;
+use super::error::unusable;
 
 /// Whom a daemon's certificate has to be from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl TlsFiles {
     }
 
     /// The configuration of a client.
-    pub(super) fn client(&self) -> Result<ClientConfig, EndpointError> {
+    pub(super) fn client(&self) -> Result<ClientConfig, Problem> {
         let provider = Arc::new(ring::default_provider());
         let refused = |error: Error| unusable(&self.authority, &error);
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -70,7 +71,7 @@ impl TlsFiles {
     fn verifier(
         &self,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ServerCertVerifier>, EndpointError> {
+    ) -> Result<Arc<dyn ServerCertVerifier>, Problem> {
         match self.trust {
             // As Docker does where `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`.
             Trust::Anyone => Ok(Arc::new(ServerCertificate {
@@ -96,13 +97,6 @@ impl TlsFiles {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, EndpointError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Problem> {
     read_certificates(path).map_err(|problem| unusable(path, &problem))
-}
-
-fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> EndpointError {
-    EndpointError::File {
-        path: path.to_owned(),
-        problem: problem.to_string(),
-    }
 }

@@ -20,10 +20,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+use wincimg_common::diagnose::Problem;
 
 use super::address::Address;
 use super::endpoint::Endpoint;
-use super::error::EndpointError;
 
 /// More of a document or a message is not read.
 pub(super) const MOST_BYTES: usize = 32 << 20;
@@ -65,7 +65,7 @@ impl Answer {
 }
 
 impl Transport {
-    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, Problem> {
         let tls = match &endpoint.tls {
             Some(files) => Some(TlsConnector::from(Arc::new(files.client()?))),
             None => None,

@@ -12,7 +12,7 @@ const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
 /// What makes a daemon trust a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remedy {
+pub(super) struct Remedy {
     /// The configuration, as a JSON document of its own.
     pub json: String,
     /// The file that it goes into.
@@ -23,7 +23,7 @@ pub struct Remedy {
 
 impl RegistryConfig {
     /// Whether the daemon takes plain HTTP or any certificate from a registry.
-    pub async fn trusts(&self, registry: &str) -> bool {
+    pub(super) async fn trusts(&self, registry: &str) -> bool {
         if let Some(known) = self.registries.get(registry) {
             return !known.secure;
         }
@@ -44,7 +44,7 @@ impl RegistryConfig {
 
 impl Remedy {
     /// What to do so that a daemon trusts a registry, and still all that it trusts already.
-    pub fn new(info: &Info, registry: &str) -> Self {
+    pub(super) fn new(info: &Info, registry: &str) -> Self {
         let config = &info.registry_config;
         let named = config.registries.iter();
         let named = named

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::lock;
 use wincimg_common::progress::Task;
@@ -17,7 +18,7 @@ use wincimg_dockerfile::{ContextContent, ContextEntry};
 use wincimg_layer::archive::{ArchiveError, Member};
 use wincimg_layer::{Source, Symlink, archive};
 
-use super::context::{ContextError, Listing, is_executable};
+use super::context::{Listing, is_executable, lacking, unreadable};
 
 /// The size of one piece.
 const PIECE: usize = 256 << 10;
@@ -26,15 +27,15 @@ const WAITING: usize = 4;
 
 /// What went wrong with a context while it was sent.
 #[derive(Clone, Default)]
-pub(super) struct Outcome(Arc<Mutex<Option<ContextError>>>);
+pub(super) struct Outcome(Arc<Mutex<Option<Problem>>>);
 
 impl Outcome {
     /// The reason why the stream ended early, where it was the context's.
-    pub(super) fn take(&self) -> Option<ContextError> {
+    pub(super) fn take(&self) -> Option<Problem> {
         lock(&self.0).take()
     }
 
-    fn set(&self, error: ContextError) {
+    fn set(&self, error: Problem) {
         *lock(&self.0) = Some(error);
     }
 }
@@ -117,14 +118,14 @@ fn append_members(
 }
 
 enum Failure {
-    Context(ContextError),
+    Context(Problem),
     /// Nobody listens any more.
     Unheard,
 }
 
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
-        Self::Context(error.into())
+        Self::Context(Problem::from_error("context/read", error))
     }
 }
 
@@ -155,7 +156,7 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
             opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
         }
         ContextContent::File(Source::Lacking { url, .. }) => {
-            return Err(Failure::Context(ContextError::Lacking(url.clone())));
+            return Err(Failure::Context(lacking(url)));
         }
         // Those are appended together.
         ContextContent::File(Source::Member(_)) => return Ok(()),
@@ -172,12 +173,7 @@ fn append_file(
     name: &str,
     path: &Path,
 ) -> Result<(), Failure> {
-    let unreadable = |source| {
-        Failure::Context(ContextError::Read {
-            path: path.to_owned(),
-            source,
-        })
-    };
+    let unreadable = |error| Failure::Context(unreadable(path, error));
     let file = files::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let size = metadata.len();
@@ -195,10 +191,12 @@ fn append_file(
         Ok(()) if source.ends() => Ok(()),
         Err(_) if source.problem.is_none() => Err(Failure::Unheard),
         _ => Err(match source.problem {
-            Some(Problem::Read(error)) => unreadable(error),
-            _ => Failure::Context(ContextError::Changed {
-                path: path.to_owned(),
-            }),
+            Some(Stop::Read(error)) => unreadable(error),
+            _ => {
+                let problem = format!("{} changed while it was read", path.display());
+                let problem = Problem::new("context/changed", problem);
+                Failure::Context(problem.hint("build again when nothing writes to it"))
+            }
         }),
     }
 }
@@ -206,10 +204,10 @@ fn append_file(
 /// A file of which just as many bytes are expected as it had when it was opened.
 struct Exactly {
     file: io::Take<File>,
-    problem: Option<Problem>,
+    problem: Option<Stop>,
 }
 
-enum Problem {
+enum Stop {
     Read(io::Error),
     Changed,
 }
@@ -226,11 +224,11 @@ impl Read for Exactly {
         let stop = || io::Error::other("the file cannot be sent");
         match self.file.read(buffer) {
             Ok(0) if self.file.limit() > 0 && !buffer.is_empty() => {
-                self.problem = Some(Problem::Changed);
+                self.problem = Some(Stop::Changed);
                 Err(stop())
             }
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                self.problem = Some(Problem::Read(error));
+                self.problem = Some(Stop::Read(error));
                 Err(stop())
             }
             other => other,

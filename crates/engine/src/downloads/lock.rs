@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::{Diagnose, line_and_column};
+use wincimg_common::diagnose::{Blame, BoxError, Problem, line_and_column};
 use wincimg_common::digest::Digest;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
@@ -50,29 +50,6 @@ pub struct Written {
     pub same: usize,
 }
 
-/// Why the file cannot be read or written.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "download/lock", blame = Request)]
-pub enum LockError {
-    /// Something about the disk.
-    #[error(transparent)]
-    #[diagnose(code = "file/io", blame = Circumstances)]
-    File(#[from] FileError),
-    /// Something else is in it.
-    #[error("{}:{line}: {problem}", path.display())]
-    #[diagnose(
-        hint = "take the file back from version control, or remove it and write it anew with --update-lock"
-    )]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong.
-        problem: String,
-    },
-}
-
 /// The shape of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,7 +69,7 @@ struct Entry {
 
 impl Lock {
     /// Reads the file of a folder, which need not have one.
-    pub fn in_folder(folder: &Path) -> Result<Self, LockError> {
+    pub fn in_folder(folder: &Path) -> Result<Self, BoxError> {
         let path = folder.join(FILE_NAME);
         Ok(Self {
             entries: read(&path)?,
@@ -117,7 +94,7 @@ impl Lock {
     }
 
     /// Writes what was noted; whatever else the file has by now stays.
-    pub fn write(&mut self) -> Result<Written, LockError> {
+    pub fn write(&mut self) -> Result<Written, BoxError> {
         let mut entries = read(&self.path)?;
         let mut written = Written::default();
         for (url, locked) in &self.noted {
@@ -151,16 +128,21 @@ fn text(entries: &BTreeMap<String, Locked>) -> String {
     format!("{HEAD}{}", text.unwrap_or_default())
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, Locked>, LockError> {
+fn read(path: &Path) -> Result<BTreeMap<String, Locked>, BoxError> {
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(FileError::of("read", path)(error).into()),
     };
-    parse(&text).map_err(|(line, problem)| LockError::Invalid {
-        path: path.to_owned(),
-        line,
-        problem,
+    parse(&text).map_err(|(line, problem)| {
+        let problem = format!("{}:{line}: {problem}", path.display());
+        Problem::new("download/lock", problem)
+            .blame(Blame::Request)
+            .hint(
+                "take the file back from version control, or remove it and write it anew with \
+                 --update-lock",
+            )
+            .into()
     })
 }
 

@@ -26,12 +26,13 @@ use super::{Entry, Fleet, Work};
 use crate::bases::BaseSearch;
 use crate::build::Means;
 use crate::choice::{Engine, Reason};
-use crate::delivery::{Destination, Documents, Existing, Target};
+use crate::delivery::{Destination, Documents, Existing, Review, Target};
 use crate::design::{Design, Named};
 use crate::direct::deliver_directly;
+use crate::error::search;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
-use crate::publication::{IndexWhen, Line, Naming, Publication, TaggedImage};
+use crate::publication::{IndexWhen, Line, Naming, Outlook, Publication, TaggedImage};
 use crate::served::review;
 
 /// So many images are looked at at once.
@@ -208,19 +209,9 @@ impl Bringing<'_> {
         let planning = plan(&mut request, report, means);
         let (standing, images) = tokio::join!(standing, planning);
         let (standing, mut images) = (standing?, images?);
-        let target = Target {
-            naming: Naming {
-                name: name.clone(),
-                tag: Some(entry.tag.clone()),
-                index: IndexWhen::Always,
-            },
-            destinations: vec![Destination::Registry(entry.registry.clone())],
-            named_after: None,
-            flavour: entry.flavour,
-            existing: Existing::Join,
-            documents: self.documents(named, &request),
-            review: &|outlooks| review(outlooks, nodes, self.run.today, means.tell),
-        };
+        let documents = self.documents(named, &request);
+        let review = |outlooks: &[Outlook<'_>]| review(outlooks, nodes, self.run.today, means.tell);
+        let target = entry.target(name.clone(), documents, &review);
         let publication = Publication::new(&images, &target.naming)?;
         let planned: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
         let (engine, why) = request.engine_for(planned.iter().map(|image| &image.plan));
@@ -330,7 +321,7 @@ async fn plan(
             Ok(images) => return Ok(images),
             Err(error) => error,
         };
-        let unserved = match error.search() {
+        let unserved = match search(&error) {
             Some(ResolveError::NothingFits(nothing)) => nothing.host.version.build,
             _ => return Err(error.into()),
         };
@@ -349,6 +340,28 @@ async fn plan(
 }
 
 impl Entry {
+    /// Its index in its registry, which takes in what is made.
+    pub(super) fn target<'a>(
+        &self,
+        name: String,
+        documents: Documents,
+        review: &'a Review<'a>,
+    ) -> Target<'a> {
+        Target {
+            naming: Naming {
+                name,
+                tag: Some(self.tag.clone()),
+                index: IndexWhen::Always,
+            },
+            destinations: vec![Destination::Registry(self.registry.clone())],
+            named_after: None,
+            flavour: self.flavour,
+            existing: Existing::Join,
+            documents,
+            review,
+        }
+    }
+
     /// Whether it is for a node.
     pub(super) fn selects(&self, node: &Node) -> bool {
         let selector = self.selector.as_ref();

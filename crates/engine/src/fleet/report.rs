@@ -1,7 +1,7 @@
 //! What a fleet comes to, image by image and build by build.
 
 use serde::Serialize;
-use wincimg_common::diagnose::{Blame, Diagnose, in_one_line};
+use wincimg_common::diagnose::{Blame, BoxError, in_one_line};
 
 use super::Entry;
 use super::standing::Verdict;
@@ -123,12 +123,14 @@ pub struct Trouble {
     pub blame: Blame,
 }
 
-impl<E: Diagnose> From<E> for Trouble {
+impl<E: Into<BoxError>> From<E> for Trouble {
     fn from(error: E) -> Self {
+        let error: BoxError = error.into();
+        let diagnosis = error.diagnosis();
         Self {
-            problem: in_one_line(&error),
-            hint: error.diagnosis().hint,
-            blame: error.diagnosis().blame,
+            problem: in_one_line(error.as_ref()),
+            hint: diagnosis.hint,
+            blame: diagnosis.blame,
         }
     }
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::lock;
-use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, DocumentError};
+use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document};
 use wincimg_oci::reference::Reference;
-use wincimg_oci::remote::{Registry, RegistryError};
+use wincimg_oci::remote::Registry;
 use wincimg_windows::version::WindowsVersion;
 
 use super::report::{State, Trouble};
@@ -49,35 +49,20 @@ pub(super) struct Verdict {
     pub(super) digest: Option<Digest>,
 }
 
-/// The tag could not be read.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub(super) enum StandingError {
-    #[error(transparent)]
-    #[diagnose(forward, excerpt = None)]
-    Registry(#[from] RegistryError),
-    #[error("{place} is neither an image nor an index")]
-    #[diagnose(code = "image/document", blame = Answer)]
-    Document {
-        place: String,
-        source: DocumentError,
-    },
-}
-
 impl Standing {
     /// Looks at a tag.
-    pub(super) async fn read(
-        registry: &Registry,
-        reference: &Reference,
-    ) -> Result<Self, StandingError> {
+    pub(super) async fn read(registry: &Registry, reference: &Reference) -> Result<Self, BoxError> {
         let repository = registry.repository(reference).to_push_to();
         let tag = reference.tag().unwrap_or_default();
         let Some(raw) = repository.find_manifest(tag).await? else {
             return Ok(Self::Nothing);
         };
         let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
-        let document = document.map_err(|source| StandingError::Document {
-            place: reference.to_string(),
-            source,
+        let document = document.map_err(|error| {
+            let problem = format!("{reference} is neither an image nor an index");
+            Problem::new("image/document", problem)
+                .blame(Blame::Answer)
+                .source(error)
         })?;
         Ok(match document {
             Document::Manifest(_) => Self::One,

@@ -9,9 +9,8 @@ use super::Entry;
 use super::bring::{Mode, Run};
 use super::report::{ImageReport, State, Trouble};
 use crate::build::Means;
-use crate::delivery::{Destination, Existing, Target};
 use crate::plans::TargetHost;
-use crate::publication::{IndexWhen, Naming};
+use crate::publication::Outlook;
 use crate::served::review;
 use crate::update::{Obstacle, UpdateRequest, Verdict, deliver, plan};
 
@@ -76,19 +75,9 @@ impl Updating<'_> {
             return Ok(());
         }
         let _place = self.builds.acquire().await;
-        let target = Target {
-            naming: Naming {
-                name: self.image.repository().to_owned(),
-                tag: Some(entry.tag.clone()),
-                index: IndexWhen::Always,
-            },
-            destinations: vec![Destination::Registry(entry.registry.clone())],
-            named_after: None,
-            flavour: entry.flavour,
-            existing: Existing::Join,
-            documents: run.documents.clone(),
-            review: &|outlooks| review(outlooks, self.nodes, run.today, means.tell),
-        };
+        let name = self.image.repository().to_owned();
+        let review = |outlooks: &[Outlook<'_>]| review(outlooks, self.nodes, run.today, means.tell);
+        let target = entry.target(name, run.documents.clone(), &review);
         let delivering = deliver(&updates, self.image, target, means);
         report.note_built(Box::pin(delivering).await?);
         Ok(())

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use wincimg_common::diagnose::BoxError;
 use wincimg_common::diagnose::in_one_line;
 use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{
     Bases, Inputs, Outcome, StageBase, StageError, Stages, all_that_lines_ask,
 };
 use wincimg_inspect::bases::{BaseRegistry, Match};
-use wincimg_inspect::{TakeError, Taken, take};
+use wincimg_inspect::{Taken, take};
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::Registry;
 use wincimg_oci::store::Source;
@@ -18,7 +19,7 @@ use wincimg_recipe::Instructions;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::inside::{Inside, Needs};
 
-use super::{Lacking, PlanError, PlannedBase, PlannedImage};
+use super::{Lacking, PlannedBase, PlannedImage};
 use crate::downloads::Supply;
 
 /// What the stages of a Dockerfile are based on, and what of that has to be known.
@@ -154,7 +155,7 @@ impl Round<'_> {
         &mut self,
         image: &mut PlannedImage,
         lacking: &mut Lacking,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), BoxError> {
         image.stages.wants_a_look = false;
         if image.stages.stand(self.is_seen) {
             return Ok(());
@@ -192,7 +193,7 @@ impl Round<'_> {
         &mut self,
         on: &mut StageBases,
         hosts: &[HostBuild],
-    ) -> Result<Result<Outcome, StageError>, PlanError> {
+    ) -> Result<Result<Outcome, StageError>, BoxError> {
         loop {
             for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
                 for base in self.images_called(&name, on, hosts).await? {
@@ -231,7 +232,7 @@ impl Round<'_> {
         name: &str,
         on: &StageBases,
         hosts: &[HostBuild],
-    ) -> Result<Vec<PlannedBase>, PlanError> {
+    ) -> Result<Vec<PlannedBase>, BoxError> {
         if let Some(base) = on.bases.get(name) {
             return Ok(vec![base.clone()]);
         }
@@ -245,7 +246,7 @@ impl Round<'_> {
         &mut self,
         base: &PlannedBase,
         paths: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, Taken>, TakeError> {
+    ) -> Result<BTreeMap<String, Taken>, BoxError> {
         let Some(reference) = &base.reference else {
             return Ok(BTreeMap::new());
         };

@@ -6,8 +6,9 @@
 //! decides.
 
 use futures_util::future::join_all;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{
-    BaseRegistry, Match, NAMES, NameError, NamedBase, Resolution, ResolveError,
+    BASE_NAMES, BaseRegistry, Match, NAMES, NameError, NamedBase, Resolution, ResolveError,
 };
 use wincimg_inspect::{InspectError, windows_images};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
@@ -16,10 +17,9 @@ use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::error::UpdateError;
 use crate::bases::Wanted;
 use crate::build::Means;
-use crate::plans::PlanError;
+use crate::error::search;
 
 const MICROSOFT: &str = "mcr.microsoft.com";
 /// Where images without a word about their base come from.
@@ -88,7 +88,7 @@ impl Bases<'_> {
         &self,
         named: &NamedBase,
         hosts: &[HostBuild],
-    ) -> Result<Vec<Resolution>, PlanError> {
+    ) -> Result<Vec<Resolution>, BoxError> {
         self.resolve(named, hosts, self.wanted).await
     }
 
@@ -97,7 +97,7 @@ impl Bases<'_> {
         named: &NamedBase,
         hosts: &[HostBuild],
         matched: Match,
-    ) -> Result<Vec<Resolution>, PlanError> {
+    ) -> Result<Vec<Resolution>, BoxError> {
         let wanted = Wanted {
             registry: self.base_registry,
             hosts,
@@ -115,19 +115,13 @@ impl Bases<'_> {
         name: &Reference,
         version: WindowsVersion,
         asked: Option<&str>,
-    ) -> Result<OldBase, UpdateError> {
+    ) -> Result<OldBase, BoxError> {
         if let Some(asked) = asked {
             let (named, exactly) = self.asked(asked, version)?;
             let exactly: Vec<Reference> = exactly.into_iter().collect();
             let found = self.at(&named, &exactly, image, version).await?;
-            return match found {
-                Some(found) => Ok(found.by(FoundBy::Asked, named)),
-                None => Err(UpdateError::BaseGone {
-                    image: name.to_string(),
-                    base: asked.to_owned(),
-                    version: version.os_version(),
-                }),
-            };
+            let found = found.map(|found| found.by(FoundBy::Asked, named));
+            return Ok(found.ok_or_else(|| base_gone(name, asked, version))?);
         }
         let says = Says::of(image);
         let mut gone = None;
@@ -141,17 +135,29 @@ impl Bases<'_> {
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
             match self.at(&named, &exactly, image, version).await? {
                 Some(found) => return Ok(found.by(FoundBy::Named, named)),
-                None => gone = Some(base.clone()),
+                None => gone = Some(base),
             }
         }
-        match (self.by_layers(image, name, version).await, gone) {
-            (Ok(found), _) => Ok(found),
-            (Err(UpdateError::UnknownBase { .. }), Some(base)) => Err(UpdateError::BaseGone {
-                image: name.to_string(),
-                base,
-                version: version.os_version(),
-            }),
-            (Err(error), _) => Err(error),
+        let asked = self.usual(version)?;
+        match (self.by_layers(image, name, version, &asked).await?, gone) {
+            (Some(found), _) => Ok(found),
+            (None, Some(base)) => Err(base_gone(name, base, version).into()),
+            (None, None) => {
+                let tried: Vec<_> = asked.iter().map(|(base, _)| repository_of(base)).collect();
+                let problem = format!(
+                    "cannot tell which base {name} was built on: it names none, and its lowest \
+                     layers are not those of {}",
+                    tried.join(", ")
+                );
+                let hint = format!(
+                    "name the repository of its base with --base; {BASE_NAMES}, and \
+                     --base-registry says where they are"
+                );
+                Err(Problem::new("base/unknown", problem)
+                    .blame(Blame::Answer)
+                    .hint(hint)
+                    .into())
+            }
         }
     }
 
@@ -199,7 +205,7 @@ impl Bases<'_> {
 
     /// The base that an image names, at a host that may be asked: Microsoft's, which means the registry
     /// of bases, that registry itself, or the image's own.
-    fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, UpdateError> {
+    fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, BoxError> {
         let reference = parse_reference(base).map_err(NameError::Repository)?;
         let host = known_as(reference.registry());
         if [MICROSOFT, self.base_registry.host(), image.registry()].contains(&host) {
@@ -212,10 +218,15 @@ impl Bases<'_> {
             before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
         });
         let Some((_, known)) = known else {
-            return Err(UpdateError::BaseElsewhere {
-                image: image.to_string(),
-                base: base.to_owned(),
-            });
+            let problem = format!(
+                "{image} says to be built on {base}: that host is not asked because an image says \
+                 so"
+            );
+            let hint = format!("if that is right, add --base {base}");
+            return Err(Problem::new("base/elsewhere", problem)
+                .blame(Blame::Answer)
+                .hint(hint)
+                .into());
         };
         let (host, path) = (MICROSOFT.to_owned(), (*known).to_owned());
         Ok(match reference.tag() {
@@ -232,7 +243,7 @@ impl Bases<'_> {
         exactly: &[Reference],
         image: &Image,
         version: WindowsVersion,
-    ) -> Result<Option<Found>, UpdateError> {
+    ) -> Result<Option<Found>, BoxError> {
         for reference in exactly {
             let here = self.here(reference);
             let source = Source::Registry(self.means.registry.repository(&here));
@@ -263,9 +274,9 @@ impl Bases<'_> {
                     image: base.image.clone(),
                 }))
             }
-            Err(error) => match error.search() {
+            Err(error) => match search(&error) {
                 Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),
-                _ => Err(error.into()),
+                _ => Err(error),
             },
         }
     }
@@ -279,31 +290,34 @@ impl Bases<'_> {
         }
     }
 
+    /// Where images of a version are mostly based.
+    fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, NameError> {
+        let usual = USUAL.iter().map(|short| {
+            let name = self.base_registry.repository(short)?;
+            let build = version.build;
+            Ok((name.repository.clone(), NamedBase::OfHost { name, build }))
+        });
+        usual.collect()
+    }
+
     async fn by_layers(
         &self,
         image: &Image,
         name: &Reference,
         version: WindowsVersion,
-    ) -> Result<OldBase, UpdateError> {
-        let mut asked = Vec::new();
-        for short in USUAL {
-            let name = self.base_registry.repository(short)?;
-            let build = version.build;
-            asked.push((name.repository.clone(), NamedBase::OfHost { name, build }));
-        }
+        asked: &[(Reference, NamedBase)],
+    ) -> Result<Option<OldBase>, BoxError> {
         let looks = asked.iter().map(async |(_, named)| {
             match self.at(named, &[], image, version).await {
                 // Not every mirror has all of them.
-                Err(UpdateError::Base(error))
-                    if matches!(error.search(), Some(ResolveError::NoRepository { .. })) =>
-                {
+                Err(error) if matches!(search(&error), Some(ResolveError::NoRepository { .. })) => {
                     Ok(None)
                 }
                 answer => answer,
             }
         });
         let mut best: Vec<OldBase> = Vec::new();
-        for (found, (_, named)) in join_all(looks).await.into_iter().zip(&asked) {
+        for (found, (_, named)) in join_all(looks).await.into_iter().zip(asked) {
             let Some(found) = found? else { continue };
             let found = found.by(FoundBy::Layers, named.clone());
             let length = |base: &OldBase| base.image.config().rootfs.diff_ids.len();
@@ -315,16 +329,29 @@ impl Bases<'_> {
         }
         if best.len() > 1 {
             let bases = best.iter().map(|base| repository_of(&base.reference));
-            return Err(UpdateError::SeveralBases {
-                image: name.to_string(),
-                bases: bases.collect(),
-            });
+            let bases: Vec<String> = bases.collect();
+            let both = bases.join(" and of ");
+            let problem = format!("the lowest layers of {name} are those of {both}");
+            let hint = format!("say which one is meant: --base {}", bases[0]);
+            return Err(Problem::new("base/ambiguous", problem)
+                .blame(Blame::Answer)
+                .hint(hint)
+                .into());
         }
-        best.pop().ok_or_else(|| UpdateError::UnknownBase {
-            image: name.to_string(),
-            tried: asked.iter().map(|(base, _)| repository_of(base)).collect(),
-        })
+        Ok(best.pop())
     }
+}
+
+/// The base that an image was built on is not there any more.
+fn base_gone(image: &Reference, base: &str, version: WindowsVersion) -> Problem {
+    let version = version.os_version();
+    let problem = format!(
+        "the base that {image} was built on is gone: {base} has no image of {version} with its layers"
+    );
+    Problem::new("base/gone", problem).blame(Blame::Answer).hint(
+        "name a repository that still has it with --base, such as a mirror's, or build the image \
+         again: `wincimg build`",
+    )
 }
 
 /// A base at its place.

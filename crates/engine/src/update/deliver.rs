@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
 use super::carry::{self, Called};
-use super::error::UpdateError;
 use super::{PlannedUpdate, Updates, Verdict};
 use crate::build::Means;
 use crate::delivery::{Delivered, Delivery, Existing, Made, Target};
@@ -22,7 +22,7 @@ pub async fn deliver(
     image: &Reference,
     mut target: Target<'_>,
     means: &Means<'_>,
-) -> Result<Delivered, UpdateError> {
+) -> Result<Delivered, BoxError> {
     target.existing = existing(updates, image, &target, means);
     if updates.is_index && target.naming.index == IndexWhen::Several {
         target.naming.index = IndexWhen::Always;
@@ -38,7 +38,7 @@ pub async fn deliver(
     let made = make(&publication, updates)?.into_iter().map(Box::new);
     let made = made.map(Made::Assembled).collect();
     let delivered = delivery.deliver(&publication, async { Ok(made) });
-    Ok(Box::pin(delivered).await?)
+    Box::pin(delivered).await
 }
 
 /// What becomes of the tag: under its own one an image is replaced by what was made of it.
@@ -76,12 +76,12 @@ fn existing(
 }
 
 /// Makes the images of a publication, in their order: documents alone, as their layers are there.
-fn make(publication: &Publication<'_>, updates: &Updates) -> Result<Vec<Assembled>, UpdateError> {
+fn make(publication: &Publication<'_>, updates: &Updates) -> Result<Vec<Assembled>, Problem> {
     let images = publication.images.iter();
     images.map(|image| make_one(image, updates)).collect()
 }
 
-fn make_one(image: &TaggedImage<'_>, updates: &Updates) -> Result<Assembled, UpdateError> {
+fn make_one(image: &TaggedImage<'_>, updates: &Updates) -> Result<Assembled, Problem> {
     let mut all = updates.planned.iter();
     let is_it = |update: &&PlannedUpdate| std::ptr::eq(&raw const update.planned, image.planned);
     let same_base = |update: &&PlannedUpdate| update.planned.plan == image.planned.plan;
@@ -105,8 +105,9 @@ fn make_one(image: &TaggedImage<'_>, updates: &Updates) -> Result<Assembled, Upd
         note: update.notes_base,
     };
     let new = &update.planned.base.image;
+    let carried = carry::carried(&update.from, &update.old, new, &called);
     Ok(Assembled {
-        image: carry::carried(&update.from, &update.old, new, &called)?,
+        image: carried.map_err(|error| Problem::from_error("image/document", error))?,
         added: Vec::new(),
         carried: Some(Carried {
             source: updates.source.clone(),

@@ -13,7 +13,6 @@ mod bases;
 mod carry;
 mod compare;
 mod deliver;
-mod error;
 mod obstacle;
 mod planner;
 
@@ -21,8 +20,9 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{BaseRegistry, Match};
-use wincimg_inspect::windows_images_in;
+use wincimg_inspect::{InspectError, windows_images_in};
 use wincimg_oci::document::{Descriptor, Document, Image};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
@@ -32,7 +32,6 @@ use wincimg_windows::version::WindowsVersion;
 pub use self::bases::FoundBy;
 use self::bases::{Bases, OldBase};
 pub use self::deliver::deliver;
-pub use self::error::UpdateError;
 pub use self::obstacle::Obstacle;
 use self::planner::Planner;
 use super::build::Means;
@@ -175,11 +174,10 @@ impl Updates {
 }
 
 /// Finds out what there is to do about an image for each host.
-pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Updates, UpdateError> {
+pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Updates, BoxError> {
     let source = Source::Registry(means.registry.repository(request.image));
     let which = request.image.digest().or(request.image.tag());
-    let document = source.resolve(which).await;
-    let document = document.map_err(|error| UpdateError::Image(error.into()))?;
+    let document = source.resolve(which).await.map_err(InspectError::from)?;
     let is_index = matches!(document, Document::Index(_));
     let images = windows_images_in(&source, document, &[]).await?;
     let images = versions(request.image, images)?;
@@ -209,7 +207,7 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
     let finding = needed.iter().map(async |place| {
         let (version, image) = &images[*place];
         let under = bases.under(image, request.image, *version, request.base);
-        Ok::<_, UpdateError>((*place, under.await?))
+        Ok::<_, BoxError>((*place, under.await?))
     });
     let old: BTreeMap<usize, OldBase> = try_join_all(finding).await?.into_iter().collect();
     let planner = Planner {
@@ -233,10 +231,7 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
 }
 
 /// The images with Windows inside, with their versions; none where none has.
-fn versions(
-    name: &Reference,
-    images: Vec<Image>,
-) -> Result<Vec<(WindowsVersion, Image)>, UpdateError> {
+fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion, Image)>, Problem> {
     let mut versions = Vec::new();
     let mut others: Vec<String> = Vec::new();
     let mut runs_anywhere = false;
@@ -250,10 +245,11 @@ fn versions(
         match stated.as_deref().map(str::parse) {
             Some(Ok(version)) => versions.push((version, image)),
             Some(Err(_)) => {
-                return Err(UpdateError::Version {
-                    image: name.to_string(),
-                    version: stated.unwrap_or_default(),
-                });
+                let version = stated.unwrap_or_default();
+                let problem = format!(
+                    "{name} has {version:?} as its os.version: expected 10.0.BUILD.REVISION"
+                );
+                return Err(Problem::new("image/version", problem).blame(Blame::Answer));
             }
             None => runs_anywhere = true,
         }
@@ -262,10 +258,9 @@ fn versions(
         if others.is_empty() {
             others.push("none at all".to_owned());
         }
-        return Err(UpdateError::NotWindows {
-            image: name.to_string(),
-            platforms: others.join(", "),
-        });
+        let others = others.join(", ");
+        let problem = format!("{name} has no image for Windows: it has {others}");
+        return Err(Problem::new("image/not-windows", problem).blame(Blame::Answer));
     }
     Ok(versions)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::LayerError;
 use wincimg_inspect::base::{BaseFacts, Extent};
 use wincimg_inspect::bases::{NamedBase, SetAside};
@@ -18,7 +19,6 @@ use wincimg_windows::inside::Needs;
 
 use super::bases::{Bases, OldBase};
 use super::compare::{self, Comparison};
-use super::error::UpdateError;
 use super::obstacle::{Conflict, Obstacle};
 use super::{
     Compared, CurrentBase, FoundBy, OwnLayer, PlannedUpdate, UpdateRequest, Verdict, carry,
@@ -48,7 +48,7 @@ impl Planner<'_> {
         old: &OldBase,
         chosen: &[(&TargetHost, usize)],
         all: &BTreeMap<usize, OldBase>,
-    ) -> Result<NewBase, UpdateError> {
+    ) -> Result<NewBase, BoxError> {
         // Hosts whose images are on bases of the same name.
         let alike = chosen
             .iter()
@@ -69,7 +69,7 @@ impl Planner<'_> {
         image: &Image,
         old: &OldBase,
         new: NewBase,
-    ) -> Result<PlannedUpdate, UpdateError> {
+    ) -> Result<PlannedUpdate, BoxError> {
         let (config, below) = (image.config(), old.image.config());
         let is_there = new.base.image.config().rootfs.diff_ids == below.rootfs.diff_ids
             && new.base.image.config().os_version == below.os_version;
@@ -125,7 +125,7 @@ impl Planner<'_> {
         own: &mut [OwnLayer],
         old: &OldBase,
         new: &PlannedBase,
-    ) -> Result<Vec<Obstacle>, UpdateError> {
+    ) -> Result<Vec<Obstacle>, BoxError> {
         let reading = own.iter().map(async |layer| {
             let touched = self
                 .means
@@ -189,7 +189,11 @@ impl Planner<'_> {
         let mut comparison = Comparison::new(before, now);
         for (layer, touched) in own.iter_mut().zip(&touched) {
             layer.compared = Compared::Bases;
-            obstacles.extend(layer.obstacles(comparison.layer(touched)?));
+            let found = comparison.layer(touched).map_err(|error| {
+                Problem::from_error("base/facts", error)
+                    .hint("run the same command again: it is read from the base anew")
+            })?;
+            obstacles.extend(layer.obstacles(found));
         }
         Ok(obstacles)
     }
@@ -200,7 +204,7 @@ impl Planner<'_> {
         reference: &Reference,
         image: &Image,
         needs: &Needs,
-    ) -> Result<Option<Arc<BaseFacts>>, UpdateError> {
+    ) -> Result<Option<Arc<BaseFacts>>, BoxError> {
         let place = Source::Registry(self.means.registry.repository(reference));
         let known = self
             .means
@@ -225,9 +229,12 @@ impl Planner<'_> {
             .library
             .read(&place, image, &Extent::Everything)
             .await;
-        let (known, _) = read.map_err(|source| UpdateError::Look {
-            base: name,
-            source: Box::new(source),
+        let (known, _) = read.map_err(|error| {
+            let what = format!(
+                "cannot find out what is inside {name}, with which the layers of the image are \
+                 compared"
+            );
+            Problem::context(what, error).blame(Blame::Circumstances)
         })?;
         Ok(Some(known.facts))
     }

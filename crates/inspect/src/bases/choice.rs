@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_common::diagnose::{Diagnose, nearest};
+use wincimg_common::diagnose::{Blame, Problem, nearest};
 use wincimg_windows::compat::HostBuild;
 
 use super::best_fit::Match;
@@ -25,42 +25,11 @@ pub enum Choice {
     Only,
 }
 
-/// Why there is no flavour to take.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "base/flavour", blame = Answer)]
-pub enum FlavourError {
-    /// Several would do.
-    #[error("{repository} has several flavours: {}", listed(known))]
-    #[diagnose(hint = known.first().map(|first| format!("name one behind the base, as in {repository}:{first}")))]
-    Several {
-        /// The repository.
-        repository: String,
-        /// The flavours, the newest first.
-        known: Vec<String>,
-    },
-    /// The one that was named is not there.
-    #[error(
-        "{repository} has no flavour {named:?} for Windows; it has {}",
-        listed(known)
-    )]
-    #[diagnose(hint = nearest(named, known.iter().map(String::as_str)).map(|meant| format!("did you mean {repository}:{meant}?")))]
-    Missing {
-        /// The repository.
-        repository: String,
-        /// What was named.
-        named: String,
-        /// The flavours, the newest first.
-        known: Vec<String>,
-    },
-    /// Each is for some of the hosts.
-    #[error("no flavour of {repository} is for all hosts: {}", of_hosts.join("; "))]
-    #[diagnose(hint = "build for hosts that share a flavour, and for the others with another base")]
-    NotForAll {
-        /// The repository.
-        repository: String,
-        /// Each host with its flavours.
-        of_hosts: Vec<String>,
-    },
+/// It is not clear which flavour is meant, or it is not there.
+fn no_flavour(problem: String, hint: Option<String>) -> Problem {
+    Problem::new("base/flavour", problem)
+        .blame(Blame::Answer)
+        .hint_if(hint)
 }
 
 fn listed(known: &[String]) -> String {
@@ -97,7 +66,7 @@ impl Choice {
         &self,
         repository: &str,
         tags: &[String],
-    ) -> Result<Vec<BaseTag>, FlavourError> {
+    ) -> Result<Vec<BaseTag>, Problem> {
         let all: Vec<BaseTag> = tags
             .iter()
             .filter_map(|text| BaseTag::parse(text))
@@ -110,11 +79,18 @@ impl Choice {
             .into_iter()
             .partition(|tag| tag.flavour.begins_with(words));
         if named.is_empty() && !others.is_empty() {
-            return Err(FlavourError::Missing {
-                repository: repository.to_owned(),
-                named: words.join("-"),
-                known: names(&others.iter().map(|tag| plain(&tag.flavour)).collect()),
-            });
+            let (named, known) = (
+                words.join("-"),
+                others.iter().map(|tag| plain(&tag.flavour)),
+            );
+            let known = names(&known.collect());
+            let problem = format!(
+                "{repository} has no flavour {named:?} for Windows; it has {}",
+                listed(&known)
+            );
+            let meant = nearest(&named, known.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("did you mean {repository}:{meant}?"));
+            return Err(no_flavour(problem, meant));
         }
         Ok(named)
     }
@@ -127,7 +103,7 @@ impl Choice {
         tags: &[String],
         hosts: &[HostBuild],
         wanted: Match,
-    ) -> Result<Vec<String>, FlavourError> {
+    ) -> Result<Vec<String>, Problem> {
         let named = self.named_tags(repository, tags)?;
         let texts: Vec<String> = named.iter().map(|tag| tag.text.clone()).collect();
         let fitting = |host: &HostBuild| -> BTreeSet<Flavour> {
@@ -151,16 +127,18 @@ impl Choice {
             .collect();
         let Some(newest) = common.last() else {
             let each = hosts.iter().zip(&of_hosts);
-            let of_hosts = each
+            let of_hosts: Vec<String> = each
                 .map(|(host, own)| {
                     let own = names(&own.iter().map(plain).collect());
                     format!("{host} has {}", listed(&own))
                 })
                 .collect();
-            return Err(FlavourError::NotForAll {
-                repository: repository.to_owned(),
-                of_hosts,
-            });
+            let problem = format!(
+                "no flavour of {repository} is for all hosts: {}",
+                of_hosts.join("; ")
+            );
+            let hint = "build for hosts that share a flavour, and for the others with another base";
+            return Err(no_flavour(problem, Some(hint.to_owned())));
         };
         let picked = match self {
             _ if common.len() == 1 => newest,
@@ -169,10 +147,12 @@ impl Choice {
                 .filter(|flavour| flavour.words.is_empty())
                 .unwrap_or(newest),
             Self::Named(_) | Self::Only => {
-                return Err(FlavourError::Several {
-                    repository: repository.to_owned(),
-                    known: names(&common),
-                });
+                let known = names(&common);
+                let problem = format!("{repository} has several flavours: {}", listed(&known));
+                let first = known.first();
+                let hint = first
+                    .map(|first| format!("name one behind the base, as in {repository}:{first}"));
+                return Err(no_flavour(problem, hint));
             }
         };
         let edition = edition(repository, &of_hosts, picked);
@@ -230,6 +210,8 @@ fn edition(repository: &str, of_hosts: &[BTreeSet<Flavour>], picked: &Flavour) -
 mod tests {
     use wincimg_common::diagnose::Blame;
 
+    use wincimg_common::diagnose::Diagnose;
+
     use super::*;
 
     const ASPNET: [&str; 12] = [
@@ -252,7 +234,7 @@ mod tests {
         repository: &str,
         tags: &[&str],
         hosts: &[&str],
-    ) -> Result<Vec<String>, FlavourError> {
+    ) -> Result<Vec<String>, Problem> {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
         let hosts: Vec<HostBuild> = hosts
             .iter()
@@ -261,7 +243,7 @@ mod tests {
         choice.narrow(repository, &tags, &hosts, Match::Nearest)
     }
 
-    fn aspnet(choice: &Choice, hosts: &[&str]) -> Result<Vec<String>, FlavourError> {
+    fn aspnet(choice: &Choice, hosts: &[&str]) -> Result<Vec<String>, Problem> {
         narrow(choice, "mcr.microsoft.com/dotnet/aspnet", &ASPNET, hosts)
     }
 

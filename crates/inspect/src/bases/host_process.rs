@@ -1,13 +1,13 @@
 //! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images have no Windows
 //! inside and so no version, and run on any host.
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_oci::document::{Document, DocumentError, Flavour, Image, Platform};
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::Registry;
-use wincimg_oci::store::{Source, StoreError};
+use wincimg_oci::store::Source;
 
-use super::{BaseRegistry, NameError};
+use super::BaseRegistry;
 
 /// What a recipe calls the base that wincimg makes itself.
 pub const HOST_PROCESS: &str = "hostprocess";
@@ -38,32 +38,6 @@ fn published(name: &str) -> Option<(&str, &str)> {
     is_published.then_some((path, tag))
 }
 
-/// Why there is no such base.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "base/document")]
-pub enum HostProcessError {
-    /// The name is none.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Name(#[from] NameError),
-    /// It could not be read.
-    #[error(transparent)]
-    #[diagnose(forward, excerpt = None)]
-    Store(#[from] StoreError),
-    /// It has a version of Windows, is for another system, or is not an image.
-    #[error("{reference} cannot be the base of HostProcess containers: {problem}")]
-    #[diagnose(code = "base/no-host-process", blame = Answer, hint = "base = {HOST_PROCESS:?} needs no other image")]
-    Other {
-        /// What was asked for.
-        reference: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// Our own cannot be made.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-}
-
 impl HostProcessBase {
     /// Whether the name is of such a base.
     pub fn is_named(name: &str) -> bool {
@@ -75,22 +49,27 @@ impl HostProcessBase {
         name: &str,
         bases: &BaseRegistry,
         registry: &Registry,
-    ) -> Result<Option<Self>, HostProcessError> {
+    ) -> Result<Option<Self>, BoxError> {
         if name == HOST_PROCESS {
-            return Ok(Some(Self::own()?));
+            let own = Self::own();
+            return Ok(Some(
+                own.map_err(|error| Problem::from_error("base/document", error))?,
+            ));
         }
         let Some((path, tag)) = published(name) else {
             return Ok(None);
         };
         let repository = bases.repository(path)?.repository;
         let source = Source::Registry(registry.repository(&repository));
-        let other = |problem| HostProcessError::Other {
-            reference: name.to_owned(),
-            problem,
+        let other = |problem: &str| {
+            let problem = format!("{name} cannot be the base of HostProcess containers: {problem}");
+            Problem::new("base/no-host-process", problem)
+                .blame(Blame::Answer)
+                .hint(format!("base = {HOST_PROCESS:?} needs no other image"))
         };
         let image = match source.resolve(Some(tag)).await? {
             Document::Manifest(manifest) if manifest.is_image() => source.image(*manifest).await?,
-            Document::Manifest(_) => return Err(other("it is not an image")),
+            Document::Manifest(_) => return Err(other("it is not an image").into()),
             Document::Index(index) => {
                 let mut entries = index.manifests.iter();
                 let windows = entries
@@ -98,12 +77,12 @@ impl HostProcessBase {
                 let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
                 match source.document(entry).await? {
                     Document::Manifest(manifest) => source.image(*manifest).await?,
-                    Document::Index(_) => return Err(other("its index names an index")),
+                    Document::Index(_) => return Err(other("its index names an index").into()),
                 }
             }
         };
         if image.config().os != "windows" {
-            return Err(other("it is for another system than Windows"));
+            return Err(other("it is for another system than Windows").into());
         }
         if image
             .config()
@@ -111,7 +90,7 @@ impl HostProcessBase {
             .as_deref()
             .is_some_and(|it| !it.is_empty())
         {
-            return Err(other("it has a version of Windows"));
+            return Err(other("it has a version of Windows").into());
         }
         let (host, name) = (repository.registry(), repository.repository());
         let reference = pinned(host, name, tag, image.digest());

@@ -15,9 +15,9 @@ mod tag;
 mod tags_by_image;
 
 pub use best_fit::{Fit, Match, Span};
-pub use choice::{Choice, FlavourError};
+pub use choice::Choice;
 pub use flavour::Flavour;
-pub use host_process::{HOST_PROCESS, HostProcessBase, HostProcessError};
+pub use host_process::{HOST_PROCESS, HostProcessBase};
 pub use list::{ListedImage, Listing};
 pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError, parse_location};
 pub use named::NamedBase;

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use wincimg_common::diagnose::{Diagnose, nearest};
+use wincimg_common::diagnose::{Diagnose, Problem, nearest};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, pinned};
 use wincimg_oci::remote::{Registry, RegistryError, Repository};
@@ -15,7 +15,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::behind_tag::{BehindTag, read_tag};
 use super::best_fit::Match;
-use super::choice::{Choice, FlavourError};
+use super::choice::Choice;
 use super::host_process::HOST_PROCESS;
 use super::list::Listing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
@@ -99,10 +99,6 @@ impl fmt::Display for SetAside {
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "base/tags", blame = Answer)]
 pub enum ResolveError {
-    /// It is not clear which flavour is meant, or it is not there.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Flavour(#[from] FlavourError),
     /// The repository has images, but none for this host.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -118,15 +114,6 @@ pub enum ResolveError {
         /// How many tags it has.
         count: usize,
     },
-    /// Too many tags do not say what they are.
-    #[error(
-        "gave up after looking at {MAX_LOOKS} tags of {repository} that do not say their version"
-    )]
-    #[diagnose(blame = Circumstances)]
-    TooManyTags {
-        /// The repository.
-        repository: String,
-    },
     /// The registry has no such repository.
     #[error("{answer}")]
     #[diagnose(code = "base/not-found", blame = answer.diagnosis().blame, hint = Some(base_hint(meant.as_ref())))]
@@ -140,6 +127,10 @@ pub enum ResolveError {
     #[error(transparent)]
     #[diagnose(forward)]
     Registry(#[from] RegistryError),
+    /// Anything else, such as a flavour that is not there.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 fn base_hint(meant: Option<&impl fmt::Display>) -> String {
@@ -389,9 +380,11 @@ impl Search<'_> {
             };
             looks += 1;
             if looks > MAX_LOOKS {
-                return Err(ResolveError::TooManyTags {
-                    repository: self.repository.to_string(),
-                });
+                let problem = format!(
+                    "gave up after looking at {MAX_LOOKS} tags of {} that do not say their version",
+                    self.repository
+                );
+                return Err(Problem::new("base/tags", problem).into());
             }
             self.take_in(offer.tag, promised).await?;
         }

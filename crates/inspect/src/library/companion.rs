@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use bytes::{Buf, Bytes};
 use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::{mpsc, watch};
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::{BoxError, in_one_line};
 use wincimg_common::lock;
 use wincimg_oci::copy::Watcher;
 use wincimg_oci::document::{
@@ -18,7 +18,7 @@ use wincimg_oci::mirror::{Companion, Conclusion, Copying, Learnt, Outcome};
 use wincimg_oci::store::Source;
 
 use super::layers::{place_of, read_layer};
-use super::{Library, LibraryError};
+use super::{Library, NoRegistry};
 use crate::base::{Extent, LayerInside, LayerPlace, collect_layer};
 use crate::error::{LayerError, LayerProblem};
 
@@ -155,11 +155,11 @@ impl FactsMaker {
         let (outcome, size, problem) = match self.finish(copying, subject).await {
             Ok((outcome, size)) => (outcome, size, None),
             // Something that only says to be for Windows: a base it is not.
-            Err(error @ LibraryError::NoRegistry { .. }) => {
-                tracing::info!("{}", in_one_line(&error));
+            Err(error) if error.downcast_ref::<NoRegistry>().is_some() => {
+                tracing::info!("{}", in_one_line(error.as_ref()));
                 return None;
             }
-            Err(error) => (Outcome::Failed, None, Some(in_one_line(&error))),
+            Err(error) => (Outcome::Failed, None, Some(in_one_line(error.as_ref()))),
         };
         Some(Learnt {
             image,
@@ -173,7 +173,7 @@ impl FactsMaker {
         &self,
         copying: &Copying<'_>,
         subject: Subject,
-    ) -> Result<(Outcome, Option<u64>), LibraryError> {
+    ) -> Result<(Outcome, Option<u64>), BoxError> {
         let base = &subject.manifest.digest;
         let (bytes, outcome) = match subject.plan {
             Plan::Present => return Ok((Outcome::Present, None)),

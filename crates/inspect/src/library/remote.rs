@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_http::HttpError;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::{RegistryError, Repository};
 
-use super::{Library, LibraryError, PATIENCE};
+use super::{Library, PATIENCE};
 use crate::base::{BaseFacts, FORMAT};
 
 /// What facts about a base are among all that can lie beside an image.
@@ -107,10 +108,11 @@ impl Library {
         repository: &Repository,
         base: &Descriptor,
         facts: &Bytes,
-    ) -> Result<(), LibraryError> {
+    ) -> Result<(), BoxError> {
         let content = Descriptor::new(CONTENT_TYPE, sha256(facts), facts.len() as u64);
         let notes = BTreeMap::from([(FORMAT_NOTE.to_owned(), FORMAT.to_string())]);
-        let artifact = Artifact::new(ARTIFACT_TYPE, base, vec![content.clone()], notes)?;
+        let artifact = Artifact::new(ARTIFACT_TYPE, base, vec![content.clone()], notes);
+        let artifact = artifact.map_err(|error| Problem::from_error("base/unreadable", error))?;
         if !repository.has_blob(&content.digest).await? {
             let label = format!("{repository} what is inside {}", base.digest);
             let task = self.progress.task(&label, Some(content.size));

@@ -25,6 +25,6 @@ pub use document::{Document, Form, Tool};
 pub use inventory::{Base, Inventory, OwnLayer, Package, Place};
 pub use layer::{Contents, Digests, File, SurveyError, survey};
 pub use packages::{Found, Told};
-pub use placed::{AttachError, Attached, attach, survey_blob};
+pub use placed::{Attached, attach, survey_blob};
 pub use slsa::{Build, Dependency, SourceFile};
 pub use system::OperatingSystem;

@@ -1,14 +1,13 @@
 //! Documents beside the images that they are about, in a registry or a layout.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::{Descriptor, DocumentError};
-use wincimg_oci::store::{Sink, Source, StoreError};
+use wincimg_oci::document::Descriptor;
+use wincimg_oci::store::{Sink, Source};
 
 use super::document::Document;
 use super::layer::{Contents, survey};
@@ -34,38 +33,15 @@ pub struct Attached {
     pub up_to_date: bool,
 }
 
-/// Why a document is not beside its image.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "image/document")]
-pub enum AttachError {
-    /// The place failed.
-    #[error(transparent)]
-    #[diagnose(forward, blame = Circumstances, excerpt = None)]
-    Store(#[from] StoreError),
-    /// A layer could not be looked through.
-    #[error("could not look through layer {digest}")]
-    Layer {
-        /// The layer.
-        digest: String,
-        /// Why.
-        source: Arc<LayerProblem>,
-    },
-    /// The document could not be written.
-    #[error("could not write the document")]
-    Json(#[from] serde_json::Error),
-    /// Its manifest could not be.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-}
-
 /// Puts a document beside an image, unless one is there that says the same.
 pub async fn attach(
     sink: &Sink,
     image: &Descriptor,
     document: &Document,
     progress: &dyn Progress,
-) -> Result<Attached, AttachError> {
-    let artifact = document.artifact(image)?;
+) -> Result<Attached, BoxError> {
+    let artifact = document.artifact(image);
+    let artifact = artifact.map_err(|error| Problem::from_error("image/document", error))?;
     let blob = document.blob();
     let told = |artifact: &Descriptor, content: &Descriptor, up_to_date| Attached {
         document: document.name,

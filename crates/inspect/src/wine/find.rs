@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::error::WineError;
+use wincimg_common::diagnose::Problem;
 
 /// Where Debian has it, which puts only a script on the PATH.
 const DEBIAN: &str = "/usr/lib/wine";
@@ -19,20 +19,33 @@ pub struct Wine {
 
 impl Wine {
     /// The one that wine's own variables `WINELOADER` and `WINESERVER` name, or the machine's.
-    pub fn find() -> Result<Self, WineError> {
+    pub fn find() -> Result<Self, Problem> {
         let loader = match named("WINELOADER") {
             Some(file) if file.is_file() => file,
-            Some(file) => return Err(WineError::NotThere { file }),
-            None => search(&["wine64", "wine"], None).ok_or(WineError::NoWine)?,
+            Some(file) => return Err(not_there(&file)),
+            None => search(&["wine64", "wine"], None).ok_or_else(missing)?,
         };
         let beside = loader.parent();
         let server = match named("WINESERVER") {
             Some(file) if file.is_file() => file,
-            Some(file) => return Err(WineError::NotThere { file }),
-            None => search(&["wineserver64", "wineserver"], beside).ok_or(WineError::NoWine)?,
+            Some(file) => return Err(not_there(&file)),
+            None => search(&["wineserver64", "wineserver"], beside).ok_or_else(missing)?,
         };
         Ok(Self { loader, server })
     }
+}
+
+/// It is not installed.
+fn missing() -> Problem {
+    let problem = "wine is not installed, which runs Windows programs here";
+    Problem::new("wine/missing", problem).hint("apt-get install wine64")
+}
+
+/// Something else than what was named is there.
+fn not_there(file: &Path) -> Problem {
+    let problem = format!("there is no wine at {}", file.display());
+    Problem::new("wine/missing", problem)
+        .hint("unset WINELOADER and WINESERVER, or set them to wine's files")
 }
 
 fn named(variable: &str) -> Option<PathBuf> {

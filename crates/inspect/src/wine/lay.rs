@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use wincimg_registry::upcase::Folded;
 use wincimg_windows::path::name_problem;
 
-use super::error::WineError;
+use super::error::{WineError, unwritable};
 use crate::Taken;
 
 /// A drive that is being filled.
@@ -40,15 +40,12 @@ impl Drive {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
                 let folder = self.folder(folder)?;
                 let file = self.place(&folder, name)?;
-                let failed = |source| WineError::Write {
-                    path: file.clone(),
-                    source,
-                };
-                if remove(&file).map_err(failed)? {
+                let failed = unwritable(&file);
+                if remove(&file).map_err(&failed)? {
                     self.forget(&file);
                 }
-                let mut content = part.open().map_err(failed)?;
-                let mut out = File::create_new(&file).map_err(failed)?;
+                let mut content = part.open().map_err(&failed)?;
+                let mut out = File::create_new(&file).map_err(&failed)?;
                 io::copy(&mut content, &mut out).map_err(failed)?;
                 Ok(true)
             }
@@ -67,11 +64,7 @@ impl Drive {
             };
             at = found.clone();
         }
-        let removed = remove(&at);
-        removed.map_err(|source| WineError::Write {
-            path: at.clone(),
-            source,
-        })?;
+        remove(&at).map_err(unwritable(&at))?;
         self.forget(&at);
         if let Some(inside) = at.parent().and_then(|parent| self.known.get_mut(parent)) {
             inside.retain(|_, file| *file != at);
@@ -85,14 +78,10 @@ impl Drive {
         let mut at = self.root.clone();
         for name in path.split('/').filter(|name| !name.is_empty()) {
             let next = self.place(&at, name)?;
-            let failed = |source| WineError::Write {
-                path: next.clone(),
-                source,
-            };
             let is_folder = fs::symlink_metadata(&next).is_ok_and(|found| found.is_dir());
             if !is_folder {
-                remove(&next).map_err(failed)?;
-                fs::create_dir(&next).map_err(failed)?;
+                remove(&next).map_err(unwritable(&next))?;
+                fs::create_dir(&next).map_err(unwritable(&next))?;
             }
             at = next;
         }
@@ -108,13 +97,10 @@ impl Drive {
 
     fn inside(&mut self, folder: &Path) -> Result<&mut BTreeMap<Folded, PathBuf>, WineError> {
         if !self.known.contains_key(folder) {
-            let failed = |source| WineError::Write {
-                path: folder.to_owned(),
-                source,
-            };
+            let failed = unwritable(folder);
             let mut found = BTreeMap::new();
-            for entry in fs::read_dir(folder).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
+            for entry in fs::read_dir(folder).map_err(&failed)? {
+                let entry = entry.map_err(&failed)?;
                 let name = entry.file_name();
                 found.insert(Folded::new(&name.to_string_lossy()), entry.path());
             }

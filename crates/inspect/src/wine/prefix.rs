@@ -9,7 +9,7 @@ use std::time::Duration;
 use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
-use super::error::WineError;
+use super::error::{WineError, failed, lost, unwritable};
 use super::find::Wine;
 use super::lay::Drive;
 use super::start::Start;
@@ -110,19 +110,16 @@ impl Prefix {
     }
 
     fn in_folder(wine: Wine, user: &str, parent: &Path) -> Result<Self, WineError> {
-        let failed = |source| WineError::Write {
-            path: parent.to_owned(),
-            source,
-        };
+        let failed = unwritable(parent);
         let folder = tempfile::Builder::new().prefix(NAME).tempdir_in(parent);
-        let folder = folder.map_err(failed)?;
+        let folder = folder.map_err(&failed)?;
         sweep(&wine, parent, folder.path());
         // Locked before it has its name: whoever sees it sees it locked.
         let unnamed = folder.path().join("lock-to-be");
-        let lock = File::create(&unnamed).map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        fs::rename(&unnamed, folder.path().join(LOCK)).map_err(failed)?;
-        fs::create_dir(folder.path().join("home")).map_err(failed)?;
+        let lock = File::create(&unnamed).map_err(&failed)?;
+        lock.lock().map_err(&failed)?;
+        fs::rename(&unnamed, folder.path().join(LOCK)).map_err(&failed)?;
+        fs::create_dir(folder.path().join("home")).map_err(&failed)?;
         fs::create_dir(folder.path().join("prefix")).map_err(failed)?;
         Ok(Self {
             wine,
@@ -281,27 +278,25 @@ impl Prefix {
         let file = written(&said, File::create(&said))?;
         let both = written(&said, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
-        let status = child.end().await.map_err(|_| WineError::Lost)?;
+        let status = child.end().await.map_err(|_| lost())?;
         if status.success() {
             return Ok(());
         }
         let said = fs::read(&said).unwrap_or_default();
         let said = String::from_utf8_lossy(&said).into_owned();
-        Err(WineError::Failed {
-            what,
-            said: if said.trim().is_empty() {
-                status.to_string()
-            } else {
-                said
-            },
-        })
+        let said = match said.trim() {
+            "" => status.to_string(),
+            said => said.to_owned(),
+        };
+        Err(failed(format!("wine cannot {what}: {said}")).into())
     }
 
     fn spawn(&self, command: &mut Command) -> Result<Ending, WineError> {
         let spawned = command.spawn().map(Ending);
-        spawned.map_err(|source| WineError::NotStarted {
-            program: self.wine.loader.clone(),
-            source,
+        spawned.map_err(|error| {
+            let program = self.wine.loader.display();
+            let problem = failed(format!("cannot start {program}"));
+            problem.source(error).into()
         })
     }
 
@@ -326,22 +321,25 @@ impl Running {
     /// Waits for its end.
     pub async fn end(mut self) -> Result<Ended, WineError> {
         let ended = self.child.end().await;
-        ended.map_err(|_| WineError::Lost)?;
+        ended.map_err(|_| lost())?;
         let report = fs::read(&self.report).unwrap_or_default();
         let number = |at| {
             let bytes = report.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
         };
         let (Some(step), Some(code)) = (number(0), number(4)) else {
-            return Err(WineError::Lost);
+            return Err(lost());
         };
         match step {
             0 => Ok(Ended { code }),
             // As in its source.
-            3 => Err(WineError::Folder {
-                folder: self.start.working_dir.clone(),
-                code,
-            }),
+            3 => {
+                let folder = &self.start.working_dir;
+                let problem = failed(format!(
+                    "cannot enter the image's working folder {folder}: error {code} of Windows"
+                ));
+                Err(problem.into())
+            }
             _ => Err(WineError::Program {
                 command_line: self.start.command_line.clone(),
                 code,
@@ -438,8 +436,11 @@ fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
 
 /// A file of this machine as Windows programs see it.
 fn windows_path(path: &Path) -> Result<String, WineError> {
-    let text = path.to_str().ok_or_else(|| WineError::NotText {
-        path: path.to_owned(),
+    let text = path.to_str().ok_or_else(|| {
+        let path = path.display();
+        failed(format!(
+            "the folder for temporary files, {path}, has a name that is not text"
+        ))
     })?;
     Ok(format!(r"\\?\unix{}", text.replace('/', r"\")))
 }
@@ -452,10 +453,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, WineError> {
 }
 
 fn written<T>(path: &Path, result: io::Result<T>) -> Result<T, WineError> {
-    result.map_err(|source| WineError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    result.map_err(unwritable(path))
 }
 
 #[cfg(test)]

@@ -4,20 +4,19 @@ use std::error::Error;
 use std::fs;
 
 use serde_json::json;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_oci::document::sha256;
 
 use crate::docker::address::Address;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment, Origin};
-use crate::docker::error::EndpointError;
 use crate::docker::tls::Trust;
 
 fn find(flag: Option<&str>, environment: &Environment) -> Endpoint {
     Endpoint::find(flag, environment).unwrap()
 }
 
-fn refusal(text: &str) -> EndpointError {
+fn refusal(text: &str) -> Problem {
     Endpoint::find(Some(text), &Environment::default()).unwrap_err()
 }
 

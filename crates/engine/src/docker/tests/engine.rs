@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use wincimg_common::diagnose::BoxError;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
 use wincimg_testkit::chain;
@@ -15,7 +16,7 @@ use wincimg_testkit::docker_registry::{DockerRegistry, Setup, free_port};
 use wincimg_testkit::dockerd::Dockerd;
 
 use crate::docker::api::ImageInfo;
-use crate::docker::build::{BuildError, BuildOptions};
+use crate::docker::build::{BuildOptions, StepError};
 use crate::docker::context::Listing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
@@ -79,7 +80,7 @@ fn options() -> BuildOptions {
     }
 }
 
-async fn build(daemon: &Daemon, context: &Rendered) -> Result<ImageInfo, BuildError> {
+async fn build(daemon: &Daemon, context: &Rendered) -> Result<ImageInfo, BoxError> {
     let listing = Listing::new(context).unwrap();
     daemon.build(listing, &options(), &Silent).await
 }
@@ -150,9 +151,7 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
         error.to_string(),
         r#"step 4 of 4 failed with exit code 7: RUN ["/p", "fail"]"#
     );
-    let BuildError::Step { output, .. } = error else {
-        panic!("{error}");
-    };
+    let StepError { output, .. } = error.downcast_ref().unwrap();
     assert_eq!(output.lines.len(), 20);
     assert_eq!(output.lines[19], "line 30");
     // Nothing of the build is left behind but what the cache needs.
@@ -175,7 +174,7 @@ async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
         (&format!("FROM {nobody}\n"), "connection refused"),
     ] {
         let error = build(&daemon, &context(text, &[])).await.unwrap_err();
-        let said = chain(&error);
+        let said = chain(error.as_ref());
         assert!(said.contains(expected), "{text:?}: {said}");
     }
 }
@@ -187,7 +186,7 @@ async fn an_unknown_base_fails_the_step_that_wants_it() {
     let daemon = connect(&dockerd).await;
     let text = format!("FROM {}/windows/nanoserver:1\n", registry.host());
     let error = build(&daemon, &context(&text, &[])).await.unwrap_err();
-    let said = chain(&error);
+    let said = chain(error.as_ref());
     assert!(said.starts_with("step 1 of 1 failed: FROM"), "{said}");
     assert!(said.contains("not found"), "{said}");
 }

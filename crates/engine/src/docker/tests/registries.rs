@@ -36,7 +36,7 @@ async fn build(daemon: &Daemon, text: &str, options: &BuildOptions) -> Result<St
     let built = daemon.build(listing, options, &Silent).await;
     built
         .map(|image| image.id)
-        .map_err(|error| wincimg_testkit::chain(&error))
+        .map_err(|error| wincimg_testkit::chain(error.as_ref()))
 }
 
 /// Passes connections on from the address of IPv6's loopback, which no daemon of Docker 20.10

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use wincimg_cluster::selector::LabelSelector;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::Outline;
 use wincimg_images::recipes;
@@ -13,9 +14,9 @@ use wincimg_oci::document::Flavour;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, parse_reference};
 
+use super::Origin;
 use super::shape::{FleetFile, ImageTable, Scalar};
 use super::tags::filled;
-use super::{FleetError, Origin};
 use crate::design::{Design, Named, dockerfile_of};
 use crate::fleet::{Entry, Work};
 
@@ -26,7 +27,7 @@ pub(super) fn entry(
     place: usize,
     folder: &Path,
     origin: &Origin<'_>,
-) -> Result<Entry, FleetError> {
+) -> Result<Entry, Problem> {
     match (&image.build, &image.update) {
         (Some(build), None) => built(file, image, build, folder, origin),
         (None, Some(update)) => updated(file, image, update, origin),
@@ -39,7 +40,7 @@ pub(super) fn entry(
             let start = tables.nth(place).map_or(0, |(start, _)| start);
             let hint = "say what it is made from: build = \"FOLDER\", or update = \"IMAGE\"";
             let told = origin.error(start, "an image has neither build nor update");
-            Err(told.with_hint(hint.to_owned()))
+            Err(told.hint(hint.to_owned()))
         }
     }
 }
@@ -50,7 +51,7 @@ fn shared(
     image: &ImageTable,
     origin: &Origin<'_>,
     made: Made,
-) -> Result<Entry, FleetError> {
+) -> Result<Entry, Problem> {
     let selector = image.selector.as_ref().or(file.selector.as_ref());
     let selector: Option<LabelSelector> = selector.map(|text| origin.parsed(text)).transpose()?;
     let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
@@ -87,7 +88,7 @@ fn built(
     build: &Spanned<String>,
     folder: &Path,
     origin: &Origin<'_>,
-) -> Result<Entry, FleetError> {
+) -> Result<Entry, Problem> {
     let start = build.span().start;
     if image.base.is_some() {
         let problem = "base is for images to update: what is built names its own";
@@ -95,7 +96,7 @@ fn built(
     }
     let Some(registry) = image.registry.as_ref().or(file.registry.as_ref()) else {
         let told = origin.error(start, "nothing says where this image is pushed to");
-        return Err(told.with_hint(
+        return Err(told.hint(
             "say it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
         ));
     };
@@ -128,7 +129,7 @@ fn built(
     if let (Some(Compression::Zstd), Some(Flavour::Docker)) = (compression, flavour) {
         let problem = "Docker's manifests have no type for layers in zstd";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
-        return Err(origin.error(start, problem).with_hint(hint));
+        return Err(origin.error(start, problem).hint(hint));
     }
     let labels = file.label.iter().chain(&image.label);
     let labels = labels.map(|(key, value)| (key.clone(), value.to_string()));
@@ -152,7 +153,7 @@ fn updated(
     image: &ImageTable,
     update: &Spanned<String>,
     origin: &Origin<'_>,
-) -> Result<Entry, FleetError> {
+) -> Result<Entry, Problem> {
     let start = update.span().start;
     if let Some(key) = image.key_of_build() {
         let problem = format!("{key} is for images that are built, and this one is updated");

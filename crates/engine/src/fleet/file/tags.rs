@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use toml::Spanned;
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::{Problem, nearest};
 use wincimg_oci::reference::{Reference, is_tag};
 use wincimg_windows::version::WindowsVersion;
 
+use super::Origin;
 use super::shape::FleetFile;
-use super::{FleetError, Origin};
 use crate::design::Named;
 use crate::fleet::Entry;
 
@@ -18,7 +18,7 @@ pub(super) fn filled(
     name: Option<&str>,
     named: &Named,
     origin: &Origin<'_>,
-) -> Result<String, FleetError> {
+) -> Result<String, Problem> {
     let start = pattern.span().start;
     let known = |wanted: &str| {
         let values = named.values.iter().chain(&named.arguments);
@@ -47,7 +47,7 @@ pub(super) fn filled(
                     |meant| format!("did you mean ${{{meant}}}?"),
                 );
                 let problem = format!("this image has no value for ${{{wanted}}}");
-                return Err(origin.error(start, problem).with_hint(hint));
+                return Err(origin.error(start, problem).hint(hint));
             }
         }
         rest = behind;
@@ -65,7 +65,7 @@ pub(super) fn check_tags(
     file: &FleetFile,
     entries: &[Entry],
     origin: &Origin<'_>,
-) -> Result<(), FleetError> {
+) -> Result<(), Problem> {
     let twice = |reference: &Reference, one: usize, other: usize| {
         let (first, second) = (one.min(other), one.max(other));
         let start = file.image[second].start();
@@ -74,7 +74,7 @@ pub(super) fn check_tags(
             entries[first].line
         );
         let hint = "give one of them another name or tag".to_owned();
-        origin.error(start, problem).with_hint(hint)
+        origin.error(start, problem).hint(hint)
     };
     let mut known: HashMap<String, usize> = HashMap::with_capacity(entries.len());
     let named = entries.iter().enumerate();

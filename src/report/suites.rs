@@ -1,0 +1,153 @@
+//! JUnit XML, as far as CI systems read it: suites of cases that passed or did not, or were skipped.
+
+use std::io::{self, Write};
+
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use quick_xml::{ElementWriter, Writer};
+
+/// What a case came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Failure,
+    Error,
+    Skipped,
+}
+
+/// A case that did not pass, in the words of whoever looked.
+pub(super) struct Failure {
+    pub(super) outcome: Outcome,
+    pub(super) message: String,
+    /// The rule that it breaks.
+    pub(super) rule: Option<&'static str>,
+    pub(super) description: Option<String>,
+}
+
+/// One row of a report.
+#[derive(Default)]
+pub(super) struct TestCase {
+    pub(super) name: String,
+    pub(super) class: Option<&'static str>,
+    /// None where it passed.
+    pub(super) failure: Option<Failure>,
+    /// What there is to say of one that passed.
+    pub(super) output: Option<String>,
+}
+
+/// Cases under a common name.
+pub(super) struct TestSuite {
+    pub(super) name: String,
+    pub(super) cases: Vec<TestCase>,
+}
+
+/// Writes a document of suites.
+pub(super) fn write_suites(
+    name: &str,
+    suites: &[TestSuite],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut xml = Writer::new_with_indent(out, b' ', 4);
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let all = || suites.iter().flat_map(|suite| &suite.cases);
+    let [skipped, failures, errors] = counts(all());
+    let attributes = [
+        ("name", name.to_owned()),
+        ("tests", all().count().to_string()),
+        ("skipped", skipped),
+        ("failures", failures),
+        ("errors", errors),
+    ];
+    let document = element(&mut xml, "testsuites", &attributes);
+    document.write_inner_content(|xml| suites.iter().try_for_each(|suite| suite.write(xml)))?;
+    xml.write_indent()
+}
+
+impl TestSuite {
+    fn write<W: Write>(&self, xml: &mut Writer<W>) -> io::Result<()> {
+        let [skipped, failures, errors] = counts(self.cases.iter());
+        let attributes = [
+            ("name", self.name.clone()),
+            ("tests", self.cases.len().to_string()),
+            ("skipped", skipped),
+            ("errors", errors),
+            ("failures", failures),
+        ];
+        let suite = element(xml, "testsuite", &attributes);
+        if self.cases.is_empty() {
+            return suite.write_empty().map(drop);
+        }
+        let suite =
+            suite.write_inner_content(|xml| self.cases.iter().try_for_each(|case| case.write(xml)));
+        suite.map(drop)
+    }
+}
+
+impl TestCase {
+    fn write<W: Write>(&self, xml: &mut Writer<W>) -> io::Result<()> {
+        let mut attributes = vec![("name", self.name.clone())];
+        attributes.extend(self.class.map(|class| ("classname", class.to_owned())));
+        let case = element(xml, "testcase", &attributes);
+        if self.failure.is_none() && self.output.is_none() {
+            return case.write_empty().map(drop);
+        }
+        let case = case.write_inner_content(|xml| {
+            if let Some(failure) = &self.failure {
+                failure.write(xml)?;
+            }
+            if let Some(output) = &self.output {
+                let output = text(output);
+                element(xml, "system-out", &[]).write_text_content(BytesText::new(&output))?;
+            }
+            Ok(())
+        });
+        case.map(drop)
+    }
+}
+
+impl Failure {
+    fn write<W: Write>(&self, xml: &mut Writer<W>) -> io::Result<()> {
+        let name = match self.outcome {
+            Outcome::Failure => "failure",
+            Outcome::Error => "error",
+            Outcome::Skipped => "skipped",
+        };
+        let mut attributes = vec![("message", self.message.clone())];
+        attributes.extend(self.rule.map(|rule| ("type", rule.to_owned())));
+        let failure = element(xml, name, &attributes);
+        let written = match self.description.as_deref().map(text) {
+            Some(description) => failure.write_text_content(BytesText::new(&description)),
+            None => failure.write_empty(),
+        };
+        written.map(drop)
+    }
+}
+
+fn element<'w, W: Write>(
+    xml: &'w mut Writer<W>,
+    name: &'static str,
+    attributes: &[(&'static str, String)],
+) -> ElementWriter<'w, W> {
+    let attributes = attributes.iter().map(|(name, value)| (*name, text(value)));
+    let attributes: Vec<_> = attributes.collect();
+    let attributes = attributes
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
+    xml.create_element(name).with_attributes(attributes)
+}
+
+/// A text without the characters that XML has no way to say.
+fn text(said: &str) -> String {
+    let is_said = |c: &char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
+    said.chars().filter(is_said).collect()
+}
+
+/// How many were skipped, failed and could not be told.
+fn counts<'c>(cases: impl Iterator<Item = &'c TestCase>) -> [String; 3] {
+    let outcomes: Vec<Outcome> = cases
+        .filter_map(|case| case.failure.as_ref())
+        .map(|failure| failure.outcome)
+        .collect();
+    [Outcome::Skipped, Outcome::Failure, Outcome::Error].map(|outcome| {
+        let of_it = outcomes.iter().filter(|it| **it == outcome);
+        of_it.count().to_string()
+    })
+}
