@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,87 +10,87 @@ use wincimg_common::diagnose::{Excerpt, in_one_line};
 use wincimg_common::foreign::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{Download, OnDisk, dockerignore};
-use wincimg_windows::path::ImagePath;
+use wincimg_windows::path::{ImagePath, PathError};
 
 use super::file::FileEntry;
 use super::instructions::{PlannedContent, PlannedEntry};
 use super::plan::PlannedFile;
 use super::source::{Embedded, FileSource};
-use super::text::{Text, Values};
+use super::text::Text;
 use super::{Recipe, RecipeError, Settings};
+
+/// Where a file goes.
+#[derive(Debug)]
+pub(super) struct Target {
+    path: ImagePath,
+    /// Whether that is the folder that it goes into.
+    into_folder: bool,
+}
+
+impl FromStr for Target {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self {
+            path: text.parse()?,
+            into_folder: text.ends_with(['/', '\\']),
+        })
+    }
+}
 
 impl Recipe {
     pub(super) fn planned_file(
         &self,
         entry: &FileEntry,
-        values: &Values,
         settings: &Settings<'_>,
     ) -> Result<PlannedFile, RecipeError> {
-        let given = [
-            &entry.from,
-            &entry.context,
-            &entry.url,
-            &entry.embedded,
-            &entry.content,
-            &entry.base64,
-        ];
-        if given.iter().filter(|text| text.is_some()).count() != 1 {
-            return Err(self.error(
-                &entry.to,
-                "a file has exactly one of from, context, url, embedded, content and base64",
-            ));
-        }
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 is for what url names"));
         }
         if let (Some(text), None) = (&entry.encoding, &entry.content) {
             return Err(self.error(text, "encoding goes with content"));
         }
-        let mut own_name = None;
-        let source = if let Some(text) = &entry.from {
-            let source = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
-            let (source, name) = self.on_disk(text, source)?;
-            own_name = name;
-            source
-        } else if let Some(text) = &entry.context {
-            let resolved = self.resolve(text, values)?;
-            let path = settings.context.join(self.relative(text, &resolved)?);
-            if let Err(source) = std::fs::metadata(&path) {
-                return Err(self.not_in_context(text, path, settings.context, source));
+        let given = [
+            &entry.from,
+            &entry.context,
+            &entry.url,
+            &entry.content,
+            &entry.base64,
+            &entry.embedded,
+        ];
+        let (source, own_name) = match given {
+            [Some(text), None, None, None, None, None] => {
+                self.on_disk(text, self.in_recipe_folder(text)?)?
             }
-            let source = self.within(text, settings.context, path)?;
-            let (source, name) = self.on_disk(text, source)?;
-            own_name = name;
-            source
-        } else if let Some(text) = &entry.url {
-            let (download, name) = self.download(entry, text, values)?;
-            own_name = name;
-            FileSource::Download(Box::new(download))
-        } else if let Some(text) = &entry.content {
-            let content = self.resolve(text, values)?;
-            self.encoded(content, entry.encoding.as_ref(), values)?
-        } else if let Some(text) = &entry.base64 {
-            let plain: String = self.resolve(text, values)?.split_whitespace().collect();
-            let bytes = BASE64_STANDARD.decode(plain);
-            let bytes =
-                bytes.map_err(|error| self.error(text, format!("invalid base64: {error}")))?;
-            FileSource::Bytes(bytes)
-        } else if let Some(text) = &entry.embedded {
-            match self.resolve(text, values)?.as_str() {
-                "shim" => FileSource::Embedded(Embedded::Shim),
-                other => {
-                    let problem = format!("invalid embedded file {other:?}: expected shim");
-                    return Err(self.error(text, problem));
-                }
+            [None, Some(text), None, None, None, None] => {
+                self.on_disk(text, self.in_context(text, settings.context)?)?
             }
-        } else {
-            return Err(self.error(&entry.to, "this file has no source"));
+            [None, None, Some(text), None, None, None] => self.download(entry, text)?,
+            [None, None, None, Some(text), None, None] => {
+                (self.encoded(&text.value, entry.encoding.as_ref())?, None)
+            }
+            [None, None, None, None, Some(text), None] => {
+                let plain: String = text.value.split_whitespace().collect();
+                let bytes = BASE64_STANDARD.decode(plain);
+                let invalid = |error| self.error(text, format!("invalid base64: {error}"));
+                (FileSource::Bytes(bytes.map_err(invalid)?), None)
+            }
+            [None, None, None, None, None, Some(text)] if text.value == "shim" => {
+                (FileSource::Embedded(Embedded::Shim), None)
+            }
+            [None, None, None, None, None, Some(text)] => {
+                let problem = format!("invalid embedded file {:?}: expected shim", text.value);
+                return Err(self.error(text, problem));
+            }
+            _ => {
+                let problem =
+                    "a file has exactly one of from, context, url, embedded, content and base64";
+                return Err(self.error(&entry.to, problem));
+            }
         };
-        let target_text = self.resolve(&entry.to, values)?;
-        let target: ImagePath = target_text
-            .parse()
-            .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
-        if let Some((text, unpack)) = self.unpack(entry, values)? {
+        let Target { path, into_folder } = &entry.to.value;
+        let (target, into_folder) = (path.clone(), *into_folder);
+        if let Some((text, unpack)) = self.unpack(entry)? {
             if let Err(error) = unpack.check(&source) {
                 return Err(self.error(text, in_one_line(&error)));
             }
@@ -99,7 +100,6 @@ impl Recipe {
                 unpack: Some(unpack),
             });
         }
-        let into_folder = target_text.ends_with(['/', '\\']);
         let target = match (into_folder, own_name) {
             (true, None) if !matches!(source, FileSource::Folder(_)) => {
                 return Err(self.error(&entry.to, "add the name of the file"));
@@ -124,43 +124,34 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         text: &Text,
-        values: &Values,
-    ) -> Result<(Download, Option<String>), RecipeError> {
-        let url = self.resolve(text, values)?;
-        let parsed = download_url(&url).map_err(|problem| {
-            let mut error = self.error(text, problem);
-            if let RecipeError::Invalid { excerpt, .. } = &mut error {
-                // It may have a password in it.
-                **excerpt = Excerpt::of_argument(&without_password(&url), 0..0);
-            }
-            error
+    ) -> Result<(FileSource, Option<String>), RecipeError> {
+        let url = &text.value;
+        let parsed = download_url(url).map_err(|problem| {
+            let shown = Excerpt::of_argument(&without_password(url), 0..0);
+            // It may have a password in it.
+            let excerpt = Some(Box::new(shown));
+            let error = self.error(text, problem);
+            RecipeError { excerpt, ..error }
         })?;
-        let mut download = Download::at(&url);
+        let mut download = Download::at(url);
         if let Some(text) = &entry.sha256 {
-            let hash = self.resolve(text, values)?.to_ascii_lowercase();
+            let hash = text.value.to_ascii_lowercase();
             let digest = format!("sha256:{hash}").parse().map_err(|_| {
                 let problem = format!("invalid SHA-256 {hash:?}: expected 64 hexadecimal digits");
                 self.error(text, problem)
             })?;
             download.digest = Some(digest);
         }
-        Ok((download, name_in(&parsed)))
+        let source = FileSource::Download(Box::new(download));
+        Ok((source, name_in(&parsed)))
     }
 
     /// A text as the bytes that it is written in.
-    fn encoded(
-        &self,
-        text: String,
-        encoding: Option<&Text>,
-        values: &Values,
-    ) -> Result<FileSource, RecipeError> {
-        let Some(encoding) = encoding else {
-            return Ok(FileSource::Text(text));
-        };
-        match self.resolve(encoding, values)?.as_str() {
-            "utf-8" => Ok(FileSource::Text(text)),
-            "utf-16" => Ok(FileSource::Bytes(utf16_with_mark(&text))),
-            other => {
+    fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, RecipeError> {
+        match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
+            None | Some((_, "utf-8")) => Ok(FileSource::Text(text.to_owned())),
+            Some((_, "utf-16")) => Ok(FileSource::Bytes(utf16_with_mark(text))),
+            Some((encoding, other)) => {
                 let problem = format!("invalid encoding {other:?}: expected utf-8 or utf-16");
                 Err(self.error(encoding, problem))
             }
@@ -205,27 +196,28 @@ impl Recipe {
         self.error(text, format!("cannot read {}: {error}", path.display()))
     }
 
-    fn not_in_context(
-        &self,
-        text: &Text,
-        path: PathBuf,
-        context: &Path,
-        source: io::Error,
-    ) -> RecipeError {
-        let (line, column) = self.origin.place_of(text.offset);
-        RecipeError::NotInContext {
-            origin: self.origin.name.clone(),
-            line,
-            column,
-            path,
-            context: context.to_owned(),
-            source,
+    /// A file or folder of the context.
+    fn in_context(&self, text: &Text, context: &Path) -> Result<OnDisk, RecipeError> {
+        let path = context.join(self.relative(text)?);
+        if let Err(error) = std::fs::metadata(&path) {
+            let hint = format!(
+                "the context is the folder {}: choose another with --context DIR",
+                context.display()
+            );
+            return Err(RecipeError {
+                code: "recipe/context",
+                hint: Some(hint),
+                excerpt: None,
+                source: Some(error),
+                ..self.error(text, format!("cannot read {}", path.display()))
+            });
         }
+        self.within(text, context, path)
     }
 
     /// A file or folder beside the recipe.
-    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<OnDisk, RecipeError> {
-        let relative = self.relative(text, path)?;
+    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<OnDisk, RecipeError> {
+        let relative = self.relative(text)?;
         match &self.origin.folder {
             Some(folder) => self.within(text, folder, folder.join(relative)),
             None => Err(self.error(
@@ -255,7 +247,8 @@ impl Recipe {
     }
 
     /// A path that stays where it starts.
-    fn relative<'a>(&self, text: &Text, path: &'a str) -> Result<&'a Path, RecipeError> {
+    fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path, RecipeError> {
+        let path = &text.value;
         let relative = Path::new(path);
         let stays = relative
             .components()

@@ -50,12 +50,12 @@ pub mod start;
 mod text;
 mod unpack;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, set_variable, variable};
-use file::RecipeFile;
+use file::{Head, RecipeFile};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
 pub use host_process::NeedsWindowsInside;
@@ -66,10 +66,12 @@ pub use mistake::{Mistake, mistake};
 pub use path::{path_blame, path_hint};
 pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
 pub use planned::{add_entries, add_files, keep};
+use serde::Deserialize as _;
 pub use source::{Brought, Embedded, FileSource, Want, Wants};
-use text::{Text, Values};
+use text::{Field, Text, Values, fill_in};
+use toml::de::{DeString, DeTable, Deserializer};
 pub use unpack::Unpack;
-use wincimg_common::diagnose::{Diagnose, Excerpt, line_and_column, nearest};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
 use wincimg_common::files::{LARGEST_TEXT, like, read_text};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
@@ -88,7 +90,7 @@ const ALWAYS_THERE: [&str; 6] = [
 #[derive(Debug)]
 pub struct Recipe {
     origin: Origin,
-    file: RecipeFile,
+    head: Head,
     /// Archives that it unpacks.
     archives: Archives,
 }
@@ -127,99 +129,20 @@ pub struct VariableInfo<'a> {
 
 /// Why a recipe could not be read or filled in.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "recipe/invalid", blame = Request)]
-pub enum RecipeError {
-    /// No recipe of that name ships, and no file has it.
-    #[error("unknown recipe {name:?}")]
-    #[diagnose(code = "recipe/not-found", hint = Some(known_hint(nearest.as_deref())))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The recipe that was probably meant.
-        nearest: Option<String>,
-    },
-    /// The file could not be read.
-    #[error("cannot read the recipe {}", path.display())]
-    #[diagnose(code = "recipe/unreadable", blame = Circumstances, hint = Some(file_hint(path)))]
-    Unreadable {
-        /// The recipe's file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// The recipe is invalid.
-    #[error("{origin}:{line}:{column}: {problem}")]
-    #[diagnose(code = code(problem), hint = hint.clone(), excerpt = Some((**excerpt).clone()))]
-    Invalid {
-        /// The recipe's file or name.
-        origin: String,
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// What is wrong.
-        problem: String,
-        /// The line, with a mark below the word.
-        excerpt: Box<Excerpt>,
-        /// What was probably meant.
-        hint: Option<String>,
-    },
-    /// A file or folder of the context cannot be read.
-    #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
-    #[diagnose(code = "recipe/context", hint = Some(format!("the context is the folder {}: choose another with --context DIR", context.display())))]
-    NotInContext {
-        /// The recipe's file or name.
-        origin: String,
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// What was looked for.
-        path: PathBuf,
-        /// Where it was looked for.
-        context: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A variable has no default and got no value.
-    #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description.as_deref()))]
-    #[diagnose(code = "recipe/missing-value", hint = "add --set {variable}=VALUE")]
-    MissingValue {
-        /// The recipe's name.
-        recipe: String,
-        /// The variable.
-        variable: String,
-        /// What the recipe says about it.
-        description: Option<String>,
-    },
-    /// A value was given for a variable that the recipe does not have.
-    #[error("the recipe {recipe:?} has no variable {variable:?}")]
-    #[diagnose(code = "recipe/unknown-variable", hint = Some(variable_hint(nearest.as_deref(), known)), excerpt = Some(typed(variable, "…", false)))]
-    UnknownVariable {
-        /// The recipe's name.
-        recipe: String,
-        /// The variable.
-        variable: String,
-        /// The variable that was probably meant.
-        nearest: Option<String>,
-        /// The recipe's variables.
-        known: Vec<String>,
-    },
-    /// A value is not of its variable's type.
-    #[error("invalid value {value:?} for the variable {variable:?}: expected {expected}")]
-    #[diagnose(code = "recipe/wrong-value", excerpt = Some(typed(variable, value, true)))]
-    WrongType {
-        /// The variable.
-        variable: String,
-        /// What was given.
-        value: String,
-        /// The type.
-        expected: VariableType,
-    },
+#[error("{message}")]
+#[diagnose(code = *code, blame = *blame, hint = hint.clone(), excerpt = excerpt.as_deref().cloned())]
+pub struct RecipeError {
+    message: String,
+    code: &'static str,
+    blame: Blame,
+    hint: Option<String>,
+    /// The line, with a mark below the word.
+    excerpt: Option<Box<Excerpt>>,
+    source: Option<std::io::Error>,
 }
 
 /// A `--set` as it was typed, with a mark below the variable or its value.
-fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
+fn typed(variable: &str, value: &str, at_value: bool) -> Box<Excerpt> {
     let before = format!("--set {variable}");
     let whole = format!("{before}={}", value.escape_debug());
     let marked = if at_value {
@@ -227,7 +150,7 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     } else {
         before.len() - variable.len()..before.len()
     };
-    Excerpt::of_argument(&whole, marked)
+    Box::new(Excerpt::of_argument(&whole, marked))
 }
 
 /// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
@@ -236,18 +159,6 @@ fn folder_like(image: &str) -> Option<String> {
     let has = |name| meant.join(name).is_file();
     let can_be_built = has("recipe.toml") || has("Dockerfile");
     can_be_built.then(|| meant.display().to_string())
-}
-
-fn described(description: Option<&str>) -> String {
-    description.map_or_else(String::new, |text| format!(" ({text})"))
-}
-
-fn code(problem: &str) -> &'static str {
-    let mut code = "recipe/invalid";
-    if problem.starts_with("unknown field") {
-        code = "recipe/unknown-key";
-    }
-    code
 }
 
 fn known_hint(nearest: Option<&str>) -> String {
@@ -260,8 +171,8 @@ fn known_hint(nearest: Option<&str>) -> String {
     )
 }
 
-fn variable_hint(nearest: Option<&str>, known: &[String]) -> String {
-    match nearest {
+fn variable_hint(variable: &str, known: &[&str]) -> String {
+    match nearest(variable, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
         None if known.is_empty() => "it has no variables: leave out --set".to_owned(),
         None => format!("its variables are: {}", known.join(", ")),
@@ -292,10 +203,12 @@ impl Recipe {
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)
         } else {
-            Err(RecipeError::Unknown {
-                name: image.to_owned(),
-                nearest: nearest(image, recipes().iter().map(|recipe| recipe.name))
-                    .or_else(|| folder_like(image)),
+            let nearest = nearest(image, recipes().iter().map(|recipe| recipe.name))
+                .or_else(|| folder_like(image));
+            Err(RecipeError {
+                code: "recipe/not-found",
+                hint: Some(known_hint(nearest.as_deref())),
+                ..RecipeError::new(format!("unknown recipe {image:?}"))
             })
         }
     }
@@ -320,9 +233,12 @@ impl Recipe {
 
     /// Reads a recipe file.
     pub fn load(path: &Path) -> Result<Self, RecipeError> {
-        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError::Unreadable {
-            path: path.to_owned(),
-            source,
+        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError {
+            code: "recipe/unreadable",
+            blame: Blame::Circumstances,
+            hint: Some(file_hint(path)),
+            source: Some(source),
+            ..RecipeError::new(format!("cannot read the recipe {}", path.display()))
         })?;
         Self::parse(Origin {
             name: path.display().to_string(),
@@ -332,44 +248,100 @@ impl Recipe {
     }
 
     fn parse(origin: Origin) -> Result<Self, RecipeError> {
-        let file: RecipeFile =
-            toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
+        let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         let recipe = Self {
             origin,
-            file,
+            head,
             archives: Archives::default(),
         };
         recipe.check_name()?;
         recipe.check_base()?;
         recipe.check_variables()?;
+        recipe.check_file()?;
         Ok(recipe)
+    }
+
+    /// Refuses what no values of the variables can make right, as far as it can be read without them.
+    fn check_file(&self) -> Result<(), RecipeError> {
+        let mut values = Values::default();
+        values.insert("name", self.name().to_owned());
+        for (name, variable) in &self.head.variables {
+            let variable = variable.get_ref();
+            let default = variable.default.as_ref().map(|text| text.value.as_str());
+            if let Some(value) = default.or(variable.kind.example()) {
+                values.insert(name, value.to_owned());
+            }
+        }
+        let mut open = BTreeSet::new();
+        let read = self.read_file(|offset, text| {
+            open.insert(offset);
+            // What is not known yet stays as it is.
+            if let Ok(filled) = values.fill(text) {
+                *text = filled.into();
+            }
+            Ok(())
+        })?;
+        match read {
+            Err(error) if !error.span().is_some_and(|span| open.contains(&span.start)) => {
+                Err(self.origin.unreadable(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The file with its variables filled in.
+    fn filled(&self, values: &Values) -> Result<RecipeFile, RecipeError> {
+        let read = self.read_file(|offset, text| {
+            let filled = values.fill(text);
+            *text = filled
+                .map_err(|problem| Mistake::at(offset, problem))?
+                .into();
+            Ok(())
+        })?;
+        read.map_err(|error| self.origin.unreadable(&error))
+    }
+
+    /// Reads the file once the texts with variables in them are filled in.
+    fn read_file(
+        &self,
+        mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), Mistake>,
+    ) -> Result<Result<RecipeFile, toml::de::Error>, RecipeError> {
+        let mut tree = match DeTable::parse(&self.origin.text) {
+            Ok(tree) => tree,
+            Err(error) => return Ok(Err(error)),
+        };
+        // What they are for comes after what they are.
+        let variables = tree.get_mut().remove_entry("variables");
+        fill_in(tree.get_mut(), &mut fill).map_err(|mistake| self.origin.mistaken(mistake))?;
+        tree.get_mut().extend(variables);
+        Ok(RecipeFile::deserialize(Deserializer::from(tree)))
     }
 
     /// The recipe's name, which images get unless another is asked for.
     pub fn name(&self) -> &str {
-        &self.file.name.value
+        &self.head.name.value
     }
 
     /// One sentence on what the image is for, as it stands in the file.
     pub fn description(&self) -> &str {
-        let description = self.file.description.as_ref();
+        let description = self.head.description.as_ref();
         description.map_or("", |text| &text.value)
     }
 
     /// The base's short name or repository, or its image's name, with the variables in it filled in.
     pub fn base(&self, settings: &Settings<'_>) -> Result<String, RecipeError> {
         let values = self.values(settings)?;
-        let base = self.file.base.as_ref().or(self.file.base_image.as_ref());
+        let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
     }
 
     /// Whether the base is named as a Dockerfile names it.
     pub fn has_base_image(&self) -> bool {
-        self.file.base_image.is_some()
+        self.head.base_image.is_some()
     }
 
     fn check_base(&self) -> Result<(), RecipeError> {
-        match (&self.file.base, &self.file.base_image) {
+        match (&self.head.base, &self.head.base_image) {
             (Some(_), None) | (None, Some(_)) => Ok(()),
             (Some(_), Some(image)) => {
                 Err(self.error(image, "a recipe has one of base and base_image"))
@@ -378,7 +350,7 @@ impl Recipe {
                 let problem = "missing field `base`";
                 let hint = "name what the image is built on: base = \"nanoserver\"";
                 Err(self
-                    .error(&self.file.name, problem)
+                    .error(&self.head.name, problem)
                     .with_hint(hint.to_owned()))
             }
         }
@@ -388,19 +360,19 @@ impl Recipe {
     /// only a base image tells.
     pub fn depends_on_base(&self) -> bool {
         let uses = |text: &str| text.matches("${base.").count();
-        let RecipeFile {
+        let Head {
             description,
             labels,
             env,
             ..
-        } = &self.file;
+        } = &self.head;
         let harmless = labels.values().chain(env.values()).chain(description);
         uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
     }
 
     /// The variables that a build may set.
     pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
-        self.file
+        self.head
             .variables
             .iter()
             .map(|(name, variable)| (name, variable.get_ref()))
@@ -428,7 +400,7 @@ impl Recipe {
     }
 
     fn check_name(&self) -> Result<(), RecipeError> {
-        let name = &self.file.name;
+        let name = &self.head.name;
         let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
         let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
         let sound = !name.value.is_empty()
@@ -451,7 +423,7 @@ impl Recipe {
     }
 
     fn check_variables(&self) -> Result<(), RecipeError> {
-        for (name, variable) in &self.file.variables {
+        for (name, variable) in &self.head.variables {
             let start = variable.span().start;
             let variable = variable.get_ref();
             if ALWAYS_THERE.contains(&name.as_str()) {
@@ -471,34 +443,47 @@ impl Recipe {
     /// The values of the recipe's own variables.
     fn values(&self, settings: &Settings<'_>) -> Result<Values, RecipeError> {
         for variable in settings.values.keys() {
-            if !self.file.variables.contains_key(variable) {
-                return Err(RecipeError::UnknownVariable {
-                    recipe: self.name().to_owned(),
-                    variable: variable.clone(),
-                    nearest: nearest(variable, self.file.variables.keys().map(String::as_str)),
-                    known: self.file.variables.keys().cloned().collect(),
+            if !self.head.variables.contains_key(variable) {
+                let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
+                let problem = format!("the recipe {:?} has no variable {variable:?}", self.name());
+                return Err(RecipeError {
+                    code: "recipe/unknown-variable",
+                    hint: Some(variable_hint(variable, &known)),
+                    excerpt: Some(typed(variable, "…", false)),
+                    ..RecipeError::new(problem)
                 });
             }
         }
         let mut values = Values::default();
-        for (name, variable) in &self.file.variables {
+        for (name, variable) in &self.head.variables {
             let variable = variable.get_ref();
             let value = settings.values.get(name).cloned().or_else(|| {
                 let default = variable.default.as_ref()?;
                 Some(default.value.clone())
             });
             let Some(value) = value else {
-                return Err(RecipeError::MissingValue {
-                    recipe: self.name().to_owned(),
-                    variable: name.clone(),
-                    description: variable.description.clone(),
+                let description = variable.description.as_deref();
+                let description = description.map(|text| format!(" ({text})"));
+                let problem = format!(
+                    "the recipe {:?} needs a value for {name:?}{}",
+                    self.name(),
+                    description.unwrap_or_default()
+                );
+                return Err(RecipeError {
+                    code: "recipe/missing-value",
+                    hint: Some(format!("add --set {name}=VALUE")),
+                    ..RecipeError::new(problem)
                 });
             };
             if !variable.kind.accepts(&value) {
-                return Err(RecipeError::WrongType {
-                    variable: name.clone(),
-                    value,
-                    expected: variable.kind,
+                let expected = variable.kind;
+                let problem = format!(
+                    "invalid value {value:?} for the variable {name:?}: expected {expected}"
+                );
+                return Err(RecipeError {
+                    code: "recipe/wrong-value",
+                    excerpt: Some(typed(name, &value, true)),
+                    ..RecipeError::new(problem)
                 });
             }
             values.insert(name, value);
@@ -513,51 +498,53 @@ impl Recipe {
             .map_err(|problem| self.error(text, problem))
     }
 
-    fn error(&self, text: &Text, problem: impl Into<String>) -> RecipeError {
-        self.origin.error_at(text.offset, problem)
+    fn error<T>(&self, field: &Field<T>, problem: impl Into<String>) -> RecipeError {
+        self.origin.error_at(field.offset, problem)
     }
 }
 
 impl Origin {
-    /// Line and column.
-    fn place_of(&self, offset: usize) -> (usize, usize) {
-        line_and_column(&self.text, offset)
-    }
-
     /// What the parser found, with what was meant where that can be seen.
     fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
-        let Mistake {
-            offset,
-            problem,
-            hint,
-        } = mistake(&self.text, error);
-        let found = self.error_at(offset, problem);
-        match hint {
-            Some(hint) => found.with_hint(hint),
-            None => found,
-        }
+        self.mistaken(mistake(&self.text, error))
+    }
+
+    fn mistaken(&self, mistake: Mistake) -> RecipeError {
+        self.error_at(mistake.offset, mistake.problem)
+            .with_hint(mistake.hint)
     }
 
     fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
-        let (line, column) = self.place_of(offset);
-        RecipeError::Invalid {
-            origin: self.name.clone(),
-            line,
-            column,
-            problem: problem.into(),
-            excerpt: Box::new(Excerpt::at(&self.text, offset)),
-            hint: None,
+        let (line, column) = line_and_column(&self.text, offset);
+        let problem = problem.into();
+        let mut error = RecipeError::new(format!("{}:{line}:{column}: {problem}", self.name));
+        if problem.starts_with("unknown field") {
+            error = RecipeError {
+                code: "recipe/unknown-key",
+                ..error
+            };
         }
+        error.excerpt = Some(Box::new(Excerpt::at(&self.text, offset)));
+        error
     }
 }
 
 impl RecipeError {
-    /// The same with what was probably meant.
-    fn with_hint(mut self, said: String) -> Self {
-        if let Self::Invalid { hint, .. } = &mut self {
-            *hint = Some(said);
+    fn new(message: String) -> Self {
+        Self {
+            message,
+            code: "recipe/invalid",
+            blame: Blame::Request,
+            hint: None,
+            excerpt: None,
+            source: None,
         }
-        self
+    }
+
+    /// The same with what was probably meant.
+    fn with_hint(self, hint: impl Into<Option<String>>) -> Self {
+        let hint = hint.into();
+        Self { hint, ..self }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use wincimg_registry::Typed;
 use wincimg_scripts::{Image as _, Later, Seen, Service, ServiceStart, Trouble};
-use wincimg_windows::service::{ServiceError, ServiceName, Settings, Start};
+use wincimg_windows::invalid::InvalidText;
+use wincimg_windows::service::{ServiceName, Settings, Start};
 
 use super::Running;
 
@@ -70,6 +71,6 @@ fn settings(service: &Service) -> Result<Settings, Trouble> {
     clippy::needless_pass_by_value,
     reason = "`map_err` passes it like this"
 )]
-fn not_understood(error: ServiceError) -> Trouble {
+fn not_understood(error: InvalidText) -> Trouble {
     Trouble::unclear(error.to_string())
 }
