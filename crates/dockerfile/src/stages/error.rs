@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_common::files::like;
 use wincimg_common::foreign::without_password;
+use wincimg_scripts::TroubleKind;
 
 /// Why a Dockerfile does not come to an image.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -25,7 +26,7 @@ pub enum StageError {
     Asked(String, Option<String>),
     /// A line of it cannot be carried out.
     #[error("{file}:{line}: {problem}")]
-    #[diagnose(hint = hint.clone(), excerpt = Some(Excerpt::of_quoted(*line, text, problem)))]
+    #[diagnose(code = code_of(*trouble), hint = hint.clone(), excerpt = Some(Excerpt::of_quoted(*line, text, problem)))]
     Line {
         /// The file.
         file: Box<str>,
@@ -39,6 +40,8 @@ pub enum StageError {
         hint: Option<String>,
         /// What may help beside another Dockerfile.
         remedy: Remedy,
+        /// Why its commands are not carried out, where that is wrong with it.
+        trouble: Option<TroubleKind>,
         /// Whether it has nothing to do with lines before it.
         stands_alone: bool,
         /// What is wrong with further lines.
@@ -66,9 +69,17 @@ impl StageError {
             text: hidden(text).into(),
             hint: None,
             remedy: Remedy::None,
+            trouble: None,
             stands_alone: false,
             further: Box::default(),
         }
+    }
+
+    pub(super) fn because(mut self, kind: TroubleKind) -> Self {
+        if let Self::Line { trouble, .. } = &mut self {
+            *trouble = Some(kind);
+        }
+        self
     }
 
     /// One error for several lines: the first, with the others behind it. Where nothing helps one of
@@ -139,6 +150,43 @@ impl StageError {
         }
         self
     }
+}
+
+/// What is said first of a line whose commands are not carried out.
+pub(super) struct Heading {
+    code: &'static str,
+    pub(super) problem: &'static str,
+}
+
+impl Heading {
+    pub(super) fn of(kind: TroubleKind) -> Self {
+        match kind {
+            TroubleKind::NeedsWindows => Self {
+                code: "dockerfile/needs-windows",
+                problem: "RUN needs Windows",
+            },
+            TroubleKind::NotUnderstood => Self {
+                code: "dockerfile/not-understood",
+                problem: "RUN is not understood",
+            },
+            TroubleKind::NotKnown | TroubleKind::Later => Self {
+                code: "dockerfile/not-known",
+                problem: "RUN depends on what is not known",
+            },
+            TroubleKind::Fails => Self {
+                code: "dockerfile/fails",
+                problem: "RUN fails",
+            },
+            TroubleKind::Refused => Self {
+                code: "dockerfile/refused",
+                problem: "RUN is not carried out",
+            },
+        }
+    }
+}
+
+fn code_of(trouble: Option<TroubleKind>) -> &'static str {
+    trouble.map_or("dockerfile/invalid", |kind| Heading::of(kind).code)
 }
 
 /// A line without passwords in its URLs.

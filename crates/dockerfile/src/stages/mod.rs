@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use error::Remedy;
 pub use error::StageError;
+use error::{Heading, Remedy};
 use evaluation::Evaluation;
 use files::Folder;
 pub use files::ImageFiles;
@@ -347,15 +347,10 @@ impl Stages {
             TroubleKind::Fails => Remedy::Again,
             _ => Remedy::None,
         };
-        let problem = match trouble.kind {
-            TroubleKind::NeedsWindows => "RUN needs Windows",
-            TroubleKind::NotUnderstood => "RUN is not understood",
-            TroubleKind::NotKnown | TroubleKind::Later => "RUN depends on what is not known",
-            TroubleKind::Fails => "RUN fails",
-            TroubleKind::Refused => "RUN is not carried out",
-        };
+        let problem = Heading::of(trouble.kind).problem;
         let (line, text) = step.line_at(trouble.at);
         let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
+            .because(trouble.kind)
             .with_hint(hint);
         let error = error.or(remedy);
         match trouble.kind {
