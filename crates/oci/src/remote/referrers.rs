@@ -74,7 +74,7 @@ impl Repository {
     ) -> Result<Vec<Descriptor>, RegistryError> {
         match self.prefetched_referrers(subject, artifact_type).await {
             Some(answer) => answer,
-            None => self.fetch_referrers(subject, artifact_type).await,
+            None => Box::pin(self.fetch_referrers(subject, artifact_type)).await,
         }
     }
 
