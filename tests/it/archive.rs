@@ -144,12 +144,8 @@ async fn what_is_no_archive_is_refused_with_its_reason() {
     let error = open(&whole[..whole.len() / 2]).await;
     assert!(matches!(error, ArchiveError::Truncated { .. }), "{error}");
     let error = open(b"\x1f\x8b\x08\x00 and so on").await;
-    assert!(
-        error
-            .to_string()
-            .ends_with("is compressed with gzip: unpack it first"),
-        "{error}"
-    );
+    let with_gzip = matches!(error, ArchiveError::Compressed { with: "gzip", .. });
+    assert!(with_gzip, "{error}");
     for bytes in [&b""[..], &[0; 1024], &[0xFF; 2048], b"no tar at all"] {
         let error = open(bytes).await;
         assert!(
@@ -161,7 +157,8 @@ async fn what_is_no_archive_is_refused_with_its_reason() {
     fs::write(&file, &whole).unwrap();
     let archive = Archive::open(&file).await.unwrap();
     let error = archive.resolve(Some("app:2")).await.unwrap_err();
-    assert!(error.to_string().contains("no image \"app:2\""), "{error}");
+    let is_named = matches!(&error, ArchiveError::NotFound { wanted, .. } if wanted == "app:2");
+    assert!(is_named, "{error}");
 }
 
 #[test]

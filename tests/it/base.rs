@@ -183,17 +183,13 @@ async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
     registry.tag(NANO, "10.0.17763.973", &index);
     let resolution = nearest(&registry, NANO, "17763.973").await;
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
-    let words: Vec<String> = resolution
-        .set_aside
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(
-        words,
-        [
-            "tag 10.0.17763.973 is set aside: its index says 10.0.17763.973, its image 10.0.17763.805"
-        ]
-    );
+    let [aside] = &resolution.set_aside[..] else {
+        panic!("{:?}", resolution.set_aside);
+    };
+    assert_eq!(aside.tag, "10.0.17763.973");
+    for version in ["10.0.17763.973", "10.0.17763.805"] {
+        assert!(aside.reason.contains(version), "{aside}");
+    }
 }
 
 #[test]
@@ -206,11 +202,8 @@ async fn an_index_that_contradicts_its_tag_is_set_aside() {
     let ResolveError::NothingFits(nothing) = error else {
         panic!("{error}");
     };
-    assert!(
-        nothing.set_aside[0]
-            .to_string()
-            .contains("its image is 10.0.17763.1158")
-    );
+    let reason = &nothing.set_aside[0].reason;
+    assert!(reason.contains("10.0.17763.1158"), "{reason}");
 }
 
 #[test]
@@ -227,16 +220,19 @@ async fn an_image_that_is_not_windows_is_set_aside() {
     let ResolveError::NothingFits(nothing) = error else {
         panic!("{error}");
     };
-    let mut words: Vec<String> = nothing.set_aside.iter().map(ToString::to_string).collect();
-    words.sort();
-    assert!(
-        words[0].contains("for windows/arm64, not windows/amd64"),
-        "{words:?}"
-    );
-    assert!(
-        words[1].contains("for linux/amd64, not windows/amd64"),
-        "{words:?}"
-    );
+    let mut aside: Vec<(&str, &str)> = nothing
+        .set_aside
+        .iter()
+        .map(|aside| (aside.tag.as_str(), aside.reason.as_str()))
+        .collect();
+    aside.sort_unstable();
+    let [("10.0.20348.1", arm), ("ltsc2022", linux)] = aside[..] else {
+        panic!("{aside:?}");
+    };
+    for (reason, platform) in [(arm, "windows/arm64"), (linux, "linux/amd64")] {
+        assert!(reason.contains(platform), "{reason}");
+        assert!(reason.contains("windows/amd64"), "{reason}");
+    }
 }
 
 #[test]
@@ -273,7 +269,7 @@ async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
         .await
         .unwrap();
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
-    assert!(resolution.set_aside[0].reason.contains("is not there"));
+    assert_eq!(resolution.set_aside[0].tag, "10.0.17763.973");
 }
 
 #[test]
@@ -296,9 +292,11 @@ async fn server_2016_gets_its_own_revision_or_nothing() {
     let error = ask(&registry, NANO, "14393.3443", Match::Nearest)
         .await
         .unwrap_err();
+    assert!(matches!(error, ResolveError::NothingFits(_)), "{error}");
     let message = error.to_string();
-    assert!(message.contains("the nearest are 14393.3384"), "{message}");
-    assert!(message.contains("14393.3504"), "{message}");
+    for version in ["14393.3384", "14393.3504"] {
+        assert!(message.contains(version), "{message}");
+    }
     let found = nearest(&registry, NANO, "14393.3384").await.base;
     assert_eq!(found.matched, Match::Exact);
 }
@@ -310,7 +308,8 @@ async fn a_repository_without_base_tags_says_so() {
     let error = ask(&registry, "app/web", "17763.973", Match::Nearest)
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("none of the 2 tags"), "{error}");
+    let has_none = matches!(error, ResolveError::NoBaseTags { count: 2, .. });
+    assert!(has_none, "{error}");
     let error = ask(&registry, "app/none", "17763.973", Match::Nearest)
         .await
         .unwrap_err();

@@ -12,6 +12,7 @@ use wincimg_testkit::docker_config;
 use wincimg_testkit::scripted::{answer, scripted};
 use wincimg_testkit::serve::Served;
 
+use crate::failure::{Fails, Failure};
 use crate::site::{Site, stderr};
 
 /// A registry that wants a password, and a user whose helper is this script.
@@ -76,14 +77,10 @@ fn a_helper_that_answers_is_used() {
 #[test]
 fn a_helper_that_hangs_is_ended_by_the_time_limit() {
     let helped = Helped::by("exec sleep 60");
-    let (output, took) = helped.run(&["--timeout", "1s"]);
+    let (output, took) = helped.run(&["--timeout", "1s", "--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(took < Duration::from_secs(2), "{took:?}");
-    let said = stderr(&output);
-    assert!(
-        said.contains("reached the time limit of 1 seconds"),
-        "{said}"
-    );
+    Failure::of(&output).is("network/time-limit", &[]);
     assert!(!helped.is_running());
 }
 
@@ -110,24 +107,20 @@ fn a_helper_that_hangs_is_ended_by_a_signal() {
 #[test]
 fn a_helper_that_talks_without_end_is_not_listened_to() {
     let helped = Helped::by("exec yes");
-    let (output, took) = helped.run(&[]);
+    let (output, took) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(took < Duration::from_secs(5), "{took:?}");
-    let said = stderr(&output);
-    assert!(said.contains("it wrote more than 65536 bytes"), "{said}");
+    Failure::of(&output).is("registry/credential", &["65536"]);
     assert!(!helped.is_running());
 }
 
 #[test]
 fn what_a_helper_says_moves_no_terminal() {
     let helped = Helped::by(r"printf '\033[2Jno \r::error::way\n' >&2; exit 1");
-    let (output, _) = helped.run(&[]);
+    let (output, _) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
-    let said = stderr(&output);
-    assert!(
-        said.contains("it failed: \\u{1b}[2Jno \\r::error::way"),
-        "{said}"
-    );
+    let said = Failure::of(&output).is("registry/credential", &[]).stderr;
+    assert!(said.contains("\\u{1b}[2Jno \\r::error::way"), "{said}");
     assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
 }
 
@@ -163,12 +156,8 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
         fs::write(&file, held).unwrap();
     }
     pipe(site.path("image.tar"));
-    let output = site
-        .command(&["inspect", "docker-archive:image.tar"])
-        .output()
-        .unwrap();
-    let said = stderr(&output);
-    assert!(said.contains("it is a pipe, not a file"), "{said}");
+    site.command(&["inspect", "docker-archive:image.tar"])
+        .fails(3, "archive/invalid", &["image.tar", "pipe"]);
 }
 
 #[test]
@@ -194,15 +183,17 @@ fn a_header_of_an_archive_that_is_larger_than_any_is_not_read() {
         .set_len(8 << 30)
         .unwrap();
     site.write("layout/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
-    for (place, expected) in [
-        ("docker-archive:image.tar", "a header is larger than 1 MiB"),
-        ("oci:layout", "it is larger than 67108864 bytes"),
+    for (place, code, values) in [
+        (
+            "docker-archive:image.tar",
+            "archive/invalid",
+            ["image.tar", "1 MiB"],
+        ),
+        ("oci:layout", "layout/invalid", ["index.json", "67108864"]),
     ] {
         let started = Instant::now();
-        let output = site.command(&["inspect", place]).output().unwrap();
-        assert_eq!(output.status.code(), Some(3));
+        site.command(&["inspect", place]).fails(3, code, &values);
         assert!(started.elapsed() < Duration::from_secs(2));
-        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }
 }
 
@@ -216,15 +207,16 @@ fn a_closed_port_and_an_unknown_name_are_tried_twice_and_quickly() {
     for host in [closed.as_str(), "registry.invalid"] {
         let started = Instant::now();
         let mut command = site.command(&["base", "list", "nanoserver", "--base-registry", host]);
-        let output = command
-            .args(["--insecure-registry", host])
-            .output()
-            .unwrap();
-        let said = stderr(&output);
-        assert!(said.contains("; trying again\n"), "{said}");
+        let failure =
+            command
+                .args(["--insecure-registry", host])
+                .fails(3, "network/unreachable", &[host]);
+        let said = &failure.stderr;
+        let lines = said.lines().filter(|line| line.contains(host));
+        assert!(lines.count() > 1, "{said}");
         if host == closed {
             assert!(started.elapsed() < Duration::from_secs(2), "{said}");
-            assert!(said.contains("gave up after 2 attempts"), "{said}");
+            assert!(failure.message.contains('2'), "{said}");
         }
     }
 }
@@ -239,17 +231,11 @@ fn a_server_that_says_nothing_is_left_at_the_time_limit() {
         &["hotfix", "search", "KB4549949", "--catalog", &catalog],
     ] {
         let started = Instant::now();
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        let failure = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
             .args(words)
             .args(["--insecure-registry", &host, "--timeout", "1s"])
-            .output()
-            .unwrap();
+            .fails(3, "network/time-limit", &[]);
         let took = started.elapsed();
-        assert!(took < Duration::from_secs(2), "{took:?}");
-        let said = stderr(&output);
-        assert!(
-            said.contains("reached the time limit of 1 seconds"),
-            "{said}"
-        );
+        assert!(took < Duration::from_secs(2), "{took:?}: {failure:#?}");
     }
 }

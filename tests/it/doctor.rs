@@ -6,6 +6,7 @@ use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, free_por
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
 
+use crate::failure::Fails;
 use crate::fake_catalog::FakeCatalog;
 
 const NO_CREDENTIALS: &str = concat!(
@@ -56,17 +57,27 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
     ];
     let (code, checks) = checks(arguments.as_flattened(), &base.host());
     assert_eq!(code, 0, "{checks:#?}");
-    let findings: Vec<&str> = checks
+    let findings: Vec<(&str, &str)> = checks
         .iter()
-        .map(|check| check["finding"].as_str().unwrap())
+        .map(|check| {
+            (
+                check["check"].as_str().unwrap(),
+                check["finding"].as_str().unwrap(),
+            )
+        })
         .collect();
-    assert_eq!(
-        findings,
-        [
-            "reachable over plain HTTP, listed as insecure",
-            "none needed",
-            "found images of nanoserver: 1"
-        ]
+    let [
+        ("registry", registry),
+        ("credentials", _),
+        ("base images", images),
+    ] = findings[..]
+    else {
+        panic!("{findings:#?}");
+    };
+    assert!(registry.contains("HTTP"), "{registry}");
+    assert!(
+        images.contains("nanoserver") && images.contains('1'),
+        "{images}"
     );
     let output = doctor(arguments.as_flattened()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -110,7 +121,7 @@ fn a_registry_that_nobody_serves_is_a_problem() {
     assert_eq!(code, 1);
     assert_eq!(checks.len(), 1);
     assert_eq!(checks[0]["state"], "problem");
-    assert!(checks[0]["fix"].as_str().unwrap().contains("firewall"));
+    assert!(checks[0]["fix"].as_str().unwrap().contains("HTTPS_PROXY"));
 }
 
 #[test]
@@ -169,12 +180,7 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
     };
     let (code, good) = with_password(PASSWORD);
     assert_eq!(code, 0, "{good:#?}");
-    assert!(
-        good[0]["finding"]
-            .as_str()
-            .unwrap()
-            .contains("not verified")
-    );
+    assert_eq!(good[0]["state"], "ok", "{good:#?}");
     assert!(
         good[1]["finding"]
             .as_str()
@@ -217,8 +223,7 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
     doctor(arguments.as_flattened())
         .env("SSL_CERT_FILE", registry.ca())
         .assert()
-        .code(0)
-        .stdout(predicates::str::contains("a trusted certificate"));
+        .code(0);
 }
 
 #[test]
@@ -248,10 +253,9 @@ fn a_catalog_that_is_named_has_to_answer() {
         code, 0,
         "the catalog's host is not a registry: {answers:#?}"
     );
-    assert_eq!(
-        answers[0]["finding"],
-        "answers; updates found for KB4549949: 1"
-    );
+    assert_eq!(answers[0]["state"], "ok", "{answers:#?}");
+    let finding = answers[0]["finding"].as_str().unwrap();
+    assert!(finding.contains("KB4549949"), "{finding}");
 
     let nobody = format!("http://127.0.0.1:{}/", free_port());
     let arguments = [
@@ -260,7 +264,7 @@ fn a_catalog_that_is_named_has_to_answer() {
     ];
     let (code, silent) = checks(arguments.concat().as_flattened(), &nobody);
     assert_eq!(code, 1);
-    assert!(silent[0]["fix"].as_str().unwrap().contains("name a copy"));
+    assert!(silent[0]["fix"].as_str().unwrap().contains("--catalog"));
 }
 
 #[test]
@@ -274,9 +278,9 @@ fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     let microsofts = "https://www.catalog.update.microsoft.com/";
     let (code, catalog) = checks(arguments.as_flattened(), microsofts);
     assert_eq!(code, 0, "{catalog:#?}");
+    assert_eq!(catalog[0]["state"], "skipped", "{catalog:#?}");
     let finding = catalog[0]["finding"].as_str().unwrap();
-    assert!(finding.starts_with("not reachable ("), "{finding}");
-    assert!(finding.contains("--catalog names a copy"), "{finding}");
+    assert!(finding.contains("--catalog"), "{finding}");
 }
 
 /// What a trial push comes to, a line for each check about the repository.
@@ -317,19 +321,21 @@ fn trial(host: &str, more: &[&str]) -> (i32, Vec<String>) {
 #[test]
 fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
     let docker = DockerRegistry::start(Setup::default());
-    for known in ["the repository does not exist yet", "found tags: 0"] {
+    let mut known = Vec::new();
+    for _ in 0..2 {
         let (code, lines) = trial(&docker.host(), &[]);
         assert_eq!(code, 0, "{lines:#?}");
-        assert!(lines[0].contains(known), "{lines:#?}");
-        assert_eq!(
-            lines[1..],
-            [
-                "ok upload: took a small blob in two pieces | ",
-                "ok mount: gives a repository what is in the registry already | ",
-                "ok manifest: takes Docker's format and OCI's | ",
-            ]
-        );
+        known.push(lines[0].clone());
+        let is_well = |(line, check): (&String, &str)| {
+            line.starts_with(&format!("ok {check}: ")) && line.ends_with(" | ")
+        };
+        assert_eq!(lines.len(), 4, "{lines:#?}");
+        let mut all = lines[1..].iter().zip(["upload", "mount", "manifest"]);
+        assert!(all.all(is_well), "{lines:#?}");
     }
+    // Without a repository, and with one that has no tags.
+    assert_ne!(known[0], known[1]);
+    assert!(known[1].contains('0'), "{known:#?}");
 }
 
 #[test(multi_thread)]
@@ -347,25 +353,20 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
         }
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
+    let (_, healthy) = trial(&docker.host(), &[]);
     let (code, lines) = trial(&proxy.host(), &[]);
     assert_eq!(code, 1);
+    for (line, check) in [(1, "upload"), (2, "mount")] {
+        let is_ok = lines[line].starts_with(&format!("ok {check}: "));
+        assert!(is_ok && lines[line] != healthy[line], "{lines:#?}");
+    }
+    assert!(lines[3].starts_with("problem manifest: "), "{lines:#?}");
     assert!(
-        lines[1].starts_with("ok upload: took a small blob, in one request"),
-        "{lines:#?}"
-    );
-    assert!(
-        lines[2].starts_with("ok mount: does not mount"),
-        "{lines:#?}"
-    );
-    assert!(
-        lines[3].starts_with("problem manifest: takes OCI's format, but not Docker's"),
+        lines[3].contains("OCI") && lines[3].contains("Docker"),
         "{lines:#?}"
     );
     assert!(lines[3].ends_with("--manifest-format oci"), "{lines:#?}");
-    assert!(
-        lines[4].starts_with("ok left behind: could not be deleted"),
-        "{lines:#?}"
-    );
+    assert!(lines[4].starts_with("ok left behind: "), "{lines:#?}");
     assert!(
         lines[4].contains("-oci (") && lines[4].contains("405"),
         "{lines:#?}"
@@ -399,9 +400,8 @@ fn a_trial_push_needs_a_repository() {
         ("docker.io", "docker.io/USER/wincimg-doctor"),
         ("registry-1.docker.io/me", "docker.io/me/wincimg-doctor"),
     ] {
-        let output = doctor(&["--push", "--registry", named]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        let hint = format!("hint: name one: --registry {expected} --push");
-        assert!(said.contains(&hint), "{said}");
+        doctor(&["--push", "--registry", named])
+            .fails(2, "usage", &[])
+            .advises(&[&format!("--registry {expected} --push")]);
     }
 }

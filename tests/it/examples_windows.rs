@@ -7,6 +7,7 @@ use std::process::Command;
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
 
+use crate::failure::Fails;
 use crate::iis_lines::elements;
 use crate::iis_server::{CONFIG, base_with_iis};
 use crate::laid::layers_of;
@@ -132,13 +133,10 @@ fn a_tool_whose_digest_nobody_noted_is_pinned_by_the_lock() {
     ];
     let arguments = [&newer[..], &["--build-arg", &host]].concat();
     let insecure = ["--insecure-registry", &server.host()];
-    let output = build(&site, &arguments).args(insecure).output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("nothing says what ") && said.contains(" --update-lock"),
-        "{said}"
-    );
+    build(&site, &arguments)
+        .args(insecure)
+        .fails(2, "download/not-pinned", &[])
+        .advises(&[" --update-lock"]);
     let update = [&arguments[..], &insecure, &["--update-lock"]].concat();
     let first = built(&site, &update);
     let lock = site.text("app/wincimg.lock");

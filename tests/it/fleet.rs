@@ -14,6 +14,7 @@ use wincimg_demo::add_base_images;
 use wincimg_testkit::{noise, options, repository};
 use wincimg_windows::version::WindowsVersion;
 
+use crate::failure::{Fails, warning};
 use crate::site::{Site, answer_of, stderr};
 
 const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
@@ -146,8 +147,12 @@ fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
     assert_eq!(code, 1);
     assert_eq!(states(&report, 0), ["current", "current"]);
     assert_eq!(states(&report, 1), ["outdated", "outdated"]);
-    let reason = "what it is made of has changed";
-    assert_eq!(report["images"][1]["builds"][0]["reason"], reason);
+    let reason = |report: &Value| {
+        let reason = report["images"][1]["builds"][0]["reason"].as_str();
+        reason.unwrap().to_owned()
+    };
+    // Of what it is made of, not of its base.
+    assert!(!reason(&report).contains("10.0."), "{}", reason(&report));
     let (code, report) = run(&site, "build");
     assert_eq!(code, 0);
     assert_eq!(states(&report, 1), ["built", "built"]);
@@ -164,10 +169,10 @@ fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
     write_nodes(&site, &of_cluster);
     let (_, report) = run(&site, "check");
     assert_eq!(states(&report, 0), ["outdated", "current"]);
-    assert_eq!(
-        report["images"][0]["builds"][0]["reason"],
-        "is on 10.0.17763.973, and 10.0.17763.1158 fits now"
-    );
+    let reason = report["images"][0]["builds"][0]["reason"].as_str().unwrap();
+    for version in ["10.0.17763.973", "10.0.17763.1158"] {
+        assert!(reason.contains(version), "{reason}");
+    }
     let (code, report) = run(&site, "build");
     assert_eq!(code, 0);
     assert_eq!(states(&report, 0), ["built", "current"]);
@@ -238,30 +243,23 @@ fn what_fails_of_one_image_stops_no_other() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
-    assert!(said.contains("left out node win-d"), "{said}");
+    assert!(warning(&["win-d"]).eval(&said), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["left_out"], json!(["win-d"]));
     let problem = |image: usize| report["images"][image]["problem"]["problem"].to_string();
-    assert!(
-        problem(0).contains("a Docker daemon on Windows is needed"),
-        "{}",
-        problem(0)
-    );
+    assert!(problem(0).contains("Docker"), "{}", problem(0));
     let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
     assert!(
         hint.contains("--join --push --docker-host tcp://HOST:2376"),
         "{hint}"
     );
-    assert!(problem(1).contains("has no quotes"), "{}", problem(1));
+    assert!(problem(1).contains("recipe.toml:2:"), "{}", problem(1));
     assert!(problem(2).contains("gone"), "{}", problem(2));
     assert_eq!(states(&report, 3), ["built", "failed"]);
     let nothing = &report["images"][3]["builds"][1]["problem"]["problem"];
-    assert!(
-        nothing.to_string().contains("starts on host 18363.592"),
-        "{nothing}"
-    );
+    assert!(nothing.to_string().contains("18363.592"), "{nothing}");
     let text = command(&site, "build", &[]).assert().code(1);
-    text.stdout(contains("error: a Docker daemon").and(contains("hint: wincimg build")));
+    text.stdout(contains("error: ").and(contains("hint: wincimg build")));
 }
 
 #[test]
@@ -286,8 +284,7 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
     assert_eq!(states(&report, 1).len(), 2);
     assert_eq!(states(&report, 2).len(), 0);
     let said = stderr(&output);
-    let expected = "there is no Windows node that pool=cache selects";
-    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("pool=cache"), "{said}");
 }
 
 #[test]
@@ -348,9 +345,12 @@ fn a_dockerfile_is_built_anew_when_a_file_of_its_folder_changes() {
 #[test]
 fn what_a_layer_came_to_is_remembered_for_the_next_run() {
     let site = site();
-    site.write("web/site/large.bin", noise(2 << 20, 1));
+    let large = site.write("web/site/large.bin", noise(2 << 20, 1));
     // What was changed just now may change again within the same tick of the clock.
-    thread::sleep(Duration::from_secs(3));
+    let changed = fs::metadata(large).unwrap().modified().unwrap();
+    while changed.elapsed().unwrap() <= Duration::from_secs(2) {
+        thread::sleep(Duration::from_millis(10));
+    }
     let cache = site.path("cache");
     let mut command = command(&site, "build", &["--cache-dir", cache.to_str().unwrap()]);
     let (code, report) = answer_of(&mut command);
@@ -362,62 +362,55 @@ fn what_a_layer_came_to_is_remembered_for_the_next_run() {
 #[test]
 fn a_file_that_cannot_be_meant_is_refused_with_its_line() {
     let site = site();
-    for (images, problem, hint) in [
-        ("", "fleet.toml lists no image", "[[image]]"),
+    for (images, values, hint) in [
+        ("", &["fleet.toml"][..], "[[image]]"),
         (
             "[[image]]\nbuild = \"pause\"\n[[image]]\nbuild = \"pause\"\n",
-            "fleet.toml:7:9: ",
-            "give one of them another name or tag",
+            &["fleet.toml:7:9: "],
+            "",
         ),
         (
             "[[image]]\nbuild = \"pause\"\n[[image]]\nbuild = \"pause\"\ntag = \"1-10.0.17763.973\"\n",
-            "apps/pause:1-10.0.17763.973 is the tag of two images: of this one, and of the one in line 5",
-            "give one of them another name or tag",
+            &["apps/pause:1-10.0.17763.973", "5"],
+            "",
         ),
-        (
-            "[[image]]\nbuidl = \"pause\"\n",
-            "unknown field `buidl`",
-            "did you mean `build`?",
-        ),
+        ("[[image]]\nbuidl = \"pause\"\n", &["`buidl`"], "`build`"),
         (
             "[[image]]\nbuild = pause\n",
-            "has no quotes",
-            "quote it: build = \"pause\"",
+            &["fleet.toml:5:"],
+            "build = \"pause\"",
         ),
         (
             "[[image]]\nbuild = \"pause\"\nselector = \"pool=a b\"\n",
-            "fleet.toml:6:12: invalid selector",
+            &["fleet.toml:6:12: "],
             "",
         ),
         (
             "[[image]]\nbuild = \"pause\"\ntag = \"a b\"\n",
-            "invalid tag",
+            &["fleet.toml:6:", "\"a b\""],
             "",
         ),
         (
             "[[image]]\nbuild = \"pause\"\ntag = \"${nmae}\"\n",
-            "this image has no value for ${nmae}",
-            "did you mean ${name}?",
+            &["${nmae}"],
+            "${name}",
         ),
         (
             "[[image]]\nbuild = \"pause\"\nname = \"A\"\n",
-            "invalid name \"A\"",
+            &["\"A\""],
             "",
         ),
     ] {
         fleet(&site, images);
-        let refused = command(&site, "check", &[]).assert().code(2);
-        refused.stderr(contains(problem).and(contains(hint)));
+        command(&site, "check", &[])
+            .fails(2, "fleet/invalid", values)
+            .advises(&[hint]);
     }
     site.write("fleet.toml", "[[image]]\nbuild = \"pause\"\n");
-    let refused = command(&site, "check", &[]).assert().code(2);
-    refused.stderr(contains("nothing says where this image is pushed to"));
-    let refused =
-        site.with_no_bases(&["fleet", "check", "felet.toml", "--host-build", "17763.973"]);
-    { refused }
-        .assert()
-        .code(3)
-        .stderr(contains("did you mean fleet.toml?"));
+    command(&site, "check", &[]).fails(2, "fleet/invalid", &["registry"]);
+    site.with_no_bases(&["fleet", "check", "felet.toml", "--host-build", "17763.973"])
+        .fails(3, "fleet/unreadable", &["felet.toml"])
+        .advises(&["fleet.toml"]);
 }
 
 #[test]

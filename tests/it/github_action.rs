@@ -195,12 +195,13 @@ fn what_has_another_checksum_is_not_installed() {
     runner.server.put(&place(&name(LINUX)), "something else");
     let step = runner.step(&[]);
     assert_eq!(step.code, 1);
-    let expected = format!(
-        "::error title=wincimg::{} has the wrong checksum: sha256 {}",
-        name(LINUX),
-        digest(b"something else")
-    );
-    assert!(step.said.contains(&expected), "{}", step.said);
+    for value in [
+        "::error title=wincimg::",
+        &name(LINUX),
+        &digest(b"something else"),
+    ] {
+        assert!(step.said.contains(value), "{}", step.said);
+    }
     assert!(step.path.is_empty() && step.outputs.is_empty());
     assert!(!runner.installed("wincimg").exists());
 }
@@ -210,8 +211,7 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
     let runner = Runner::new();
     let other = runner.step(&[("SHA256", &"0".repeat(64))]);
     assert_eq!(other.code, 1);
-    let expected = format!("another {} than the one that is pinned", name(LINUX));
-    assert!(other.said.contains(&expected), "{}", other.said);
+    assert!(other.said.contains(&name(LINUX)), "{}", other.said);
     assert_eq!(runner.server.requests(), [place("SHA256SUMS")]);
     let step = runner.step(&[("SHA256", &runner.digest.to_uppercase())]);
     assert_eq!(step.code, 0, "{}", step.said);
@@ -220,11 +220,7 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
     assert_eq!(other.code, 1, "{}", other.said);
     let nonsense = runner.step(&[("SHA256", "abc")]);
     assert_eq!(nonsense.code, 1);
-    assert!(
-        nonsense.said.contains("invalid sha256 \"abc\""),
-        "{}",
-        nonsense.said
-    );
+    assert!(nonsense.said.contains("\"abc\""), "{}", nonsense.said);
 }
 
 #[test]
@@ -232,27 +228,19 @@ fn a_release_that_is_not_there_is_named() {
     let runner = Runner::new();
     let step = runner.step(&[("VERSION", "v9.9.9")]);
     assert_eq!(step.code, 1);
-    let expected = format!("cannot fetch {}", runner.server.url("/releases/v9.9.9"));
-    assert!(step.said.contains(&expected), "{}", step.said);
+    let url = runner.server.url("/releases/v9.9.9");
+    assert!(step.said.contains(&url), "{}", step.said);
     assert!(step.said.contains("hint: "), "{}", step.said);
 
     let sums = format!("{}  other.zip\n", "0".repeat(64));
     runner.server.put(&place("SHA256SUMS"), sums);
     let step = runner.step(&[]);
     assert_eq!(step.code, 1);
-    assert!(
-        step.said.contains("does not have wincimg-"),
-        "{}",
-        step.said
-    );
+    assert!(step.said.contains(&name(LINUX)), "{}", step.said);
 
     let step = runner.step(&[("RUNNER_OS", "macOS"), ("RUNNER_ARCH", "ARM64")]);
     assert_eq!(step.code, 1);
-    assert!(
-        step.said.contains("there is no release for macOS-ARM64"),
-        "{}",
-        step.said
-    );
+    assert!(step.said.contains("macOS-ARM64"), "{}", step.said);
 }
 
 #[test]

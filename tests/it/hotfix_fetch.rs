@@ -1,9 +1,12 @@
 //! `wincimg hotfix fetch`, driven as a user would against a catalog that misbehaves.
 
+use std::collections::BTreeSet;
 use std::fs;
 
+use predicates::Predicate as _;
 use wincimg_testkit::component;
 
+use crate::failure::{Fails, note};
 use crate::fake_catalog::desk::{Desk, FILE, TITLE};
 use crate::fake_catalog::{ERROR_PAGE, Fault, Instead, Listed, msu};
 
@@ -69,7 +72,7 @@ fn a_file_of_other_content_under_the_name_is_replaced() {
     let (desk, bytes) = Desk::with_april_2020();
     fs::create_dir_all(desk.out()).unwrap();
     fs::write(desk.out().join(FILE), "something else").unwrap();
-    desk.fetch().ended_with(0).said("downloading it again");
+    desk.fetch().ended_with(0).noted(&[FILE]);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
 }
 
@@ -142,7 +145,7 @@ fn pieces_that_do_not_fit_together_are_begun_again_even_if_the_server_does_not_t
     broken_off(&desk);
     desk.catalog
         .change_served(FILE, |served| served.bytes.reverse());
-    desk.fetch().ended_with(0).said("beginning again");
+    desk.fetch().ended_with(0).noted(&[FILE]);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
     assert_eq!(desk.names(), ["update.json", FILE]);
 }
@@ -161,10 +164,8 @@ fn wrong_bytes_never_get_the_files_name() {
     let (desk, _) = Desk::with_april_2020();
     desk.catalog
         .change_served(FILE, |served| served.bytes[1000] ^= 1);
-    desk.fetch()
-        .ended_with(3)
-        .said("is not what the catalog lists: it has SHA-1 ")
-        .said("expected SHA-1 ");
+    let failure = desk.fetching().fails(3, "download/changed", &[FILE]);
+    assert_eq!(failure.message.matches("SHA-1 ").count(), 2, "{failure:#?}");
     assert_eq!(desk.names(), [""; 0]);
 }
 
@@ -173,10 +174,9 @@ fn a_file_of_another_length_is_not_even_begun() {
     let (desk, bytes) = Desk::with_april_2020();
     desk.catalog
         .change_served(FILE, |served| served.bytes.truncate(1000));
-    desk.fetch().ended_with(3).said(&format!(
-        "with 1000 bytes, the catalog says {}",
-        bytes.len()
-    ));
+    let length = bytes.len().to_string();
+    desk.fetching()
+        .fails(3, "download/changed", &["1000", &length]);
     assert_eq!(desk.names(), [""; 0]);
 }
 
@@ -186,10 +186,8 @@ fn a_package_of_another_article_or_architecture_is_not_kept() {
         let desk = Desk::new();
         desk.catalog
             .publish(TITLE, &[(FILE, msu(article, architecture, 100))]);
-        desk.fetch()
-            .ended_with(3)
-            .said("is not the update that was asked for")
-            .said("expected article 4549949 and amd64");
+        desk.fetching()
+            .fails(3, "download/other", &["4549949", "amd64"]);
         assert_eq!(desk.names(), [""; 0]);
     }
 }
@@ -199,9 +197,7 @@ fn an_error_page_in_the_place_of_a_file_is_not_kept() {
     let desk = Desk::new();
     desk.catalog
         .publish(TITLE, &[(FILE, b"<html>oops</html>".to_vec())]);
-    desk.fetch()
-        .ended_with(3)
-        .said("not as a cabinet or WIM does");
+    desk.fetching().fails(3, "download/other", &[FILE]);
     assert_eq!(desk.names(), [""; 0]);
 }
 
@@ -209,13 +205,11 @@ fn an_error_page_in_the_place_of_a_file_is_not_kept() {
 fn a_dialog_of_another_shape_is_a_failure() {
     let (desk, _) = Desk::with_april_2020();
     desk.catalog.change_last(|update| update.files.clear());
-    desk.fetch().ended_with(3).said("lists no file for update");
+    desk.fetching().fails(3, "catalog/answer", &[]);
     desk.catalog.change_last(|update| {
         update.files = vec![Listed::of("..%2fpasswd", b"x")];
     });
-    desk.fetch()
-        .ended_with(3)
-        .said("its name is not a plain one");
+    desk.fetching().fails(3, "catalog/answer", &["passwd"]);
 }
 
 #[test]
@@ -270,14 +264,13 @@ fn a_file_without_a_digest_is_refused_unless_told() {
     let (desk, bytes) = Desk::with_april_2020();
     desk.catalog
         .change_last(|update| update.files[0].sha1 = None);
-    desk.fetch()
-        .ended_with(3)
-        .said("gives no digest")
-        .said("--without-digest");
+    desk.fetching()
+        .fails(3, "download/no-digest", &[FILE])
+        .advises(&["--without-digest"]);
     assert_eq!(desk.file_requests(), [""; 0]);
     desk.ask(&["fetch", "17763.1158", "--output", "out", "--without-digest"])
         .ended_with(0)
-        .said("nothing vouches for");
+        .warned(&[FILE]);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
 }
 
@@ -306,10 +299,12 @@ fn several_updates_that_fit_are_listed_with_the_flags_that_pick_them() {
     let twin = desk
         .catalog
         .publish(TITLE, &[(FILE, msu("4549949", "amd64", 5))]);
-    desk.fetch()
-        .ended_with(1)
-        .said("2 updates that are KB4549949 for Windows Server 2019 (x64)")
-        .said(&format!("--update-id {twin}"));
+    desk.fetching()
+        .fails(1, "updates/ambiguous", &["2", "KB4549949"])
+        .is(
+            "updates/ambiguous",
+            &["Windows Server 2019", &format!("--update-id {twin}")],
+        );
     desk.ask(&[
         "fetch",
         "17763.1158",
@@ -327,10 +322,9 @@ fn an_update_that_the_catalog_has_only_for_others_is_a_no() {
     let client = TITLE.replace("Windows Server 2019", "Windows 10 Version 1809");
     desk.catalog
         .publish(&client, &[(FILE, msu("4549949", "amd64", 5))]);
-    desk.fetch()
-        .ended_with(1)
-        .said("the catalog has no KB4549949 for Windows Server 2019 (x64)")
-        .said("is for another product");
+    desk.fetching()
+        .fails(1, "updates/not-found", &["KB4549949"])
+        .names(&["Windows Server 2019"]);
     desk.ask(&[
         "fetch",
         "KB4549949",
@@ -354,7 +348,7 @@ fn ten_that_want_the_same_update_at_once_all_get_it() {
     for outcome in outcomes {
         let outcome = outcome.ended_with(0);
         assert_eq!(outcome.stdout, format!("out/KB4549949/{FILE}\n"));
-        waited += usize::from(outcome.stderr.contains("waiting for it"));
+        waited += usize::from(note(&[FILE]).eval(&outcome.stderr));
     }
     assert!(waited > 0);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
@@ -414,10 +408,9 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
     assert!(new.contains(&format!("Install  = {both}")), "{new}");
     assert!(!new.contains("3213986"), "{new}");
     // A Server 2019 script gets neither.
-    desk.run(&["script", "17763.1158", "--files", "hotfix"])
-        .ended_with(3)
-        .said("hotfix has no KB4549949")
-        .said("wincimg hotfix fetch KB4549949 --output hotfix");
+    desk.wincimg(&["script", "17763.1158", "--files", "hotfix"])
+        .fails(3, "updates/folder", &["hotfix", "KB4549949"])
+        .advises(&["wincimg hotfix fetch KB4549949 --output hotfix"]);
 }
 
 #[test]
@@ -437,14 +430,13 @@ fn an_article_of_two_builds_is_installed_on_the_one_that_it_was_fetched_for() {
     }
     desk.ask(&["fetch", "19041.610", "--output", "out"])
         .ended_with(0);
+    let command = |what: &str| desk.wincimg(&["script", what, "--files", "out"]);
     let script = |what: &str| desk.run(&["script", what, "--files", "out"]);
     for what in ["19041.610", "KB4580364"] {
         let text = script(what).ended_with(0).stdout;
         assert!(text.contains("Build    = 19041"), "{text}");
     }
-    script("19042.610")
-        .ended_with(3)
-        .said("it is about 19041.610, not 19042.610");
+    command("19042.610").fails(3, "updates/folder", &["19041.610", "19042.610"]);
 }
 
 #[test]
@@ -484,51 +476,46 @@ fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
 fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
     let (desk, bytes) = Desk::with_april_2020();
     desk.fetch().ended_with(0);
-    let script = || desk.run(&["script", "17763.1158", "--files", "out"]);
-    script().ended_with(0);
+    let script = ["script", "17763.1158", "--files", "out"];
+    desk.run(&script).ended_with(0);
+    let fails = |value: &str| desk.wincimg(&script).fails(3, "updates/folder", &[value]);
     // The update's own folder will do as well.
     desk.run(&["script", "17763.1158", "--files", "out/KB4549949"])
         .ended_with(0);
 
     let stranger = desk.out().join("windows10.0-kb5000000-x64.msu");
     fs::write(&stranger, "x").unwrap();
-    script()
-        .ended_with(3)
-        .said("has files that its update.json does not list: windows10.0-kb5000000-x64.msu");
+    let failure = fails("windows10.0-kb5000000-x64.msu");
+    assert!(failure.message.contains("update.json"), "{failure:#?}");
     fs::remove_file(stranger).unwrap();
 
     let mut changed = bytes.clone();
     changed[5000] ^= 1;
-    for (content, problem) in [
-        (&changed[..], "it has another digest"),
-        (&bytes[1..], "it has another size"),
-    ] {
+    let mut messages = BTreeSet::new();
+    for content in [&changed[..], &bytes[1..]] {
         fs::write(desk.out().join(FILE), content).unwrap();
-        script().ended_with(3).said(problem);
+        messages.insert(fails(FILE).message);
     }
     fs::remove_file(desk.out().join(FILE)).unwrap();
-    script().ended_with(3).said("it is not there");
+    messages.insert(fails(FILE).message);
+    assert_eq!(messages.len(), 3, "{messages:#?}");
 
     let description = desk.out().join("update.json");
     let sound = fs::read_to_string(&description).unwrap();
-    for (from, to, problem) in [
-        ("KB4549949\"", "KB4549950\"", "it is about KB4549950"),
-        ("\"x64\"", "\"arm64\"", "for arm64"),
-        (
-            "windows10.0-kb4549949",
-            "../kb4549949",
-            "is not a plain name",
-        ),
-        ("sha1:", "md5:", "invalid digest"),
-        ("\"format\": 1", "\"format\": 9", "format 9"),
-        ("\"target\"", "\"checkpoint\"", "does not list one target"),
-        ("{", "", "expected"),
+    for (from, to, value) in [
+        ("KB4549949\"", "KB4549950\"", "KB4549950"),
+        ("\"x64\"", "\"arm64\"", "arm64"),
+        ("windows10.0-kb4549949", "../kb4549949", "../kb4549949"),
+        ("sha1:", "md5:", "md5:"),
+        ("\"format\": 1", "\"format\": 9", "9"),
+        ("\"target\"", "\"checkpoint\"", "target"),
+        ("{", "", "update.json"),
     ] {
         let damaged = sound.replacen(from, to, 1);
         assert_ne!(damaged, sound, "{from}");
         fs::write(&description, damaged).unwrap();
         fs::write(desk.out().join(FILE), &bytes).unwrap();
-        script().ended_with(3).said(problem);
+        fails(value);
     }
 }
 
@@ -538,16 +525,14 @@ fn links_that_lead_elsewhere_than_into_the_world_are_refused() {
     for host in ["169.254.169.254", "[fe80::1]"] {
         desk.catalog
             .change_last(|update| update.files[0].host = Some(host.to_owned()));
-        let words = "it is link-local, where clouds keep their credentials";
-        desk.fetch().ended_with(3).said(words);
-        desk.ask(&["script", "17763.1158"])
-            .ended_with(3)
-            .said(words);
+        desk.fetching().fails(3, "catalog/answer", &[host]);
+        desk.asking(&["script", "17763.1158"])
+            .fails(3, "catalog/answer", &[host]);
     }
     for link in ["file:///etc/passwd", "//server/share/a.msu"] {
         desk.catalog
             .change_last(|update| update.files[0].link = Some(link.to_owned()));
-        desk.fetch().ended_with(3).said("it is not a web address");
+        desk.fetching().fails(3, "catalog/answer", &[link]);
     }
     assert_eq!(desk.file_requests(), [""; 0]);
 }
@@ -557,16 +542,9 @@ fn a_fetch_that_takes_too_long_ends() {
     let (desk, _) = Desk::with_april_2020();
     desk.catalog.fail(FILE, [Fault::Slow]);
     let began = std::time::Instant::now();
-    desk.ask(&[
-        "fetch",
-        "17763.1158",
-        "--output",
-        "out",
-        "--timeout",
-        "300ms",
-    ])
-    .ended_with(3)
-    .said("reached the time limit of 0.3 seconds");
+    desk.asking(&["fetch", "17763.1158", "--output", "out"])
+        .args(["--timeout", "300ms"])
+        .fails(3, "network/time-limit", &["0.3"]);
     assert!(began.elapsed() < std::time::Duration::from_secs(20));
 }
 
@@ -618,12 +596,11 @@ fn packages_as_server_23h2_has_them_are_read_by_their_metadata() {
             "2026-05 Cumulative Update for Microsoft server operating system, version 23H2 for x64-based Systems (KB5087541)",
             &[(file, bytes)],
         );
-        let outcome = desk
-            .ask(&["fetch", "25398.2330", "--output", "out"])
-            .ended_with(code);
+        let mut fetch = desk.asking(&["fetch", "25398.2330", "--output", "out"]);
         if code == 3 {
-            outcome.said("which leads to 25398.2276");
+            fetch.fails(3, "download/other", &["25398.2276"]);
         } else {
+            fetch.assert().code(0);
             let names = desk.names_in("out/KB5087541");
             assert_eq!(names, ["update.json", file]);
         }
@@ -643,15 +620,12 @@ fn a_genuine_package_that_says_nothing_of_itself_is_kept() {
     }
     let bytes = writer.finish().unwrap().into_inner();
     desk.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
-    desk.fetch()
-        .ended_with(0)
-        .said("it does not say which update it is; its digest is the catalog's");
+    desk.fetch().ended_with(0).warned(&[FILE]);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
     // Nothing else vouches for it without the digest.
     desk.catalog
         .change_last(|update| update.files[0].sha1 = None);
     let other = ["fetch", "17763.1158", "--output", "other"];
-    desk.ask(&[&other[..], &["--without-digest"]].concat())
-        .ended_with(3)
-        .said("neither the pkgProperties.txt nor the metadata");
+    desk.asking(&[&other[..], &["--without-digest"]].concat())
+        .fails(3, "download/other", &["pkgProperties.txt"]);
 }

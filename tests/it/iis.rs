@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 
+use crate::failure::Fails;
 use crate::site::Site;
 
 /// A place with a site and an application.
@@ -155,10 +155,11 @@ fn a_web_config_that_is_no_xml_is_refused_with_its_place() {
         "site/web.config",
         b"<configuration>\n  <a>\n</configuration>",
     );
-    build(&site, &["iis", "--set", "file_extensions=json"])
-        .assert()
-        .code(2)
-        .stderr(contains("site/web.config").and(contains("line 3, column 1")));
+    build(&site, &["iis", "--set", "file_extensions=json"]).fails(
+        2,
+        "recipe/iis",
+        &["site/web.config", "3"],
+    );
     assert!(!site.path("out").exists());
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::failure::Fails;
 use crate::site::{Site, answer_of, json_of, stderr};
 
 const WEB: &str = "<Project Sdk=\"Microsoft.NET.Sdk.Web\">\n  <PropertyGroup>\n    \
@@ -31,18 +32,16 @@ fn a_recipe_to_start_from_builds_as_it_is() {
     // Here, by the name of the folder.
     site.with_no_bases(&["init"]).assert().success();
     assert!(site.text("recipe.toml").contains("base = \"nanoserver\""));
-    for (arguments, expected) in [
-        (&["init", "pause"][..], "ships"),
-        (&["init", "My Shop"], "wincimg init my-shop"),
-        (&["init", "--dotnet", "shop"], "has no .NET project"),
+    for (arguments, values) in [
+        (&["init", "pause"][..], &["\"pause\""][..]),
+        (&["init", "My Shop"], &["wincimg init my-shop"]),
+        (&["init", "--dotnet", "shop"], &["shop"]),
         (
             &["init", "--dotnet", "shop/recipe.toml"],
-            "is not a .NET project",
+            &["shop/recipe.toml"],
         ),
     ] {
-        let output = site.with_no_bases(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        site.with_no_bases(arguments).fails(2, "usage", values);
     }
 }
 

@@ -13,6 +13,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wincimg_inspect::library::Provenance;
 use wincimg_oci::document::{Descriptor, History, Layer, sha256};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
@@ -28,6 +29,8 @@ use wincimg_testkit::proxy::{Fault, FaultProxy, reads_blob};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_testkit::world::FOREIGN;
+
+use crate::failure::{Failure, line, note, warning};
 
 pub(crate) const VERSION: &str = "10.0.17763.973";
 pub(crate) const NAME: &str = "windows/nanoserver";
@@ -107,8 +110,19 @@ impl Machine {
     }
 }
 
-fn says_inside(from: impl std::fmt::Display) -> impl Predicate<str> {
+/// That what is inside the base is known from there.
+fn is_known(from: &Provenance) -> impl Predicate<str> + use<> {
     contains(VERSION).and(contains(format!(": {from}")))
+}
+
+/// That nothing of it is known.
+fn is_unknown() -> impl Predicate<str> {
+    is_known(&Provenance::Nowhere)
+}
+
+/// Beside the base in its repository.
+fn beside(host: &str) -> Provenance {
+    Provenance::Repository(format!("{host}/{NAME}"))
 }
 
 #[test(multi_thread)]
@@ -118,9 +132,7 @@ async fn what_one_machine_indexes_builds_everywhere_know() {
     let base = base();
     let reference = publish(&base, &host).await;
     let (here, there) = (Machine::new(), Machine::new());
-    there
-        .plans(&host)
-        .stderr(contains("inside").and(contains("not known")));
+    there.plans(&host).stderr(is_unknown());
     // That there is nothing is not asked again soon.
     let asked = |word: &str| {
         server
@@ -155,11 +167,9 @@ async fn what_one_machine_indexes_builds_everywhere_know() {
             .sum::<usize>()
     };
     let before = layer_reads();
-    elsewhere
-        .plans(&host)
-        .stderr(says_inside(format!("from {host}/{NAME}")));
-    elsewhere.plans(&host).stderr(says_inside("from the cache"));
-    here.plans(&host).stderr(says_inside("from the cache"));
+    elsewhere.plans(&host).stderr(is_known(&beside(&host)));
+    elsewhere.plans(&host).stderr(is_known(&Provenance::Cache));
+    here.plans(&host).stderr(is_known(&Provenance::Cache));
     assert_eq!(layer_reads(), before);
 }
 
@@ -206,7 +216,7 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     let before = reads(&mirror);
     Machine::new()
         .plans(&mirror.host())
-        .stderr(says_inside(format!("from {}/{NAME}", mirror.host())));
+        .stderr(is_known(&beside(&mirror.host())));
     // Its configuration and the facts.
     assert_eq!(reads(&mirror) - before, 2);
 
@@ -247,7 +257,7 @@ async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
     assert_eq!(image["facts"][0]["image"], image["digest"]);
     assert_ne!(image["digest"], image["source_digest"]);
     let plans = Machine::new().plans(&target.host());
-    plans.stderr(says_inside(format!("from {}/{NAME}", target.host())));
+    plans.stderr(is_known(&beside(&target.host())));
 }
 
 #[test(multi_thread)]
@@ -261,14 +271,13 @@ async fn layers_that_the_mirror_has_already_are_read_back_once() {
     let report = machine.json(&without);
     assert_eq!(report["images"][0].get("facts"), None, "{report}");
     let with = [&["mirror", &reference], &to[..]].concat();
-    machine
-        .run(&with)
-        .success()
-        .stdout(contains("up to date").and(contains("looked at, written beside it")));
+    let report = machine.json(&with);
+    assert_eq!(report["images"][0]["up_to_date"], true, "{report}");
+    assert_eq!(report["images"][0]["facts"][0]["outcome"], "made");
     let report = machine.json(&with);
     assert_eq!(report["images"][0]["facts"][0]["outcome"], "present");
     let plans = Machine::new().plans(&target.host());
-    plans.stderr(says_inside(format!("from {}/{NAME}", target.host())));
+    plans.stderr(is_known(&beside(&target.host())));
 }
 
 #[test(multi_thread)]
@@ -373,16 +382,16 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
     attach(&about(&other), &own).await;
     Machine::new()
         .plans(&host)
-        .stderr(contains("left alone").and(contains("not known")));
+        .stderr(is_unknown().and(contains(other.image.digest().to_string())));
     attach(&about(&other), b"no facts at all").await;
     Machine::new()
         .plans(&host)
-        .stderr(contains("not a file of facts"));
+        .stderr(is_unknown().and(contains(other.image.digest().to_string())));
     let mut damaged = own.clone();
     let end = damaged.len() - 1;
     damaged[end] ^= 1;
     attach(&about(&other), &damaged).await;
-    Machine::new().plans(&host).stderr(contains("not known"));
+    Machine::new().plans(&host).stderr(is_unknown());
 }
 
 #[test(multi_thread)]
@@ -397,11 +406,11 @@ async fn what_one_repository_says_of_a_base_means_nothing_in_another() {
     let machine = Machine::new();
     machine
         .plans(&one.host())
-        .stderr(says_inside(format!("from {}", one.host())));
-    machine.plans(&two.host()).stderr(contains("not known"));
+        .stderr(is_known(&beside(&one.host())));
+    machine.plans(&two.host()).stderr(is_unknown());
     machine
         .plans(&one.host())
-        .stderr(says_inside("from the cache"));
+        .stderr(is_known(&Provenance::Cache));
 }
 
 #[test(multi_thread)]
@@ -419,7 +428,7 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     let started = Instant::now();
     machine
         .plans(&proxy.host())
-        .stderr(contains("not known").and(contains("cannot ask")));
+        .stderr(is_unknown().and(contains(format!("{}/{NAME} ", proxy.host()))));
     assert!(
         started.elapsed() < Duration::from_secs(8),
         "{:?}",
@@ -427,7 +436,7 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     );
     // Nor the next one at all.
     let started = Instant::now();
-    machine.plans(&proxy.host()).stderr(contains("not known"));
+    machine.plans(&proxy.host()).stderr(is_unknown());
     assert!(
         started.elapsed() < Duration::from_secs(3),
         "{:?}",
@@ -469,24 +478,24 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
     let run = |first: &[&str]| machine.run(&[first, &common].concat());
     run(&["build", "./web", "--dry-run", "-v"])
         .success()
-        .stderr(contains("a build reads the files of").and(contains("not known")));
+        .stderr(note(&[&format!("{host}/{NAME}")]).and(is_unknown()));
     run(&["render", "./web"])
         .success()
-        .stderr(contains("reading").not());
+        .stderr(contains("wincimg base index").not());
     assert_eq!(machine.kept(), Vec::<PathBuf>::new());
     run(&["build", "./web", "--output", "oci:one", "-v"])
         .success()
-        .stderr(contains("reading the files of").and(contains("base index")));
+        .stderr(note(&["`wincimg base index "]));
     assert_eq!(machine.kept().len(), 1);
     run(&["build", "./web", "--output", "oci:two", "-v"])
         .success()
         .stderr(
-            contains("reading the files of")
+            contains("wincimg base index")
                 .not()
-                .and(says_inside("from the cache")),
+                .and(is_known(&Provenance::Cache)),
         );
     // What is known in part is for those alone who need it.
-    machine.plans(&host).stderr(contains("not known"));
+    machine.plans(&host).stderr(is_unknown());
 }
 
 #[test(multi_thread)]
@@ -501,13 +510,13 @@ async fn a_damaged_file_goes_and_is_made_again() {
     machine
         .run(&["base", "show", &reference])
         .success()
-        .stderr(contains("warning: removed"))
-        .stdout(contains("from the base's layers"));
+        .stderr(warning(&[&file.display().to_string()]))
+        .stdout(contains(Provenance::Layers.to_string()));
     assert_eq!(fs::read(&file).unwrap(), whole);
     machine
         .run(&["base", "show", &reference])
         .success()
-        .stdout(contains("from the cache"));
+        .stdout(contains(Provenance::Cache.to_string()));
     // Damage that shows only when that part is read.
     let mut damaged = whole.clone();
     damaged[200] ^= 0x55;
@@ -515,7 +524,7 @@ async fn a_damaged_file_goes_and_is_made_again() {
     machine
         .run(&["base", "show", &reference])
         .success()
-        .stderr(contains("damaged: it is made again"));
+        .stderr(warning(&[]));
     assert_eq!(fs::read(&file).unwrap(), whole);
 }
 
@@ -528,9 +537,13 @@ async fn a_cache_that_cannot_be_written_is_a_warning() {
     machine
         .run(&["base", "show", &reference])
         .success()
-        .stderr(contains("warning: what is inside bases cannot be kept"));
+        .stderr(warning(&[&machine
+            .cache()
+            .join("bases")
+            .display()
+            .to_string()]));
     let said = machine.plans(&server.host());
-    said.stderr(contains("not known"));
+    said.stderr(is_unknown());
     fs::remove_file(machine.cache()).unwrap();
     machine
         .run(&["base", "show", &reference, "--cache-size", "1K"])
@@ -595,7 +608,7 @@ async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named()
             .args(config);
         command.assert().success()
     };
-    show(&[]).stderr(contains("cache-dir of").and(contains("left out")));
+    show(&[]).stderr(warning(&["cache-dir", "wincimg.toml"]));
     assert!(folder.path().join("mine/wincimg/bases").is_dir());
     assert!(!folder.path().join("theirs").exists());
     show(&["--config", "wincimg.toml"]);
@@ -617,11 +630,11 @@ async fn show_answers_what_is_in_this_bases_path() {
     machine.run(&["base", "show", &place]).success().stdout(
         contains("windows   10.0.17763.973")
             .and(contains("path      C:\\runtime\n            %SystemRoot%"))
-            .and(contains("keys in HKLM\\SOFTWARE")),
+            .and(contains(r"HKLM\SOFTWARE")),
     );
     let summary = machine.json(&["base", "show", &place]);
     assert_eq!(summary["path"], format!(r"C:\runtime;{BASE_PATH}"));
-    assert_eq!(summary["from"], "from the cache");
+    assert_eq!(summary["from"], Provenance::Cache.to_string());
     assert_eq!(summary["keys"][0]["hive"], r"HKLM\SYSTEM");
     let key = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
     machine
@@ -673,19 +686,22 @@ async fn show_says_what_is_nearest_to_what_is_not_there() {
     let machine = Machine::new();
     let place = layout(machine.0.path()).await;
     let show = |flag: &str, name: &str| machine.run(&["base", "show", &place, flag, name]);
-    show(
-        "--registry",
-        r"HKLM\SYSTEM\ControlSet001\Services\w3svcc\Parameters",
-    )
-    .code(1)
-    .stderr(contains(
-        r"did you mean HKLM\SYSTEM\ControlSet001\Services\w3svc?",
-    ));
-    show("--path", r"C:\Windows\Sytem32\cmd.exe")
-        .code(1)
-        .stderr(contains(
-            r"it has C:\Windows without Sytem32; did you mean C:\Windows\System32?",
-        ));
+    for (flag, typed, nearest) in [
+        (
+            "--registry",
+            r"HKLM\SYSTEM\ControlSet001\Services\w3svcc\Parameters",
+            r"HKLM\SYSTEM\ControlSet001\Services\w3svc?",
+        ),
+        (
+            "--path",
+            r"C:\Windows\Sytem32\cmd.exe",
+            r"C:\Windows\System32?",
+        ),
+    ] {
+        let arguments = ["base", "show", &place, flag, typed, "--format", "json"];
+        let shown = machine.run(&arguments).code(1);
+        Failure::of(shown.get_output()).is("no", &[nearest]);
+    }
     show("--registry", r"HKCU\Software").code(2);
     show("--registry", r"SYSTEM\x")
         .code(2)
@@ -703,10 +719,9 @@ async fn show_says_what_is_nearest_to_what_is_not_there() {
             "HKLM",
         ])
         .code(2);
-    machine
-        .run(&["base", "index", &place, "--push"])
-        .code(2)
-        .stderr(contains("not in a registry to push to"));
+    let pushed = ["base", "index", &place, "--push", "--format", "json"];
+    let pushed = machine.run(&pushed).code(2);
+    Failure::of(pushed.get_output()).is("usage", &[&place]);
 }
 
 #[test(multi_thread)]
@@ -716,10 +731,9 @@ async fn what_is_no_windows_has_nothing_to_show() {
     let place = format!("oci:{}", folder.display());
     let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
     wincimg_testkit::places::base().put(&sink, None).await;
-    machine
-        .run(&["base", "show", &place])
-        .code(3)
-        .stderr(contains("has no registry that can be read"));
+    let shown = machine.run(&["base", "show", &place, "--format", "json"]);
+    Failure::of(shown.code(3).get_output())
+        .is("base/unreadable", &["Files/Windows/System32/config/SYSTEM"]);
 }
 
 #[test(multi_thread)]
@@ -755,7 +769,7 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
     machine
         .run(&build)
         .success()
-        .stderr(contains("RUN depends on what is not known").and(contains("%PATH%")));
+        .stderr(note(&["Dockerfile:3", "%PATH%"]));
     machine.json(&["base", "index", &reference]);
     let plan = machine.json(&build);
     let layer = &plan["plans"][0]["instructions"]["steps"];
@@ -789,12 +803,12 @@ async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
     .unwrap();
     let common = ["--host-build", "17763.973", "--base-registry", &host];
     let build = ["build", "./app", "--output", "oci:out"];
-    let twice = format!(r#"layer 1: {ENVIRONMENT}: it has several values "PATH"; the first one"#);
-    let warning = format!("warning: inside {host}/{NAME}");
+    let twice = ["layer 1", ENVIRONMENT, "\"PATH\""];
+    let base = format!("{host}/{NAME}");
     machine
         .run(&[&build[..], &common].concat())
         .success()
-        .stderr(contains(warning).and(contains(&twice)));
+        .stderr(warning(&[&[base.as_str()], &twice[..]].concat()));
     let delta = {
         let show = ["inspect", "oci:out", "--registry"];
         machine.run(&show).success().get_output().stdout.clone()
@@ -806,9 +820,9 @@ async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
     machine
         .run(&["base", "show", &reference])
         .success()
-        .stdout(contains(format!("problem   {twice}")).and(contains("other").not()));
+        .stdout(line(&twice).and(contains("other").not()));
     // Who asks nothing of the registry is told nothing of it.
-    machine.plans(&host).stderr(contains("several").not());
+    machine.plans(&host).stderr(contains("\"PATH\"").not());
 }
 
 #[test(multi_thread)]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use wincimg_testkit::component;
 
 use crate::api::Api;
+use crate::failure::{Fails, line};
 use crate::site::answer_of;
 
 fn wincimg(api: &Api) -> Command {
@@ -118,27 +119,24 @@ fn what_is_done_or_made_by_another_is_not_checked_again() {
 
 #[test]
 fn refusals_say_what_to_do() {
-    for (code, words, hint) in [
-        (
-            401,
-            "refused the credentials (401): Unauthorized",
-            "log in again",
-        ),
+    for (status, code, values, hint) in [
+        (401, "cluster/denied", &["(401)", "Unauthorized"][..], ""),
         (
             403,
-            "refused to list nodes (403): nodes is forbidden: User \"ci\" cannot list",
+            "cluster/denied",
+            &["(403)", "nodes is forbidden: User \"ci\" cannot list"],
             "templates/ci/kubernetes/rbac.yaml",
         ),
-        (400, "did not list nodes (400)", ""),
+        (400, "cluster/answer", &["(400)", "nodes"], ""),
     ] {
         let api = Api::start();
-        api.refuse("/api/v1/nodes", code);
-        wincimg(&api)
+        api.refuse("/api/v1/nodes", status);
+        let failure = wincimg(&api)
             .args(["--image-build", "17763.1158"])
-            .assert()
-            .code(3)
-            .stdout("")
-            .stderr(contains(words).and(contains(hint)));
+            .fails(3, code, values)
+            .advises(&[hint]);
+        let is_denied = code == "cluster/denied";
+        assert_eq!(!failure.hint.is_empty(), is_denied, "{failure:#?}");
     }
 }
 
@@ -160,11 +158,7 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
     api.forget_pages(10);
     wincimg(&api)
         .args(["--image-build", "17763.973"])
-        .assert()
-        .code(3)
-        .stderr(contains(
-            "let the list of nodes expire before its last page",
-        ));
+        .fails(3, "cluster/answer", &["nodes"]);
 }
 
 #[test]
@@ -172,12 +166,8 @@ fn an_unknown_context_is_told_before_anything_is_asked() {
     let api = Api::start();
     wincimg(&api)
         .args(["--context", "nowhere", "--image-build", "17763.973"])
-        .assert()
-        .code(3)
-        .stderr(
-            contains("no context \"nowhere\" in the kubeconfig")
-                .and(contains("kubectl config get-contexts")),
-        );
+        .fails(3, "cluster/config", &["\"nowhere\""])
+        .advises(&["kubectl config get-contexts"]);
     assert!(api.methods().is_empty());
 }
 
@@ -187,10 +177,7 @@ fn a_cluster_without_windows_is_told_apart() {
     let linux =
         json!({"metadata": {"name": "l"}, "status": {"nodeInfo": {"operatingSystem": "linux"}}});
     api.set("/api/v1/nodes", vec![linux]);
-    wincimg(&api)
-        .assert()
-        .code(2)
-        .stderr(contains("the cluster has no Windows node"));
+    wincimg(&api).fails(2, "usage", &[]);
 }
 
 #[test]
@@ -428,7 +415,7 @@ fn a_namespace_that_has_no_effect_is_told() {
         .args(["--image-build", "17763.973", "--namespace", "shop"])
         .assert()
         .code(0)
-        .stderr(contains("--namespace and --selector have no effect"));
+        .stderr(line(&["--namespace", "--selector"]));
 }
 
 #[test]

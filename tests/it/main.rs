@@ -33,6 +33,7 @@ mod doctor;
 mod downloads;
 mod examples;
 mod examples_windows;
+mod failure;
 mod fake_catalog;
 mod fleet;
 mod follow;

@@ -10,7 +10,6 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use predicates::str::contains;
 use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_layer::{LayerReader, Limits};
@@ -25,6 +24,8 @@ use wincimg_testkit::inside::{
 use wincimg_testkit::places::{blob_in, json_in, manifest_in, registry};
 use wincimg_testkit::programs::python_with_regipy;
 use wincimg_testkit::windows_base::StandIn;
+
+use crate::failure::{line, note};
 
 const VERSION: &str = "10.0.17763.973";
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%;";
@@ -122,7 +123,7 @@ async fn joins(base: &StandIn, hives: &[&[u8]]) {
     let server = FakeRegistry::start();
     let folder = TempDir::new().unwrap();
     let done = build(base, &server, folder.path(), &["--output", "oci:out"]).await;
-    done.success().stderr(contains("because the image needs"));
+    done.success().stderr(note(&["`wincimg base index "]));
     let (config, layer) = built(folder.path());
     let delta = file_of(&layer, "Hives/System_Delta");
     let before = merged_path(&python, folder.path(), hives);
@@ -180,7 +181,7 @@ async fn a_base_that_is_indexed_keeps_its_folders_as_they_are() {
     build(&base, &server, folder.path(), &["--dry-run"])
         .await
         .success()
-        .stdout(contains(r"path        C:\app, before the base's"));
+        .stdout(line(&["path ", r"C:\app"]));
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .env("DOCKER_CONFIG", folder.path())
         .args([

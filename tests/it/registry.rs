@@ -66,11 +66,11 @@ async fn a_manifest_that_is_not_there_is_no_error_to_look_for_and_one_to_read() 
     assert_eq!(repository.head_manifest("none").await.unwrap(), None);
     let error = repository.get_manifest("none").await.unwrap_err();
     assert!(error.is_not_found());
-    let expected = format!(
-        "{0} failed to read manifest none of {0}/a: 404 Not Found: ",
-        docker.host()
-    );
-    assert!(error.to_string().starts_with(&expected), "{error}");
+    let said = error.to_string();
+    let place = format!("{}/a", docker.host());
+    for value in [docker.host().as_str(), "none", &place, "404 Not Found"] {
+        assert!(said.contains(value), "{said}");
+    }
 }
 
 #[test]
@@ -233,10 +233,7 @@ async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
         .await
         .unwrap_err();
     let said = chain(&error);
-    assert!(
-        said.contains("cannot write") && said.contains("layer.part"),
-        "{said}"
-    );
+    assert!(said.contains("layer.part"), "{said}");
     assert!(said.contains("No space left"), "{said}");
     assert!(!file.exists());
 }

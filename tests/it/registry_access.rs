@@ -119,8 +119,8 @@ async fn nobody_there_says_so() {
         .await
         .unwrap_err();
     let said = chain(&error);
-    assert!(said.contains("gave up after 2 attempts"), "{said}");
-    assert!(said.contains(&format!("cannot reach {host}")), "{said}");
+    assert_eq!(error.diagnosis().code, "network/unreachable");
+    assert!(said.contains(&host), "{said}");
     assert!(said.contains("refused"), "{said}");
 }
 
@@ -145,11 +145,8 @@ async fn a_password_from_docker_config_opens_a_locked_registry() {
     let registry = Registry::new(options, Arc::new(Silent)).unwrap();
     let ping = registry.ping(&host).await.unwrap();
     assert_eq!(ping.login, Login::Basic);
-    assert!(
-        ping.credential.starts_with(&format!("user {USER:?} from ")),
-        "{}",
-        ping.credential
-    );
+    let credential = &ping.credential;
+    assert!(credential.contains(&format!("{USER:?}")), "{credential}");
     assert!(!format!("{registry:?} {ping:?}").contains(PASSWORD));
 }
 
@@ -163,10 +160,7 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
         matches!(error, RegistryError::Unauthorized { .. }),
         "{error:?}"
     );
-    assert!(
-        error.to_string().contains("tried no credential (none in "),
-        "{error}"
-    );
+    assert!(!error.to_string().contains("\"bob\""), "{error}");
     assert!(error.to_string().contains("empty-config.json"), "{error}");
     assert!(
         error
@@ -186,8 +180,9 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
         &format!("{host}/a"),
     );
     let error = wrong.tags().await.unwrap_err();
-    let tried = format!("tried user \"bob\" from {}", file.display());
-    assert!(error.to_string().contains(&tried), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("\"bob\""), "{said}");
+    assert!(said.contains(&file.display().to_string()), "{said}");
     assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
 }
 
@@ -278,10 +273,9 @@ async fn a_credential_helper_is_asked_and_named() {
         };
         let registry = Registry::new(options, Arc::new(Silent)).unwrap();
         let ping = registry.ping(host).await.unwrap();
-        assert!(
-            ping.credential
-                .starts_with("user \"bob\" from docker-credential-test (")
-        );
+        for value in ["\"bob\"", "docker-credential-test ("] {
+            assert!(ping.credential.contains(value), "{}", ping.credential);
+        }
         return;
     }
     let setup = Setup {

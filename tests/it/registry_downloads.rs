@@ -102,10 +102,9 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let said = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
-    assert!(
-        said.contains("429") && said.contains("pull rate limit (TOOMANYREQUESTS)"),
-        "{said}"
-    );
+    for value in ["429", "pull rate limit", "TOOMANYREQUESTS"] {
+        assert!(said.contains(value), "{said}");
+    }
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
 
@@ -121,12 +120,13 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, broken)).await;
     let broken = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = broken.get_blob(&blob, 100).await.unwrap_err();
-    let expected = format!(
-        "gave up after 6 attempts: {0} failed to read blob {1} of {0}/a: 500 Internal Server Error",
-        proxy.host(),
-        blob.digest()
-    );
-    assert_eq!(chain(&error), expected);
+    let said = chain(&error);
+    let (host, digest) = (proxy.host(), blob.digest().to_string());
+    for value in [" 6 ", &host, &digest, "500 Internal Server Error"] {
+        assert!(said.contains(value), "{said}");
+    }
+    // The page that came with it is nobody's reading.
+    assert!(!said.contains("oops"), "{said}");
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
 }
 
@@ -139,17 +139,13 @@ async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
 
     let error = repository.get_blob(&blob, 4 << 20).await.unwrap_err();
     assert!(matches!(error, RegistryError::Digest { .. }), "{error:?}");
-    assert!(
-        error
-            .to_string()
-            .contains(&format!("expected digest {}", blob.digest())),
-        "{error}"
-    );
+    let digest = blob.digest().to_string();
+    assert!(error.to_string().contains(&digest), "{error}");
 
     let mut reader = repository.blob(&blob).open(0).await.unwrap();
     let mut read = Vec::new();
     let error = reader.read_to_end(&mut read).await.unwrap_err();
-    assert!(error.to_string().contains("is damaged"), "{error}");
+    assert!(error.to_string().contains(&digest), "{error}");
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("layer");
@@ -192,12 +188,8 @@ async fn a_length_that_lies_is_an_error() {
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = repository.get_blob(&blob, 2000).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .ends_with("wrong length: expected 1000 bytes, got 500"),
-        "{error}"
-    );
+    let said = error.to_string();
+    assert!(said.contains("1000") && said.contains("500"), "{said}");
 
     for size in [999, 1001] {
         let lie = Descriptor::new(MediaType::ImageLayer, size, blob.digest().clone());
@@ -240,8 +232,9 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
 
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, Fault::Stall(0))).await;
     let dead = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
-    let said = chain(&dead.get_blob(&blob, 500).await.unwrap_err());
-    assert!(said.contains("nothing came from"), "{said}");
+    let error = dead.get_blob(&blob, 500).await.unwrap_err();
+    assert_eq!(error.diagnosis().code, "network/interrupted");
+    assert!(chain(&error).contains(&proxy.host()), "{}", chain(&error));
 }
 
 #[test]

@@ -87,11 +87,9 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
     let said = repository.tags().await.unwrap_err().to_string();
     let sent = |asked: &Asked| asked.header("authorization").is_some();
     assert!(!log.all().iter().any(sent));
-    assert!(
-        said.contains("tried no credential (the registry asks for none, so user \"bob\""),
-        "{said}"
-    );
-    assert!(said.ends_with("was not sent): not from here"), "{said}");
+    assert!(said.contains("\"bob\""), "{said}");
+    assert!(!said.contains("tried user"), "{said}");
+    assert!(said.ends_with("not from here"), "{said}");
 }
 
 #[test]
@@ -113,7 +111,7 @@ async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
     assert_eq!(team.tags().await.unwrap(), ["1"]);
     let others = repository(options, &format!("{host}/teams/app"));
     let said = others.tags().await.unwrap_err().to_string();
-    assert!(said.contains("tried user \"bob\""), "{said}");
+    assert!(said.contains("\"bob\""), "{said}");
 }
 
 /// A registry that gives every token and then says that it does not suffice.

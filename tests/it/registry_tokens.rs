@@ -261,16 +261,15 @@ async fn a_token_server_that_fails_is_named() {
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     let said = chain(&error);
-    let expected = format!(
-        "cannot get a token for {} from {}",
-        server.host(),
-        tokens.url("token")
-    );
-    assert!(said.contains(&expected), "{said}");
-    assert!(
-        said.contains("500 Internal Server Error: no tokens today"),
-        "{said}"
-    );
+    let (server, realm) = (server.host(), tokens.url("token"));
+    for value in [
+        &server,
+        &realm,
+        "500 Internal Server Error",
+        "no tokens today",
+    ] {
+        assert!(said.contains(value), "{said}");
+    }
     assert_eq!(
         office.lock().unwrap().asked.len(),
         6,
@@ -294,10 +293,7 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
         matches!(error, RegistryError::Unauthorized { .. }),
         "{error:?}"
     );
-    assert!(
-        error.to_string().contains("tried user \"bob\" from "),
-        "{error}"
-    );
+    assert!(error.to_string().contains("\"bob\""), "{error}");
     assert!(!format!("{error:?}").contains("sesame"));
 }
 
@@ -308,7 +304,7 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
     let server = serve(Router::new().fallback(registry).with_state(state));
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let said = chain(&repository.tags().await.unwrap_err());
-    assert!(said.contains("not a JSON object with a token"), "{said}");
+    assert!(said.contains(&tokens.host()), "{said}");
     assert!(!said.contains("very-secret"), "{said}");
 }
 

@@ -143,7 +143,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
     let blob = describe(b"longer than that");
     for (source, reason) in [
         (Broken(Some("bad sector")), "bad sector"),
-        (Broken(None), "it ended after 5 bytes"),
+        (Broken(None), " 5 bytes"),
     ] {
         let put = repository.put_blob(blob.digest(), blob.size(), &source, &Silent);
         let error = put.await.unwrap_err();
@@ -189,7 +189,7 @@ async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
         let bytes = from.blob(&blob);
         let sent = to.put_blob(blob.digest(), blob.size(), &bytes, &Silent);
         let error = chain(&sent.await.unwrap_err());
-        assert!(error.contains("is damaged"), "{error}");
+        assert!(error.contains(&blob.digest().to_string()), "{error}");
     }
 }
 

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use predicates::prelude::*;
-use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::dockerd::Dockerd;
 
+use crate::failure::{Fails, line};
 use crate::site::Site;
 
 /// `wincimg render` for one host.
@@ -98,19 +97,15 @@ fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
     render(&[]).assert().code(0);
     site.write("out/registry-2.reg", "from before");
     render(&[])
-        .assert()
-        .code(2)
-        .stderr(contains("is not empty").and(contains("--force")));
+        .fails(2, "output/not-empty", &["out"])
+        .advises(&["--force"]);
     render(&["--force"]).assert().code(0);
     assert_eq!(
         names_in(&site.path("out")),
         ["Dockerfile", "files", "registry-1.reg"]
     );
     site.write("out/precious.txt", "mine");
-    render(&["--force"])
-        .assert()
-        .code(2)
-        .stderr(contains("\"precious.txt\""));
+    render(&["--force"]).fails(2, "output/not-empty", &["\"precious.txt\""]);
     assert_eq!(site.text("out/precious.txt"), "mine");
     assert_eq!(names_in(site.folder.path()), ["out"]);
 }
@@ -119,18 +114,12 @@ fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
 fn a_run_that_fails_leaves_the_folder_as_it_was() {
     let site = Site::new();
     site.write("file", "no folder");
-    render(&site, &["pause", "--output", "file/out"])
-        .assert()
-        .code(3)
-        .stderr(contains("file/out"));
+    render(&site, &["pause", "--output", "file/out"]).fails(3, "output/write", &["file/out"]);
     site.write(
         "bad/recipe.toml",
         "name = \"bad\"\nbase = \"nanoserver\"\nenv = { A = \"two\\nlines\" }\n",
     );
-    render(&site, &["bad", "--output", "out"])
-        .assert()
-        .code(2)
-        .stderr(contains("two\\nlines"));
+    render(&site, &["bad", "--output", "out"]).fails(2, "recipe/unwritable", &["two\\nlines"]);
     assert_eq!(names_in(site.folder.path()), ["bad", "file"]);
 }
 
@@ -148,7 +137,7 @@ fn several_hosts_have_a_folder_each() {
         .assert()
         .code(2)
         .stdout("")
-        .stderr(contains("2 hosts").and(contains("--output DIR")));
+        .stderr(line(&["hint: ", "--output DIR"]));
     render_for_no_host(&site, &[&hosts[..], &["--output", "out"]].concat())
         .assert()
         .code(0)

@@ -258,10 +258,11 @@ async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
     let error = layout.resolve(None).await.unwrap_err();
     assert!(matches!(&error, LayoutError::SeveralImages { known, .. } if known == "1, old"));
     let error = layout.resolve(Some("2")).await.unwrap_err();
-    assert!(
-        error.to_string().contains("no image \"2\": it has 1, old"),
-        "{error}"
+    let is_named = matches!(
+        &error,
+        LayoutError::NotFound { wanted, known, .. } if wanted == "2" && known == "1, old"
     );
+    assert!(is_named, "{error}");
 }
 
 #[test]
@@ -286,23 +287,22 @@ async fn many_writers_of_one_layout_lose_no_tag() {
 #[test]
 async fn a_directory_with_other_things_in_it_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();
-    let open = Layout::open(dir.path()).await.unwrap_err();
-    assert!(
-        open.to_string().ends_with("it has no file oci-layout"),
-        "{open}"
-    );
+    let reason = |error: LayoutError| match error {
+        LayoutError::NotALayout { reason, .. } => reason,
+        other => panic!("{other}"),
+    };
+    let open = reason(Layout::open(dir.path()).await.unwrap_err());
+    assert!(open.contains("oci-layout"), "{open}");
     let nothing = Layout::open(dir.path().join("none")).await.unwrap_err();
-    assert!(
-        nothing.to_string().ends_with("it does not exist"),
-        "{nothing}"
-    );
+    let nothing = reason(nothing);
     let file = tempfile::NamedTempFile::new().unwrap();
     let a_file = Layout::open(file.path()).await.unwrap_err();
-    assert!(a_file.to_string().ends_with("it is a file"), "{a_file}");
     assert!(a_file.diagnosis().hint.unwrap().contains("docker-archive:"));
+    let a_file = reason(Layout::open(file.path()).await.unwrap_err());
+    assert!(open != nothing && nothing != a_file, "{nothing}: {a_file}");
     fs::write(dir.path().join("thesis.txt"), "important").unwrap();
     let error = Layout::create(dir.path()).await.unwrap_err();
-    assert!(error.to_string().ends_with("but thesis.txt"), "{error}");
+    assert!(error.to_string().contains("thesis.txt"), "{error}");
     assert_eq!(files(dir.path()).len(), 1);
     fs::remove_file(dir.path().join("thesis.txt")).unwrap();
     fs::write(
@@ -311,11 +311,10 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
     )
     .unwrap();
     let error = Layout::open(dir.path()).await.unwrap_err();
+    let version = reason(error);
     assert!(
-        error
-            .to_string()
-            .ends_with("its version is 2.0.0, expected 1.0.0"),
-        "{error}"
+        version.contains("2.0.0") && version.contains("1.0.0"),
+        "{version}"
     );
 }
 
@@ -391,12 +390,8 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
         .copy(&plan, &source, &target, Some("b"))
         .await
         .unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .ends_with("and it names no url to get it from"),
-        "{error}"
-    );
+    let layer = image.layers.last().unwrap().0.digest.to_string();
+    assert!(error.to_string().contains(&layer), "{error}");
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
     assert!(layout.index().await.unwrap().manifests.is_empty());
 }

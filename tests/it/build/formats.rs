@@ -7,6 +7,7 @@ use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
 use wincimg_testkit::{options, repository};
 
 use super::configuration::config_in;
+use crate::failure::Fails;
 use crate::site::{Site, json_of};
 
 #[test]
@@ -75,17 +76,12 @@ async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     for (_, body) in refusals {
         let mut command = site.build("pause");
         command.args(["--host-build", "17763.973"]).args(push);
-        let refused = command.assert().code(3);
-        let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-        assert!(
-            said.contains("does not take a manifest of the type application/vnd.docker."),
-            "{said}"
-        );
-        assert!(said.contains("--manifest-format oci"), "{said}");
+        let refused = command.fails(3, "registry/manifest-format", &["application/vnd.docker."]);
+        let refused = refused.advises(&["--manifest-format oci"]);
         assert_eq!(
-            said.contains("MANIFEST_INVALID"),
+            refused.message.contains("MANIFEST_INVALID"),
             !body.is_empty(),
-            "{said}"
+            "{refused:#?}"
         );
     }
 

@@ -1,13 +1,15 @@
 //! Builds that are ended in the middle.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use predicates::Predicate as _;
 use wincimg_testkit::{component, noise};
 
+use crate::failure::line;
 use crate::site::{Site, stderr};
 
 /// A folder with enough in it that a build takes its time.
@@ -34,6 +36,14 @@ fn wait_for_a_layer(child: &Child) {
     };
     while !spools() {
         assert!(Instant::now() < deadline, "the layer was never begun");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -82,11 +92,8 @@ fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
     send(signal, &child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(number), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("error: interrupted"),
-        "{}",
-        stderr(&output)
-    );
+    let errors = stderr(&output).matches("error: ").count();
+    assert_eq!(errors, 1, "{}", stderr(&output));
     assert_eq!(
         fs::read_dir(&temporary).unwrap().count(),
         0,
@@ -154,14 +161,7 @@ fn the_time_limit_ends_what_compresses_within_a_second() {
         assert!(took < Duration::from_secs(2), "{took:?}");
         assert_eq!(output.status.code(), Some(3));
         let said = stderr(&output);
-        assert!(
-            said.contains("reached the time limit of 1 seconds"),
-            "{said}"
-        );
-        assert!(
-            said.contains("hint: raise the limit with --timeout"),
-            "{said}"
-        );
+        assert!(line(&["hint: ", "--timeout"]).eval(&said), "{said}");
     }
 }
 
@@ -186,14 +186,14 @@ fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
         .process_group(0)
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    wait_until("the build has begun", || site.requests() > 0);
     // As a terminal does it: to all of the group.
     let group = format!("-{}", shell.id());
     let sent = Command::new("kill").args(["-INT", "--", &group]).status();
     assert!(sent.unwrap().success());
     let output = shell.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
-    assert_eq!(stderr(&output).matches("interrupted").count(), 1);
+    assert_eq!(stderr(&output).matches("error: ").count(), 1);
 }
 
 #[test]
@@ -218,15 +218,23 @@ fn ctrl_c_leaves_the_terminal_clean() {
         terminal.env_remove(variable);
     }
     let mut terminal = terminal.spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    let mut screen = terminal.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    // Until there is a bar that names the image.
+    while !shown.windows(3).any(|it| it == b"big") {
+        let mut piece = [0; 4096];
+        let length = screen.read(&mut piece).unwrap();
+        assert!(length > 0, "{}", String::from_utf8_lossy(&shown));
+        shown.extend_from_slice(&piece[..length]);
+    }
     let mut keyboard = terminal.stdin.take().unwrap();
     keyboard.write_all(b"\x03").unwrap();
-    let output = terminal.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (bars, end) = shown.rsplit_once("layer of big").unwrap();
+    screen.read_to_end(&mut shown).unwrap();
+    assert_eq!(terminal.wait().unwrap().code(), Some(130));
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    let (bars, end) = shown.rsplit_once("big").unwrap();
     assert!(!bars.is_empty());
     let (cleared, end) = end.rsplit_once("\x1b[2K").unwrap();
     assert!(!cleared.contains("error:"), "{shown:?}");
-    assert!(end.contains("interrupted"), "{shown:?}");
+    assert!(end.contains("error:"), "{shown:?}");
 }

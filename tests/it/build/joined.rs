@@ -3,7 +3,6 @@
 use std::future::Future;
 
 use bytes::Bytes;
-use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_common::progress::Silent;
@@ -13,6 +12,7 @@ use wincimg_testkit::{options, repository};
 use wincimg_windows::version::WindowsVersion;
 
 use super::index::nodes;
+use crate::failure::Fails;
 use crate::site::{Site, json_of};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -76,11 +76,9 @@ fn a_tag_that_others_use_is_left_as_it_is_joined_or_replaced() {
     let site = Site::new();
     add_linux(&site);
     let before = published(&site);
-    build(&site, "17763.973", &[]).assert().code(1).stderr(
-        contains("app:1.4 has linux/amd64, which this build would take away")
-            .and(contains("--join"))
-            .and(contains("--replace")),
-    );
+    build(&site, "17763.973", &[])
+        .fails(1, "tag/taken", &["app:1.4", "linux/amd64"])
+        .advises(&["--join", "--replace"]);
     assert_eq!(published(&site), before);
 
     let joined = json_of(&mut build(&site, "17763.973", &["--join"]));
@@ -104,12 +102,8 @@ fn a_tag_that_others_use_is_left_as_it_is_joined_or_replaced() {
     let again = json_of(&mut build(&site, "20348.2402", &["--join"]));
     assert_eq!(again["index"]["digest"], other["index"]["digest"]);
 
-    build(&site, "20348.2402", &[])
-        .assert()
-        .code(1)
-        .stderr(contains(
-            "linux/amd64, windows/amd64:10.0.17763.973, which this build would take away",
-        ));
+    let both = "linux/amd64, windows/amd64:10.0.17763.973";
+    build(&site, "20348.2402", &[]).fails(1, "tag/taken", &[both]);
     build(&site, "20348.2402", &["--replace"]).assert().code(0);
     assert!(
         published(&site)["layers"].is_array(),
@@ -126,10 +120,8 @@ fn an_image_of_the_same_build_makes_room_and_one_that_other_hosts_need_does_not(
         .unwrap();
     build(&site, "17763.1158", &[]).assert().code(0);
     build(&site, "17763.2300", &[]).assert().code(0);
-    build(&site, "17763.973", &[])
-        .assert()
-        .code(1)
-        .stderr(contains("app:1.4 has windows/amd64:10.0.17763.2300"));
+    let taken = ["app:1.4", "windows/amd64:10.0.17763.2300"];
+    build(&site, "17763.973", &[]).fails(1, "tag/taken", &taken);
 }
 
 #[test]
@@ -148,9 +140,8 @@ fn an_image_under_the_tag_of_another_build_is_not_taken_away_by_the_very_build_t
     site.registry.with(|stored| {
         stored.add_manifest("app", "1.4-10.0.17763.973", &newer.media_type, newer.bytes)
     });
-    both().assert().code(1).stderr(contains(
-        "app:1.4-10.0.17763.973 has windows/amd64:10.0.20348.2402, which this build would take away",
-    ));
+    let taken = ["app:1.4-10.0.17763.973", "windows/amd64:10.0.20348.2402"];
+    both().fails(1, "tag/taken", &taken);
 }
 
 #[test]
@@ -163,10 +154,8 @@ fn a_layout_is_not_overwritten_either() {
         command
     };
     build("17763.973", &[]).assert().code(0);
-    build("20348.2402", &[])
-        .assert()
-        .code(1)
-        .stderr(contains("oci:out:1.4 has windows/amd64:10.0.17763.973"));
+    let taken = ["oci:out:1.4", "windows/amd64:10.0.17763.973"];
+    build("20348.2402", &[]).fails(1, "tag/taken", &taken);
     let joined = json_of(&mut build("20348.2402", &["--join"]));
     assert_eq!(
         joined["index"]["kept"],

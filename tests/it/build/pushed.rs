@@ -14,6 +14,7 @@ use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::put_nanoserver;
 
 use super::configuration::config_in;
+use crate::failure::{Fails, line, warning};
 use crate::site::{Site, json_of};
 
 #[test]
@@ -202,16 +203,16 @@ fn a_push_with_an_output_tells_of_both_places() {
     }
     let copy = &built["index"]["copies"][0];
     assert_eq!(copy["digest"], written["index"]["digest"]);
+    let again = json_of(site.build("pause").args(hosts).args(places));
+    for image in again["images"].as_array().unwrap() {
+        assert_eq!(image["up_to_date"], true, "{image:#}");
+    }
     site.build("pause")
         .args(hosts)
         .args(places)
         .assert()
         .code(0)
-        .stdout(
-            contains("up to date, nothing was sent")
-                .count(2)
-                .and(contains("written  oci:out:").count(3)),
-        );
+        .stdout(contains("oci:out:").count(3));
 }
 
 #[test]
@@ -233,9 +234,8 @@ fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() 
     site.build(".")
         .args(["--host-build", "17763.973", "--push", "--registry", &locked])
         .args(["--insecure-registry", &locked])
-        .assert()
-        .code(3)
-        .stderr(contains("401").and(contains("wincimg login")));
+        .fails(3, "registry/denied", &["401"])
+        .advises(&["wincimg login"]);
     assert!(asked.elapsed() < Duration::from_secs(5));
 }
 
@@ -284,12 +284,8 @@ fn an_image_for_two_hosts_is_listed_once_with_both() {
         .stdout(
             contains(reference.as_str())
                 .count(1)
-                .and(contains(
-                    "host     17763.973 on base 10.0.17763.973 (exact)",
-                ))
-                .and(contains(
-                    "host     17763.1000 on base 10.0.17763.973 (nearest)",
-                )),
+                .and(line(&["17763.973", "10.0.17763.973", "exact"]))
+                .and(line(&["17763.1000", "10.0.17763.973", "nearest"])),
         );
     let built = json_of(site.build("pause").args(hosts).args(push));
     let of_host = |host: &str| {
@@ -314,10 +310,7 @@ fn a_node_without_a_version_is_named_with_the_mend_and_in_the_json() {
         .args(["--nodes", "nodes.json", "--format", "json"])
         .assert()
         .code(0)
-        .stderr(
-            contains("left out node win-b, which does not report")
-                .and(contains("--host-build 17763.973")),
-        )
+        .stderr(warning(&["win-b", "--host-build 17763.973"]))
         .get_output()
         .stdout
         .clone();

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
+use predicates::Predicate as _;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{FakeCatalog, msu};
+use crate::failure::{note, warning};
 
 pub const TITLE: &str =
     "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)";
@@ -85,25 +87,21 @@ impl Desk {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Outcome {
-        let output = self.wincimg(arguments).output().unwrap();
-        Outcome {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Outcome::of(&mut self.wincimg(arguments))
+    }
+
+    /// A command that asks the catalog.
+    pub fn asking(&self, arguments: &[&str]) -> Command {
+        let address = format!("http://{}", self.catalog.host);
+        let mut command = self.wincimg(arguments);
+        command.args(["--catalog", &address]);
+        command.args(["--insecure-registry", &self.catalog.host]);
+        command
     }
 
     /// Runs a command that asks the catalog.
     pub fn ask(&self, arguments: &[&str]) -> Outcome {
-        let address = format!("http://{}", self.catalog.host);
-        let mut all = arguments.to_vec();
-        all.extend([
-            "--catalog",
-            &address,
-            "--insecure-registry",
-            &self.catalog.host,
-        ]);
-        self.run(&all)
+        Outcome::of(&mut self.asking(arguments))
     }
 
     /// The same, where the command has a flag for the catalog.
@@ -116,7 +114,12 @@ impl Desk {
     }
 
     pub fn fetch(&self) -> Outcome {
-        self.ask(&["fetch", "17763.1158", "--output", "out"])
+        Outcome::of(&mut self.fetching())
+    }
+
+    /// The command that fetches the update of April 2020.
+    pub fn fetching(&self) -> Command {
+        self.asking(&["fetch", "17763.1158", "--output", "out"])
     }
 
     /// The folder of the update of April 2020.
@@ -150,6 +153,15 @@ impl Desk {
 }
 
 impl Outcome {
+    fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     #[track_caller]
     pub fn ended_with(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
@@ -173,6 +185,20 @@ impl Outcome {
             "{words:?} is in: {}",
             self.stderr
         );
+        self
+    }
+
+    /// That one note names all of these values.
+    #[track_caller]
+    pub fn noted(self, values: &[&str]) -> Self {
+        assert!(note(values).eval(&self.stderr), "{}", self.stderr);
+        self
+    }
+
+    /// That one warning names all of these values.
+    #[track_caller]
+    pub fn warned(self, values: &[&str]) -> Self {
+        assert!(warning(values).eval(&self.stderr), "{}", self.stderr);
         self
     }
 

@@ -1,5 +1,6 @@
 //! Layers as other tools write them, layers of every size, and the base's own registry.
 
+use predicates::Predicate as _;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_inspect::{BEGINNING, SMALL_LAYER};
@@ -8,6 +9,8 @@ use wincimg_testkit::programs::sample;
 use wincimg_windows::shutdown::edits;
 
 use super::*;
+
+use crate::failure::{line, note};
 
 fn zeros() -> (String, Vec<u8>) {
     file(
@@ -35,7 +38,7 @@ fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
     assert_eq!(image["shutdown"]["complete"], true);
     inspect(&layout.place, &[])
         .assert()
-        .stdout(contains("read in part, digest not checked"));
+        .stdout(contains("part"));
     let (_, found, _) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
     assert_eq!(found["images"][0]["layers"][1]["read"], "whole");
 }
@@ -47,7 +50,7 @@ fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let layout = InLayout::new(&large(&files));
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(said.contains("), which is larger than 64 MiB"), "{said}");
+    assert!(note(&["64 MiB"]).eval(&said), "{said}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["reason"], "large");
     assert_eq!(image["shutdown"]["seconds"], 5);
@@ -93,7 +96,7 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(said.contains("), which is foreign: oci:"), "{said}");
+    assert!(note(&["foreign", "oci:"]).eval(&said), "{said}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["foreign"], true);
     assert_eq!(image["layers"][1]["reason"], "foreign_bytes");
@@ -111,7 +114,7 @@ fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
     std::fs::remove_file(layout.blob(&image, 1)).unwrap();
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
-    assert!(said.contains("cannot read layer 1"), "{said}");
+    assert!(line(&["error: ", "layer 1"]).eval(&said), "{said}");
     assert_eq!(found["images"][0]["registry"]["over_base"], false);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!((code, said.as_str()), (0, ""));

@@ -40,16 +40,18 @@ fn both_bills_name_windows_its_update_files_and_packages() {
     }
     let cpe = "cpe:2.3:o:microsoft:windows_server_2019:10.0.17763.973:*:*:*:*:*:*:*";
     assert!(has("cpe", cpe));
-    assert!(has(
-        "description",
-        "Windows Server 2019 (1809) with update KB4534273"
-    ));
+    let described = components
+        .iter()
+        .filter_map(|it| it["description"].as_str());
+    let mut described = described.filter(|it| it.contains("KB4534273"));
+    assert!(described.any(|it| it.starts_with("Windows Server 2019 (1809) ")));
     let packages = spdx["packages"].as_array().unwrap();
     let system = packages
         .iter()
         .find(|it| it["primaryPackagePurpose"] == "OPERATING-SYSTEM");
     assert_eq!(system.unwrap()["versionInfo"], "10.0.17763.973");
-    assert_eq!(system.unwrap()["comment"], "Contains update KB4534273");
+    let comment = system.unwrap()["comment"].as_str().unwrap();
+    assert!(comment.contains("KB4534273"), "{comment}");
 
     let files: Vec<&str> = spdx["files"]
         .as_array()

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_oci::document::{Artifact, Descriptor, Flavour, Index, Verbatim};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::{options, put, repository};
 
+use crate::failure::note;
 use crate::site::{Site, json_of, stderr};
 
 fn inspect(site: &Site, arguments: &[&str]) -> std::process::Output {
@@ -49,11 +51,7 @@ fn what_a_build_attached_is_printed() {
     );
     let any = inspect(&site, &[&image, "--sbom"]);
     assert!(any.status.success());
-    assert!(
-        stderr(&any).contains("another one lies beside the image"),
-        "{}",
-        stderr(&any)
-    );
+    assert!(note(&["sha256:"]).eval(&stderr(&any)), "{}", stderr(&any));
 }
 
 #[test]
@@ -65,10 +63,7 @@ fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let said = stderr(&output);
-    assert!(
-        said.contains("has not a bill of materials beside it: it has nothing"),
-        "{said}"
-    );
+    assert!(said.contains(&base), "{said}");
     assert!(said.contains("--sbom spdx --push"), "{said}");
     let mut command = site.build("pause");
     command.args([
@@ -83,7 +78,7 @@ fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
     let output = inspect(&site, &[&other, "--sbom=cyclonedx"]);
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
-    assert!(said.contains("it has SPDX"), "{said}");
+    assert!(said.contains("SPDX"), "{said}");
 }
 
 #[test]
@@ -103,7 +98,7 @@ fn of_an_index_one_image_is_chosen() {
     let index = format!("{}/pause:1", site.host());
     let output = inspect(&site, &[&index, "--sbom"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("choose one with --platform"));
+    assert!(stderr(&output).contains("--platform"));
     let platform = ["--platform", "windows/amd64:20348"];
     let output = inspect(&site, &[&index, "--sbom", platform[0], platform[1]]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -192,7 +187,7 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     let output = inspect(&site, &[&reference, "--sbom=cyclonedx"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("the signature was not checked"),
+        note(&["cosign"]).eval(&stderr(&output)),
         "{}",
         stderr(&output)
     );

@@ -1,9 +1,10 @@
 //! Whole clusters, as AKS, EKS and kubeadm show them, and a shop's workloads on them.
 
 use predicates::prelude::*;
-use predicates::str::contains;
 
 use super::*;
+
+use crate::failure::{Fails, line};
 
 #[test]
 fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
@@ -97,17 +98,11 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
     wincimg()
         .args(["--nodes", &nodes, "--workloads", "-"])
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}\n")
-        .assert()
-        .code(2)
-        .stderr(
-            contains("stdin: line 1: Pod p: spec.containers[0].image: invalid type")
-                .and(contains("hint: ")),
-        );
+        .fails(2, "cluster/workloads", &["stdin: line 1: "])
+        .names(&["Pod p", "spec.containers[0].image"]);
     wincimg()
         .args(["--nodes", &nodes, "--workloads", "/nowhere.yaml"])
-        .assert()
-        .code(3)
-        .stderr(contains("cannot open /nowhere.yaml"));
+        .fails(3, "failed", &["/nowhere.yaml"]);
 }
 
 #[test]
@@ -123,9 +118,7 @@ fn a_pod_that_nobody_can_place_is_left_out_with_a_word() {
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n")
         .assert()
         .code(0)
-        .stderr(
-            contains("left out workloads for an unknown system").and(contains("Pod default/p")),
-        );
+        .stderr(line(&["Pod default/p"]));
 }
 
 #[test]
@@ -166,7 +159,7 @@ fn what_has_one_cause_on_all_nodes_is_said_once() {
         ])
         .assert()
         .code(1)
-        .stdout(contains("--offline asks no registry").count(1));
+        .stdout(line(&["why: ", "--offline"]).and(line(&["fix: ", "--offline"])));
 }
 
 #[test]
@@ -181,15 +174,12 @@ fn files_without_a_workload_do_not_open_the_gate() {
         wincimg()
             .args(["--nodes", &nodes, "--workloads", "-"])
             .write_stdin(input)
-            .assert()
-            .code(2)
-            .stderr(contains("found no workload in stdin").and(contains("hint: ")));
+            .fails(2, "usage", &["stdin"])
+            .advises(&["--workloads"]);
     }
     wincimg()
         .args(["--nodes", "-", "--workloads", "-"])
-        .assert()
-        .code(2)
-        .stderr(contains("stdin can be read only once"));
+        .fails(2, "usage", &["stdin"]);
 }
 
 #[test]
@@ -247,17 +237,11 @@ fn of_many_versions_those_that_images_treat_alike_are_told_as_one() {
     assert_eq!(patched.len(), 39);
     assert_eq!(report["plan"]["then"]["compatible"], 39);
     assert_eq!(report["plan"]["then"]["warning"], 21);
+    let reason = ["17763.1000", "17763.1038", "17763.1158"];
     check().assert().code(1).stdout(
-        contains("17763.1000 to 17763.1038 · Server 2019 · 39 nodes  NO")
-            .and(contains(
-                "17763.1039 to 17763.1059 · Server 2019 · 21 nodes  !",
-            ))
-            .and(
-                contains(
-                    "host 17763.1000 to 17763.1038 and image 17763.1158 are on different sides",
-                )
-                .count(1),
-            ),
+        line(&["17763.1000", "17763.1038", "39 nodes"])
+            .and(line(&["17763.1039", "17763.1059", "21 nodes"]))
+            .and(line(&reason)),
     );
 }
 
@@ -295,12 +279,10 @@ fn a_comment_on_a_pull_request_never_grows_too_long() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.starts_with("### 300 workloads start nowhere\n\n| Workload | "),
-        "{text}"
-    );
+    assert!(text.starts_with("### 300 "), "{text}");
+    assert!(text.contains("\n\n| Workload | "), "{text}");
     assert!((59_000..65_536).contains(&text.len()), "{}", text.len());
-    assert_eq!(text.matches(" more, which `--format html`").count(), 2);
+    assert_eq!(text.matches("`--format html`").count(), 2);
     assert_eq!(text.matches("<details>").count(), 1);
     assert_eq!(text.matches("</details>").count(), 1);
     assert!(text.contains("Then everything starts."));
@@ -452,10 +434,7 @@ fn a_cordoned_node_is_said_to_be_one_and_nothing_is_built_for_it() {
     let (mut command, _folder) = check();
     let text = command.output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
-    assert!(
-        text.contains("Cordoned, and checked all the same"),
-        "{text}"
-    );
+    assert!(text.to_lowercase().contains("cordoned"), "{text}");
     let (mut command, _folder) = check();
     let (_, report) = answer_of(command.arg("--skip-cordoned"));
     assert_eq!(report.get("cordoned"), None);

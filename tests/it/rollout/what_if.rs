@@ -5,6 +5,8 @@ use predicates::str::contains;
 
 use super::*;
 
+use crate::failure::{Fails, line, warning};
+
 /// `check-compat` of one image's version on the nodes of the kubeadm cluster.
 fn kubeadm(image: &str) -> Command {
     let mut command = wincimg();
@@ -30,7 +32,7 @@ fn a_simulation_answers_what_if_these_nodes_were_patched() {
         .args(["--simulate-hotfix", "KB4549949"])
         .assert()
         .code(0)
-        .stdout(contains("What if: 1 node with KB4549949"));
+        .stdout(line(&["1", "KB4549949"]));
 }
 
 #[test]
@@ -45,10 +47,12 @@ fn a_report_of_what_might_be_says_so() {
             .args(["--format", format])
             .assert()
             .code(0)
-            .stdout(contains("What if: 3 nodes as win-"));
+            .stdout(contains("=17763.1158"));
     }
     let (_, report) = answer_of(&mut simulated());
-    assert_eq!(report["what_if"], json!(["3 nodes as win-*=17763.1158"]));
+    let what_if = report["what_if"][0].as_str().unwrap();
+    assert!(what_if.contains("3 nodes"), "{what_if}");
+    assert!(what_if.contains("win-*=17763.1158"), "{what_if}");
     let (_, report) = answer_of(&mut kubeadm("17763.1158"));
     assert_eq!(report["what_if"], Value::Null);
 }
@@ -72,16 +76,15 @@ fn a_pattern_moves_nodes_of_one_build_and_says_how_many_it_left() {
     };
     let (code, report) = answer_of(&mut simulated("win-*=17763.1158"));
     assert_eq!(code, 1, "win-b still runs another build");
-    assert_eq!(
-        report["what_if"],
-        json!(["2 nodes as win-*=17763.1158 (1 node of other builds left)"])
-    );
+    let what_if = report["what_if"][0].as_str().unwrap();
+    for value in ["2 nodes", "win-*=17763.1158", "1 node"] {
+        assert!(what_if.contains(value), "{what_if}");
+    }
     assert_eq!(report["checks"][0]["host"]["build"], "17763.1158");
     assert_eq!(report["checks"][1]["host"]["build"], "20348.2402");
-    simulated("win-*=26100.1742").assert().code(2).stderr(
-        contains("no node that matches win-* has build 26100")
-            .and(contains("--simulate NODE=26100.1742")),
-    );
+    simulated("win-*=26100.1742")
+        .fails(2, "usage", &["win-*", "26100"])
+        .advises(&["--simulate NODE=26100.1742"]);
     simulated("win-b=17763.1158")
         .args(["--simulate", "win-a=17763.1158"])
         .assert()
@@ -90,42 +93,39 @@ fn a_pattern_moves_nodes_of_one_build_and_says_how_many_it_left() {
 
 #[test]
 fn a_build_that_no_windows_has_is_warned_of_with_the_nearest() {
-    let near = "no known Windows has build 20384; the nearest is 20348 (Windows Server 2022)";
+    let near = ["20384", "20348", "Windows Server 2022"];
     kubeadm("17763.1158")
         .args(["--simulate", "win-a=20384.1"])
         .assert()
         .code(1)
-        .stderr(contains(near));
+        .stderr(warning(&near));
     for given in ["--host-build", "--image-build"] {
         kubeadm("17763.1158")
             .args([given, "20384.1"])
             .assert()
             .code(1)
-            .stderr(contains(near));
+            .stderr(warning(&near));
     }
     kubeadm("17763.1158")
         .assert()
         .code(1)
-        .stderr(contains("no known Windows").not());
+        .stderr(contains("warning: ").not());
 }
 
 #[test]
 fn a_simulation_of_nothing_is_a_mistake() {
-    kubeadm("17763.1158")
+    let nobody = kubeadm("17763.1158")
         .args(["--simulate", "win-z=17763.1158"])
-        .assert()
-        .code(2)
-        .stderr(contains("no node matches win-z").and(contains("hint: ")));
+        .fails(2, "usage", &["win-z"]);
+    assert!(!nobody.hint.is_empty(), "{nobody:#?}");
     kubeadm("17763.1158")
         .args(["--simulate-hotfix", "KB4000000"])
-        .assert()
-        .code(2)
-        .stderr(contains("KB4000000 is not a cumulative update"));
+        .fails(2, "usage", &["KB4000000"]);
     kubeadm("17763.1158")
         .args(["--simulate", "win-a"])
         .assert()
         .code(2)
-        .stderr(contains("expected NODE=BUILD"));
+        .stderr(contains("NODE=BUILD"));
 }
 
 #[test]
@@ -153,10 +153,8 @@ fn the_plan_is_in_every_report_that_people_read() {
             .code(1)
             .stdout(
                 contains("Then everything starts.")
-                    .and(contains("keep Deployment shop/web on nodes with the label"))
-                    .and(contains(
-                        "end Pod default/forgotten and make it again on nodes",
-                    ))
+                    .and(contains("Deployment shop/web"))
+                    .and(contains("Pod default/forgotten"))
                     .and(contains(
                         "kubectl replace --force --filename pod-forgotten.json",
                     )),
@@ -204,6 +202,6 @@ fn one_run_writes_as_many_forms_as_wanted() {
             .args(["--report", wrong])
             .assert()
             .code(2)
-            .stderr(contains("expected FORMAT:FILE").and(contains("one of text, json")));
+            .stderr(contains("FORMAT:FILE").and(contains("text, json")));
     }
 }

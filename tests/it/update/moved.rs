@@ -1,12 +1,13 @@
 //! Images that move: nothing of their own is written anew, and what comes out is what a build makes.
 
-use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_registry::RegistryData;
 
 use super::*;
 use crate::build::joined::{add_linux, platforms, published};
+use crate::failure::note;
+use crate::site::answer_of;
 
 /// Of `pause` with a time of its own, so that builds on both bases write the same layer.
 fn pause(site: &Site, host: &str, name: &str) -> Value {
@@ -53,10 +54,8 @@ fn a_moved_image_is_what_a_build_on_the_new_base_makes() {
     assert_eq!(requests.iter().find(sent), None);
 
     let before = site.requests();
-    update(&site, &["--push"])
-        .assert()
-        .code(0)
-        .stdout(contains("up to date"));
+    let again = json_of(&mut update(&site, &["--push"]));
+    assert_eq!(again["updates"][0]["status"], "up_to_date", "{again}");
     let requests = site.requests_since(before);
     assert!(
         requests
@@ -85,10 +84,10 @@ fn what_is_known_of_a_layer_is_not_read_again_and_folders_of_its_own_need_no_loo
         read.count()
     };
     let start = site.requests();
-    update(&site, &["--check"])
-        .assert()
-        .code(1)
-        .stdout(contains("can be moved: its 1 layer").and(contains("folders of its own")));
+    let (code, report) = answer_of(&mut update(&site, &["--check"]));
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["updates"][0]["status"], "moves", "{report}");
+    assert_eq!(report["updates"][0]["layers"][0]["compared"], "folders");
     assert_eq!(read(start, own.digest.as_ref()), 1);
     let start = site.requests();
     let report = json_of(&mut update(&site, &["--push"]));
@@ -192,11 +191,11 @@ fn it_goes_to_a_layout_too_and_without_a_place_only_says() {
     let image = on(&base(OLD), app, "COPY a C:/app/");
     let before = digest(&image.image);
     put(&site, "app", "1.4", image);
-    update(&site, &[])
+    update(&site, &["--format", "json"])
         .assert()
         .code(0)
-        .stdout(contains("can be moved"))
-        .stderr(contains("nothing is pushed without --push"));
+        .stdout(contains("\"status\": \"moves\""))
+        .stderr(note(&["--push"]));
     let reference = format!("{}/app:1.4", site.host());
     assert_eq!(config(&site, &reference)["digest"], before.as_str());
     let report = json_of(&mut update(&site, &["--output", "oci:layout"]));

@@ -119,8 +119,5 @@ fn what_is_not_there_is_named_as_it_was_written() {
     let missing = format!(r"oci:{}\nowhere", windows_path(folder.path()));
     let (code, _, errors) = run(exe.command(folder.path(), &["inspect", &missing]));
     assert_eq!(code, 3, "{errors}");
-    assert!(
-        errors.contains(r"\nowhere is not an OCI layout"),
-        "{errors}"
-    );
+    assert!(errors.contains(&missing["oci:".len()..]), "{errors}");
 }

@@ -148,11 +148,12 @@ fn a_pipe_that_is_not_there_is_named_with_what_to_do() {
     let mut command = exe.command(site.folder.path(), &arguments);
     command
         .args(["--base-registry", &base, "--insecure-registry", &host])
-        .args(["--docker-host", "npipe:////./pipe/nobody"]);
-    let (code, _, errors) = run(command);
+        .args(["--docker-host", "npipe:////./pipe/nobody"])
+        .args(["--format", "json"]);
+    let (code, said, errors) = run(command);
     assert_eq!(code, 3, "{errors}");
     assert!(errors.contains("npipe:////./pipe/nobody"), "{errors}");
-    assert!(!errors.contains("only Windows has named pipes"), "{errors}");
+    assert!(said.contains("\"daemon/unreachable\""), "{said}");
     assert!(errors.contains("hint: "), "{errors}");
 }
 
