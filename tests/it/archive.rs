@@ -144,7 +144,7 @@ async fn what_is_no_archive_is_refused_with_its_reason() {
     let error = open(&whole[..whole.len() / 2]).await;
     assert!(matches!(error, ArchiveError::Truncated { .. }), "{error}");
     let error = open(b"\x1f\x8b\x08\x00 and so on").await;
-    let with_gzip = matches!(error, ArchiveError::Compressed { with: "gzip", .. });
+    let with_gzip = error.to_string().contains("gzip");
     assert!(with_gzip, "{error}");
     for bytes in [&b""[..], &[0; 1024], &[0xFF; 2048], b"no tar at all"] {
         let error = open(bytes).await;

@@ -330,8 +330,8 @@ fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
             line.starts_with(&format!("ok {check}: ")) && line.ends_with(" | ")
         };
         assert_eq!(lines.len(), 4, "{lines:#?}");
-        let all = lines[1..].iter().zip(["upload", "mount", "manifest"]);
-        assert!(all.map(is_well).all(|it| it), "{lines:#?}");
+        let mut all = lines[1..].iter().zip(["upload", "mount", "manifest"]);
+        assert!(all.all(is_well), "{lines:#?}");
     }
     // Without a repository, and with one that has no tags.
     assert_ne!(known[0], known[1]);

@@ -1,6 +1,6 @@
 //! Why the direct engine could not make an image, and what to do about it.
 
-use wincimg_common::diagnose::{Diagnose, Problem, nearest};
+use wincimg_common::diagnose::{Blame, Diagnose, Problem, nearest};
 use wincimg_iis::config::{EditError, SchemaError, Unsound};
 use wincimg_layer::{GrantError, LayerError};
 use wincimg_oci::document::DocumentError;
