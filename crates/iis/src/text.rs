@@ -154,6 +154,13 @@ impl FromStr for Attribute {
     }
 }
 
+impl UrlPath {
+    /// The site itself.
+    pub fn root() -> Self {
+        Self("/".to_owned())
+    }
+}
+
 impl FromStr for UrlPath {
     type Err = NameError;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_windows::access::{Access, Grant};
+use wincimg_windows::access::{Access, Account, AccountError, Grant, Inherit, Rights};
 use wincimg_windows::path::ImagePath;
 
-use super::text::{Text, Values};
+use super::text::{Field, Text};
 use super::{FileSource, Plan, PlannedFile, Recipe, RecipeError};
 
 /// Rights on a file or folder; what it has already stays.
@@ -18,50 +18,47 @@ use super::{FileSource, Plan, PlannedFile, Recipe, RecipeError};
 )]
 pub(super) struct AccessEntry {
     /// The file or folder.
-    path: Text,
+    path: Field<ImagePath>,
     /// full, modify, `read_execute`, read or write, by the account: `ContainerUser`,
     /// `ContainerAdministrator`, Users, Everyone, Authenticated Users, `LocalService`,
     /// `NetworkService`, `IIS_IUSRS`, IIS AppPool\NAME, NT SERVICE\NAME or S-1-….
-    grant: BTreeMap<String, Text>,
+    grant: BTreeMap<String, Field<Rights>>,
     /// What of a folder they are for: all (itself and all that is in it; the default), folders,
     /// files or none (itself alone).
-    inherit: Option<Text>,
+    inherit: Option<Field<Inherit>>,
     /// The layer that it goes into; the recipe's last where absent.
     pub(super) layer: Option<Text>,
 }
 
 impl Recipe {
-    pub(super) fn access(
-        &self,
-        entry: &AccessEntry,
-        values: &Values,
-    ) -> Result<Access, RecipeError> {
-        let path: ImagePath = self.parsed(&entry.path, values)?;
-        if path.components().is_empty() {
+    pub(super) fn access(&self, entry: &AccessEntry) -> Result<Access, RecipeError> {
+        if entry.path.value.components().is_empty() {
             let problem = "a layer cannot change the rights on the drive itself";
             return Err(self.error(&entry.path, problem));
         }
         let mut grants: Vec<Grant> = Vec::with_capacity(entry.grant.len());
         for (account, rights) in &entry.grant {
-            let grant = Grant {
-                account: self.parsed(&rights.with_value(account), values)?,
-                rights: self.parsed(rights, values)?,
-            };
-            let same = |known: &&Grant| known.account.sid() == grant.account.sid();
+            let account: Account = account
+                .parse()
+                .map_err(|problem: AccountError| self.error(rights, problem.to_string()))?;
+            let same = |known: &&Grant| known.account.sid() == account.sid();
             if let Some(known) = grants.iter().find(same) {
-                let problem = format!("{} and {} are one account", known.account, grant.account);
+                let problem = format!("{} and {account} are one account", known.account);
                 return Err(self.error(rights, problem));
             }
-            grants.push(grant);
+            let rights = rights.value;
+            grants.push(Grant { account, rights });
         }
         if grants.is_empty() {
             return Err(self.error(&entry.path, "an entry of access grants nothing"));
         }
         Ok(Access {
-            path,
+            path: entry.path.value.clone(),
             grants,
-            inherit: self
-                .parsed_option(entry.inherit.as_ref(), values)?
+            inherit: entry
+                .inherit
+                .as_ref()
+                .map(|it| it.value)
                 .unwrap_or_default(),
             replaces: false,
             each_inside: false,

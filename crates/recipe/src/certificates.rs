@@ -7,12 +7,13 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toml::Spanned;
 use wincimg_common::files;
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
 use wincimg_windows::certificate::{Store, TrustedCertificate};
 
-use super::text::{Text, Texts, Values};
+use super::text::{Text, Texts};
 use super::{Recipe, RecipeError};
 
 /// All CAs of a machine have a quarter of that.
@@ -25,16 +26,20 @@ const LARGEST_FILE: u64 = 1 << 20;
 pub(super) struct CertificatesEntry {
     /// CAs that are believed.
     #[serde(default)]
-    root: Texts,
+    #[schemars(with = "Texts")]
+    root: Option<Spanned<Texts>>,
     /// CAs between these and a server, for servers that do not send them.
     #[serde(default)]
-    ca: Texts,
+    #[schemars(with = "Texts")]
+    ca: Option<Spanned<Texts>>,
     /// Those whose signed scripts and programs run unasked.
     #[serde(default)]
-    trusted_publisher: Texts,
+    #[schemars(with = "Texts")]
+    trusted_publisher: Option<Spanned<Texts>>,
     /// Certificates that are believed for themselves alone.
     #[serde(default)]
-    trusted_people: Texts,
+    #[schemars(with = "Texts")]
+    trusted_people: Option<Spanned<Texts>>,
 }
 
 /// What an image is to trust, and what its author may not have meant.
@@ -46,30 +51,24 @@ pub(super) struct Trusted {
 }
 
 impl Recipe {
-    pub(super) fn certificates(
-        &self,
-        entry: &CertificatesEntry,
-        values: &Values,
-    ) -> Result<Trusted, RecipeError> {
+    pub(super) fn certificates(&self, entry: CertificatesEntry) -> Result<Trusted, RecipeError> {
         let now = Offset::UTC.to_datetime(Timestamp::now());
-        let mut trusted = Trusted {
-            certificates: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let mut trusted = Trusted::default();
         for (store, texts) in [
-            (Store::Root, &entry.root),
-            (Store::Ca, &entry.ca),
-            (Store::TrustedPublisher, &entry.trusted_publisher),
-            (Store::TrustedPeople, &entry.trusted_people),
+            (Store::Root, entry.root),
+            (Store::Ca, entry.ca),
+            (Store::TrustedPublisher, entry.trusted_publisher),
+            (Store::TrustedPeople, entry.trusted_people),
         ] {
-            let texts = match texts {
-                Texts::One(text) => std::slice::from_ref(text),
+            let Some(texts) = texts else { continue };
+            let offset = texts.span().start;
+            let texts = match texts.into_inner() {
+                Texts::One(value) => vec![Text { value, offset }],
                 Texts::List(list) => list,
             };
             for text in texts {
-                let path = self.resolve(text, values)?;
-                for certificate in self.certificates_of(text, &path)? {
-                    trusted.add(store, certificate, &path, now);
+                for certificate in self.certificates_of(&text)? {
+                    trusted.add(store, certificate, &text.value, now);
                 }
             }
         }
@@ -79,12 +78,12 @@ impl Recipe {
         Ok(trusted)
     }
 
-    fn certificates_of(&self, text: &Text, path: &str) -> Result<Vec<Certificate>, RecipeError> {
-        let file = self.in_recipe_folder(text, path)?.path;
+    fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>, RecipeError> {
+        let file = self.in_recipe_folder(text)?.path;
         let bytes = files::read(&file, LARGEST_FILE).map_err(|error| {
             self.error(text, format!("cannot read {}: {error}", file.display()))
         })?;
-        certificates_in_file(bytes, path).map_err(|unusable| {
+        certificates_in_file(bytes, &text.value).map_err(|unusable| {
             let error = self.error(text, unusable.problem);
             match unusable.hint {
                 Some(hint) => error.with_hint(hint),

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_windows::search_path::VARIABLE;
 
-use super::text::{Text, Values};
+use super::file::RecipeFile;
+use super::text::{Text, plain};
 use super::{Plan, Recipe, RecipeError};
 
 /// What a check of a container's health has beside its command, as configurations call it, in the
@@ -51,19 +52,12 @@ impl Recipe {
     pub(super) fn container(
         &self,
         plan: &mut Plan,
-        values: &Values,
+        file: &RecipeFile,
     ) -> Result<ContainerConfig, RecipeError> {
-        let file = &self.file;
         let mut container = plan.base.container.clone();
-        let list = |texts: &[Text]| -> Result<Vec<String>, RecipeError> {
-            texts
-                .iter()
-                .map(|text| self.resolve(text, values))
-                .collect()
-        };
-        container.on_build = list(&file.on_build)?;
+        container.on_build = plain(&file.on_build);
         if !file.shell.is_empty() {
-            container.shell = Some(list(&file.shell)?);
+            container.shell = Some(plain(&file.shell));
         }
         // As they stand in the file.
         let mut env: Vec<(String, String)> = std::mem::take(&mut plan.env).into_iter().collect();
@@ -75,27 +69,25 @@ impl Recipe {
         container.args_escaped |= file.args_escaped;
         let other = &mut container.other;
         if let Some(health) = &file.healthcheck {
-            other.insert("Healthcheck".to_owned(), self.health(health, values)?);
+            other.insert("Healthcheck".to_owned(), self.health(health)?);
         }
         if !file.volumes.is_empty() {
             let volumes = other.entry("Volumes").or_insert(Value::Null);
             if !volumes.is_object() {
                 *volumes = Value::Object(Map::new());
             }
-            for folder in list(&file.volumes)? {
+            for folder in plain(&file.volumes) {
                 volumes[folder] = json!({});
             }
         }
         if let Some(signal) = &file.stop_signal {
-            let signal = self.resolve(signal, values)?;
-            other.insert("StopSignal".to_owned(), Value::String(signal));
+            other.insert("StopSignal".to_owned(), json!(signal.value));
         }
         Ok(container)
     }
 
-    fn health(&self, entry: &HealthEntry, values: &Values) -> Result<Value, RecipeError> {
-        let words = entry.test.iter().map(|text| self.resolve(text, values));
-        let words = words.collect::<Result<Vec<_>, _>>()?;
+    fn health(&self, entry: &HealthEntry) -> Result<Value, RecipeError> {
+        let words = plain(&entry.test);
         let is_known = match words.first().map(String::as_str) {
             Some("NONE") => words.len() == 1,
             Some("CMD") => true,
@@ -107,7 +99,7 @@ impl Recipe {
                 "invalid test: expected [\"CMD\", PROGRAM, …], [\"CMD-SHELL\", LINE] or [\"NONE\"]";
             return Err(match entry.test.first() {
                 Some(text) => self.error(text, problem),
-                None => self.error(&self.file.name, problem),
+                None => self.error(&self.head.name, problem),
             });
         }
         let mut check = Map::new();
@@ -121,7 +113,7 @@ impl Recipe {
         ];
         for (key, text) in HEALTH_TIMES.into_iter().zip(times) {
             let Some(text) = text else { continue };
-            let value = self.resolve(text, values)?;
+            let value = &text.value;
             let number = if key == "Retries" {
                 value.parse().ok()
             } else {

@@ -6,16 +6,34 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use wincimg_windows::path::ImagePath;
 
 use super::access::AccessEntry;
 use super::certificates::CertificatesEntry;
 use super::container::HealthEntry;
+use super::files::Target;
 use super::iis::IisEntry;
 use super::layers::LayerEntry;
 use super::path::PathEntry;
+use super::plan::{Port, ShutdownTimeout};
 use super::registry::RegistryEntry;
 use super::services::ServiceEntry;
-use super::text::{Text, Texts};
+use super::text::{Field, Text, Texts};
+
+/// What is known of a recipe before its variables have values; of other keys nothing is read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Head {
+    pub(super) name: Text,
+    pub(super) description: Option<Text>,
+    pub(super) base: Option<Text>,
+    pub(super) base_image: Option<Text>,
+    #[serde(default)]
+    pub(super) variables: BTreeMap<String, Spanned<Variable>>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, Text>,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, Text>,
+}
 
 /// A recipe: what a Windows container image is to hold.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,7 +43,8 @@ pub(super) struct RecipeFile {
     /// The image's name.
     pub(super) name: Text,
     /// One sentence on what the image is for.
-    pub(super) description: Option<Text>,
+    #[expect(dead_code, reason = "it is read before variables have values")]
+    description: Option<Text>,
     /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
     /// flavours, with one behind a colon: dotnet/aspnet:8.0. Or hostprocess, for an image without
     /// Windows inside.
@@ -39,7 +58,8 @@ pub(super) struct RecipeFile {
     /// Values that a build may set with --set NAME=VALUE.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Variable>")]
-    pub(super) variables: BTreeMap<String, Spanned<Variable>>,
+    #[expect(dead_code, reason = "they are read before they have values")]
+    variables: BTreeMap<String, Spanned<Variable>>,
     /// Layers of their own, the lowest first; files and registry changes name theirs with layer. What
     /// names none goes into the recipe's last layer.
     #[serde(default)]
@@ -68,10 +88,10 @@ pub(super) struct RecipeFile {
     /// Who runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
     pub(super) user: Option<Text>,
     /// The folder it starts in.
-    pub(super) working_dir: Option<Text>,
+    pub(super) working_dir: Option<Field<ImagePath>>,
     /// Ports it listens on, as 8080 or 53/udp.
     #[serde(default)]
-    pub(super) ports: Vec<Text>,
+    pub(super) ports: Vec<Field<Port>>,
     /// Folders whose content containers keep apart from the image.
     #[serde(default)]
     pub(super) volumes: Vec<Text>,
@@ -91,7 +111,7 @@ pub(super) struct RecipeFile {
     #[serde(default)]
     pub(super) labels: BTreeMap<String, Text>,
     /// Seconds that a container gets to stop; sets both registry keys of Windows.
-    pub(super) shutdown_timeout: Option<Text>,
+    pub(super) shutdown_timeout: Option<Field<ShutdownTimeout>>,
     /// Certificates that Windows trusts in the image.
     pub(super) certificates: Option<CertificatesEntry>,
     /// Rights on files and folders.
@@ -139,6 +159,15 @@ pub enum VariableType {
 }
 
 impl VariableType {
+    /// A value that many fields take; of texts there is none.
+    pub(super) const fn example(self) -> Option<&'static str> {
+        match self {
+            Self::String => None,
+            Self::Integer => Some("1"),
+            Self::Boolean => Some("true"),
+        }
+    }
+
     pub(super) fn accepts(self, value: &str) -> bool {
         match self {
             Self::String => true,
@@ -190,7 +219,7 @@ pub(super) struct FileEntry {
     /// The layer that it goes into; the recipe's last where absent.
     pub(super) layer: Option<Text>,
     /// Where it goes in the image; a file given with a separator at the end goes into that folder.
-    pub(super) to: Text,
+    pub(super) to: Field<Target>,
 }
 
 /// One command of the build; either command or shell.

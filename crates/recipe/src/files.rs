@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,20 +10,38 @@ use wincimg_common::diagnose::{Excerpt, in_one_line};
 use wincimg_common::foreign::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{Download, OnDisk, dockerignore};
-use wincimg_windows::path::ImagePath;
+use wincimg_windows::path::{ImagePath, PathError};
 
 use super::file::FileEntry;
 use super::instructions::{PlannedContent, PlannedEntry};
 use super::plan::PlannedFile;
 use super::source::{Embedded, FileSource};
-use super::text::{Text, Values};
+use super::text::Text;
 use super::{Recipe, RecipeError, Settings};
+
+/// Where a file goes.
+#[derive(Debug)]
+pub(super) struct Target {
+    path: ImagePath,
+    /// Whether that is the folder that it goes into.
+    into_folder: bool,
+}
+
+impl FromStr for Target {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self {
+            path: text.parse()?,
+            into_folder: text.ends_with(['/', '\\']),
+        })
+    }
+}
 
 impl Recipe {
     pub(super) fn planned_file(
         &self,
         entry: &FileEntry,
-        values: &Values,
         settings: &Settings<'_>,
     ) -> Result<PlannedFile, RecipeError> {
         let given = [
@@ -47,13 +66,12 @@ impl Recipe {
         }
         let mut own_name = None;
         let source = if let Some(text) = &entry.from {
-            let source = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
+            let source = self.in_recipe_folder(text)?;
             let (source, name) = self.on_disk(text, source)?;
             own_name = name;
             source
         } else if let Some(text) = &entry.context {
-            let resolved = self.resolve(text, values)?;
-            let path = settings.context.join(self.relative(text, &resolved)?);
+            let path = settings.context.join(self.relative(text)?);
             if let Err(source) = std::fs::metadata(&path) {
                 return Err(self.not_in_context(text, path, settings.context, source));
             }
@@ -62,20 +80,19 @@ impl Recipe {
             own_name = name;
             source
         } else if let Some(text) = &entry.url {
-            let (download, name) = self.download(entry, text, values)?;
+            let (download, name) = self.download(entry, text)?;
             own_name = name;
             FileSource::Download(Box::new(download))
         } else if let Some(text) = &entry.content {
-            let content = self.resolve(text, values)?;
-            self.encoded(content, entry.encoding.as_ref(), values)?
+            self.encoded(text.value.clone(), entry.encoding.as_ref())?
         } else if let Some(text) = &entry.base64 {
-            let plain: String = self.resolve(text, values)?.split_whitespace().collect();
+            let plain: String = text.value.split_whitespace().collect();
             let bytes = BASE64_STANDARD.decode(plain);
             let bytes =
                 bytes.map_err(|error| self.error(text, format!("invalid base64: {error}")))?;
             FileSource::Bytes(bytes)
         } else if let Some(text) = &entry.embedded {
-            match self.resolve(text, values)?.as_str() {
+            match text.value.as_str() {
                 "shim" => FileSource::Embedded(Embedded::Shim),
                 other => {
                     let problem = format!("invalid embedded file {other:?}: expected shim");
@@ -85,11 +102,9 @@ impl Recipe {
         } else {
             return Err(self.error(&entry.to, "this file has no source"));
         };
-        let target_text = self.resolve(&entry.to, values)?;
-        let target: ImagePath = target_text
-            .parse()
-            .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
-        if let Some((text, unpack)) = self.unpack(entry, values)? {
+        let Target { path, into_folder } = &entry.to.value;
+        let (target, into_folder) = (path.clone(), *into_folder);
+        if let Some((text, unpack)) = self.unpack(entry)? {
             if let Err(error) = unpack.check(&source) {
                 return Err(self.error(text, in_one_line(&error)));
             }
@@ -99,7 +114,6 @@ impl Recipe {
                 unpack: Some(unpack),
             });
         }
-        let into_folder = target_text.ends_with(['/', '\\']);
         let target = match (into_folder, own_name) {
             (true, None) if !matches!(source, FileSource::Folder(_)) => {
                 return Err(self.error(&entry.to, "add the name of the file"));
@@ -124,20 +138,19 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         text: &Text,
-        values: &Values,
     ) -> Result<(Download, Option<String>), RecipeError> {
-        let url = self.resolve(text, values)?;
-        let parsed = download_url(&url).map_err(|problem| {
+        let url = &text.value;
+        let parsed = download_url(url).map_err(|problem| {
             let mut error = self.error(text, problem);
             if let RecipeError::Invalid { excerpt, .. } = &mut error {
                 // It may have a password in it.
-                **excerpt = Excerpt::of_argument(&without_password(&url), 0..0);
+                **excerpt = Excerpt::of_argument(&without_password(url), 0..0);
             }
             error
         })?;
-        let mut download = Download::at(&url);
+        let mut download = Download::at(url);
         if let Some(text) = &entry.sha256 {
-            let hash = self.resolve(text, values)?.to_ascii_lowercase();
+            let hash = text.value.to_ascii_lowercase();
             let digest = format!("sha256:{hash}").parse().map_err(|_| {
                 let problem = format!("invalid SHA-256 {hash:?}: expected 64 hexadecimal digits");
                 self.error(text, problem)
@@ -148,16 +161,11 @@ impl Recipe {
     }
 
     /// A text as the bytes that it is written in.
-    fn encoded(
-        &self,
-        text: String,
-        encoding: Option<&Text>,
-        values: &Values,
-    ) -> Result<FileSource, RecipeError> {
+    fn encoded(&self, text: String, encoding: Option<&Text>) -> Result<FileSource, RecipeError> {
         let Some(encoding) = encoding else {
             return Ok(FileSource::Text(text));
         };
-        match self.resolve(encoding, values)?.as_str() {
+        match encoding.value.as_str() {
             "utf-8" => Ok(FileSource::Text(text)),
             "utf-16" => Ok(FileSource::Bytes(utf16_with_mark(&text))),
             other => {
@@ -224,8 +232,8 @@ impl Recipe {
     }
 
     /// A file or folder beside the recipe.
-    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<OnDisk, RecipeError> {
-        let relative = self.relative(text, path)?;
+    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<OnDisk, RecipeError> {
+        let relative = self.relative(text)?;
         match &self.origin.folder {
             Some(folder) => self.within(text, folder, folder.join(relative)),
             None => Err(self.error(
@@ -255,7 +263,8 @@ impl Recipe {
     }
 
     /// A path that stays where it starts.
-    fn relative<'a>(&self, text: &Text, path: &'a str) -> Result<&'a Path, RecipeError> {
+    fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path, RecipeError> {
+        let path = &text.value;
         let relative = Path::new(path);
         let stays = relative
             .components()

@@ -1,18 +1,18 @@
 //! Settings of a site on IIS as a recipe writes them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wincimg_iis::{
-    Attribute, DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, IisSettings, Name, Site,
+    Attribute, DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, DocumentName, FileExtension,
+    IisSettings, MimeType, Name, Site,
 };
 use wincimg_windows::path::ImagePath;
 
 use self::server::{AppPoolEntry, ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
-use super::text::{Pairs, Text, Texts, Values};
+use super::text::{Field, Items, Pairs, Texts};
 use super::{Plan, Recipe, RecipeError};
 
 mod server;
@@ -22,20 +22,22 @@ mod server;
 #[serde(deny_unknown_fields)]
 pub(super) struct IisEntry {
     /// The name of the site whose `web.config` is written; Default Web Site unless another is given.
-    site: Option<Text>,
+    site: Option<Field<Name>>,
     /// The folder with the site's files; that of the site in sites, or C:\inetpub\wwwroot, unless
     /// another is given.
-    path: Option<Text>,
+    path: Option<Field<ImagePath>>,
     /// File extensions that the site may serve, with or without the dot; in one text with commas.
     #[serde(default)]
-    file_extensions: Texts,
+    #[schemars(with = "Texts")]
+    file_extensions: Items<FileExtension>,
     /// Content types by file extension; in one text as json=application/json,woff2=font/woff2.
     #[serde(default)]
-    mime_types: Pairs,
+    mime_types: Pairs<FileExtension, MimeType>,
     /// Files that the site serves where a folder is asked for, before those that the server names; in
     /// one text with commas.
     #[serde(default)]
-    default_documents: Texts,
+    #[schemars(with = "Texts")]
+    default_documents: Items<DocumentName>,
     /// The application pool that the site runs in.
     app_pool: Option<SitePoolEntry>,
     /// Application pools, made where the base does not have them.
@@ -56,14 +58,14 @@ pub(super) struct IisEntry {
 }
 
 /// The application pool that the site runs in.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SitePoolEntry {
     /// The pool's name; that of the site in sites, or `DefaultAppPool`, unless another is given.
-    name: Option<Text>,
+    name: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]
-    settings: Pairs,
+    settings: Pairs<Attribute, Line>,
 }
 
 /// Gives `ServiceMonitor` the pool that gets the container's variables, which it takes for
@@ -96,169 +98,68 @@ pub(super) fn name_pool(plan: &mut Plan) {
     last.push(pool);
 }
 
+/// A value of an attribute.
+#[derive(Debug)]
+pub(super) struct Line(pub(super) String);
+
+impl FromStr for Line {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains(char::is_control) {
+            return Err("expected a value on one line");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Settings as IIS has them.
+fn settings(pairs: Pairs<Attribute, Line>) -> BTreeMap<Attribute, String> {
+    let pairs = pairs.0.into_iter();
+    pairs.map(|(path, Line(value))| (path, value)).collect()
+}
+
 impl Recipe {
-    pub(super) fn iis(
-        &self,
-        entry: &IisEntry,
-        values: &Values,
-    ) -> Result<IisSettings, RecipeError> {
-        let pool = entry.app_pool.as_ref();
-        let pool_settings = match pool {
-            Some(pool) => self.settings(&pool.settings, values)?,
-            None => BTreeMap::new(),
-        };
-        let sites: Vec<Site> = entry
-            .sites
-            .iter()
-            .map(|site| self.site(site, values))
-            .collect::<Result<_, _>>()?;
-        let name: Name = self.parsed_or(entry.site.as_ref(), DEFAULT_SITE, values)?;
+    pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings, RecipeError> {
+        let pool = entry.app_pool.unwrap_or_default();
+        let sites = entry.sites.into_iter().map(|site| self.site(site));
+        let sites: Vec<Site> = sites.collect::<Result<_, _>>()?;
+        let name = self.or_default(entry.site, DEFAULT_SITE)?;
         let (folder, own_pool) = of_site(&sites, &name);
         let mut config = Vec::new();
         for module in &entry.modules {
-            config.extend(self.module(module, values)?);
+            config.extend(self.module(module)?);
         }
         // Each goes before those that are there.
-        for handler in entry.handlers.iter().rev() {
-            config.push(self.handler(handler, values)?);
-        }
+        config.extend(entry.handlers.iter().rev().map(HandlerEntry::edit));
         for changes in entry.config.iter().filter(|entry| entry.layer.is_none()) {
-            config.extend(self.config(changes, values)?);
+            config.extend(self.config(changes)?);
         }
+        let app_pools = entry.app_pools.into_iter();
+        let app_pools = app_pools.map(|pool| self.app_pool(pool));
         Ok(IisSettings {
-            path: self.parsed_or(entry.path.as_ref(), &folder, values)?,
-            file_extensions: self
-                .items(&entry.file_extensions, values)?
-                .into_iter()
-                .map(|text| self.read(&text))
-                .collect::<Result<_, _>>()?,
-            mime_types: self.table(self.pairs(&entry.mime_types, values)?, |value| {
-                self.read(value)
-            })?,
-            default_documents: self
-                .items(&entry.default_documents, values)?
-                .into_iter()
-                .map(|text| self.read(&text))
-                .collect::<Result<_, _>>()?,
-            app_pool: self.parsed_or(
-                pool.and_then(|pool| pool.name.as_ref()),
-                &own_pool,
-                values,
-            )?,
-            app_pool_settings: pool_settings,
-            app_pools: entry
-                .app_pools
-                .iter()
-                .map(|pool| self.app_pool(pool, values))
-                .collect::<Result<_, _>>()?,
+            path: self.or_default(entry.path, &folder)?,
+            file_extensions: entry.file_extensions.0.into_iter().collect(),
+            mime_types: entry.mime_types.0,
+            default_documents: entry.default_documents.0,
+            app_pool: self.or_default(pool.name, &own_pool)?,
+            app_pool_settings: settings(pool.settings),
+            app_pools: app_pools.collect::<Result<_, _>>()?,
             site: name,
             sites,
             config,
         })
     }
 
-    /// Attributes by their paths, and their values.
-    fn settings(
+    fn or_default<T: FromStr<Err: ToString>>(
         &self,
-        pairs: &Pairs,
-        values: &Values,
-    ) -> Result<BTreeMap<Attribute, String>, RecipeError> {
-        self.table(self.pairs(pairs, values)?, |value| self.value(value))
-    }
-
-    /// A value of an attribute.
-    fn value(&self, value: &Text) -> Result<String, RecipeError> {
-        if value.value.contains(char::is_control) {
-            return Err(self.error(value, "expected a value on one line"));
-        }
-        Ok(value.value.clone())
-    }
-
-    fn parsed_or<T: FromStr<Err: fmt::Display>>(
-        &self,
-        text: Option<&Text>,
+        field: Option<Field<T>>,
         default: &str,
-        values: &Values,
     ) -> Result<T, RecipeError> {
-        match text {
-            Some(text) => self.parsed(text, values),
-            None => self.read(&Text {
-                value: default.to_owned(),
-                offset: 0,
-            }),
-        }
-    }
-
-    /// Reads a text that is filled in already.
-    pub(super) fn read<T: FromStr<Err: fmt::Display>>(
-        &self,
-        text: &Text,
-    ) -> Result<T, RecipeError> {
-        text.value
-            .parse()
-            .map_err(|problem: T::Err| self.error(text, problem.to_string()))
-    }
-
-    /// A table from pairs whose keys differ once they are read.
-    fn table<K, V>(
-        &self,
-        pairs: Vec<(Text, Text)>,
-        read_value: impl Fn(&Text) -> Result<V, RecipeError>,
-    ) -> Result<BTreeMap<K, V>, RecipeError>
-    where
-        K: FromStr<Err: fmt::Display> + Ord + fmt::Display,
-    {
-        let mut table = BTreeMap::new();
-        for (key_text, value) in pairs {
-            let key: K = self.read(&key_text)?;
-            let problem = format!("duplicate {key}");
-            if table.insert(key, read_value(&value)?).is_some() {
-                return Err(self.error(&key_text, problem));
-            }
-        }
-        Ok(table)
-    }
-
-    /// The items of a list, each with its place; one text has commas between them.
-    fn items(&self, texts: &Texts, values: &Values) -> Result<Vec<Text>, RecipeError> {
-        match texts {
-            Texts::One(text) => {
-                let filled = self.resolve(text, values)?;
-                Ok(split_at_commas(&filled)
-                    .map(|item| text.with_value(item))
-                    .collect())
-            }
-            Texts::List(list) => list
-                .iter()
-                .map(|text| Ok(text.with_value(&self.resolve(text, values)?)))
-                .collect(),
-        }
-    }
-
-    /// The keys and values of a table, each with a place.
-    fn pairs(&self, pairs: &Pairs, values: &Values) -> Result<Vec<(Text, Text)>, RecipeError> {
-        match pairs {
-            Pairs::One(text) => {
-                let filled = self.resolve(text, values)?;
-                split_at_commas(&filled)
-                    .map(|item| match item.split_once('=') {
-                        Some((key, value)) => {
-                            Ok((text.with_value(key.trim()), text.with_value(value.trim())))
-                        }
-                        None => {
-                            Err(self.error(text, format!("{item:?} has no =: expected KEY=VALUE")))
-                        }
-                    })
-                    .collect()
-            }
-            Pairs::Table(table) => table
-                .iter()
-                .map(|(key, value)| {
-                    let filled = self.resolve(value, values)?;
-                    Ok((value.with_value(key), value.with_value(&filled)))
-                })
-                .collect(),
-        }
+        let default = || default.parse();
+        field
+            .map_or_else(default, |field| Ok(field.value))
+            .map_err(|problem| self.origin.error_at(0, problem.to_string()))
     }
 }
 
@@ -273,10 +174,4 @@ fn of_site(sites: &[Site], name: &Name) -> (String, String) {
         folder.map_or_else(|| DEFAULT_PATH.to_owned(), ImagePath::to_string),
         pool.map_or_else(|| DEFAULT_APP_POOL.to_owned(), Name::to_string),
     )
-}
-
-fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty())
 }

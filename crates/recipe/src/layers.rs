@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toml::Spanned;
 use wincimg_iis::IisSettings;
 use wincimg_windows::path::ImagePath;
 
+use super::file::RecipeFile;
 use super::files::planned_entry;
-use super::text::{Text, Values};
+use super::text::{Field, Text};
 use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe,
     RecipeError, Settings,
@@ -27,10 +29,10 @@ pub(super) struct LayerEntry {
     created_by: Option<Text>,
     /// Folders that are made in it.
     #[serde(default)]
-    folders: Vec<Text>,
+    folders: Vec<Field<ImagePath>>,
     /// Files and folders of the base, or of layers before it, that are gone with all that is in them.
     #[serde(default)]
-    deletes: Vec<Text>,
+    deletes: Vec<Field<ImagePath>>,
 }
 
 impl Recipe {
@@ -39,11 +41,9 @@ impl Recipe {
     pub(super) fn add_instructions(
         &self,
         plan: &mut Plan,
-        values: &Values,
-        settings: &Settings<'_>,
+        file: &RecipeFile,
+        steps: Vec<PlannedStep>,
     ) -> Result<(), RecipeError> {
-        let steps = self.steps(values, settings)?;
-        let file = &self.file;
         let says_nothing =
             |iis: &IisSettings| iis.server_edits().is_empty() && iis.site_edits().is_empty();
         if !steps.is_empty() && plan.iis.as_ref().is_some_and(says_nothing) {
@@ -62,126 +62,117 @@ impl Recipe {
         }
         plan.instructions = Some(Instructions {
             steps,
-            container: self.container(plan, values)?,
-            author: self.parsed_option(file.author.as_ref(), values)?,
+            container: self.container(plan, file)?,
+            author: file.author.as_ref().map(|author| author.value.clone()),
         });
         Ok(())
     }
 
     /// The layers in the order of their entries, then those that are only named.
-    fn steps(
+    pub(super) fn steps(
         &self,
-        values: &Values,
+        file: &RecipeFile,
         settings: &Settings<'_>,
     ) -> Result<Vec<PlannedStep>, RecipeError> {
-        let file = &self.file;
-        let mut steps = Vec::with_capacity(file.layers.len());
-        let mut names: Vec<Option<String>> = Vec::with_capacity(file.layers.len());
+        let mut layers = Vec::with_capacity(file.layers.len());
         for entry in &file.layers {
-            let name = self.parsed_option::<String>(entry.name.as_ref(), values)?;
-            if let (Some(text), Some(name)) = (&entry.name, &name)
-                && names.iter().flatten().any(|known| known == name)
+            if let Some(text) = &entry.name
+                && layer_of(&mut layers, Some(text)).is_some()
             {
-                return Err(self.error(text, format!("two layers have the name {name:?}")));
+                let problem = format!("two layers have the name {:?}", text.value);
+                return Err(self.error(text, problem));
             }
-            let mut layer = PlannedLayer::default();
-            for (texts, content) in [
-                (&entry.deletes, PlannedContent::Deleted),
-                (&entry.folders, PlannedContent::Folder),
-            ] {
-                for text in texts {
-                    let path: ImagePath = self.parsed(text, values)?;
-                    if path.components().is_empty() {
-                        return Err(self.error(text, "the drive itself is always there"));
-                    }
-                    let content = content.clone();
-                    layer.entries.push(PlannedEntry { path, content });
-                }
-            }
-            steps.push(self.step_of(entry.created_by.as_ref(), name.as_deref(), layer, values)?);
-            names.push(name);
+            layers.push((entry.name.as_ref(), self.own_layer(entry)?));
         }
-        let files = file.files.iter().filter_map(|entry| entry.layer.as_ref());
-        let registry = file.registry.iter();
-        let access = file.access.iter().filter_map(|entry| entry.layer.as_ref());
         let config = file.iis.iter().flat_map(|iis| &iis.config);
-        let mut meant: Vec<&Text> = files
-            .chain(registry.filter_map(|entry| entry.get_ref().layer.as_ref()))
-            .chain(access)
-            .chain(config.filter_map(|entry| entry.layer.as_ref()))
+        let registry = file.registry.iter().map(Spanned::get_ref);
+        let mut named: Vec<&Text> = file
+            .files
+            .iter()
+            .filter_map(|entry| entry.layer.as_ref())
+            .chain(registry.filter_map(|entry| entry.layer.as_ref()))
+            .chain(file.access.iter().filter_map(|entry| entry.layer.as_ref()))
+            .chain(config.clone().filter_map(|entry| entry.layer.as_ref()))
             .collect();
-        meant.sort_by_key(|text| text.offset);
-        for text in meant {
-            let name = self.resolve(text, values)?;
-            if !names.iter().flatten().any(|known| *known == name) {
-                steps.push(self.step_of(None, Some(&name), PlannedLayer::default(), values)?);
-                names.push(Some(name));
+        named.sort_by_key(|text| text.offset);
+        for text in named {
+            if layer_of(&mut layers, Some(text)).is_none() {
+                layers.push((Some(text), PlannedLayer::default()));
             }
         }
-        for (name, step) in names.iter().zip(&mut steps) {
-            let layer = Arc::make_mut(step.layer.get_or_insert_default());
-            let is_own = |text: &Option<Text>| -> Result<bool, RecipeError> {
-                let own = text.as_ref().map(|text| self.resolve(text, values));
-                Ok(own
-                    .transpose()?
-                    .is_some_and(|own| Some(&own) == name.as_ref()))
-            };
-            for entry in &file.files {
-                if is_own(&entry.layer)? {
-                    let file = self.planned_file(entry, values, settings)?;
-                    if file.unpack.is_some() {
-                        let problem =
-                            "what is unpacked goes into the recipe's last layer: leave out layer";
-                        return Err(self.error(&entry.to, problem));
-                    }
-                    layer.entries.push(planned_entry(file));
+        for entry in &file.files {
+            if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
+                let file = self.planned_file(entry, settings)?;
+                if file.unpack.is_some() {
+                    let problem =
+                        "what is unpacked goes into the recipe's last layer: leave out layer";
+                    return Err(self.error(&entry.to, problem));
                 }
-            }
-            for entry in &file.registry {
-                if is_own(&entry.get_ref().layer)? {
-                    layer
-                        .registry
-                        .extend(self.registry_edits(entry, values)?.edits);
-                }
-            }
-            for entry in &file.access {
-                if is_own(&entry.layer)? {
-                    layer.access.push(self.access(entry, values)?);
-                }
-            }
-            for entry in file.iis.iter().flat_map(|iis| &iis.config) {
-                if is_own(&entry.layer)? {
-                    layer.iis.extend(self.config(entry, values)?);
-                }
-            }
-            if layer.is_empty() {
-                step.layer = None;
+                layer.entries.push(planned_entry(file));
             }
         }
-        Ok(steps)
+        for entry in &file.registry {
+            if let Some(layer) = layer_of(&mut layers, entry.get_ref().layer.as_ref()) {
+                layer.registry.extend(self.registry_edits(entry)?.edits);
+            }
+        }
+        for entry in &file.access {
+            if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
+                layer.access.push(self.access(entry)?);
+            }
+        }
+        for entry in config {
+            if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
+                layer.iis.extend(self.config(entry)?);
+            }
+        }
+        let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
+        let texts = texts.chain(std::iter::repeat(None));
+        let steps = layers.into_iter().zip(texts).map(|((name, layer), text)| {
+            let name = name.map_or("a layer without a name", |name| &name.value);
+            let created_by = text.map_or_else(
+                || format!("wincimg build {}: {name}", self.name()),
+                |text| text.value.clone(),
+            );
+            PlannedStep {
+                line: None,
+                created_by,
+                layer: (!layer.is_empty()).then(|| Arc::new(layer)),
+            }
+        });
+        Ok(steps.collect())
     }
 
-    fn step_of(
-        &self,
-        created_by: Option<&Text>,
-        name: Option<&str>,
-        layer: PlannedLayer,
-        values: &Values,
-    ) -> Result<PlannedStep, RecipeError> {
-        let created_by = match created_by {
-            Some(text) => self.resolve(text, values)?,
-            None => format!(
-                "wincimg build {}: {}",
-                self.name(),
-                name.unwrap_or("a layer without a name")
-            ),
-        };
-        Ok(PlannedStep {
-            line: None,
-            created_by,
-            layer: Some(Arc::new(layer)),
-        })
+    /// A layer with what its own entry says.
+    fn own_layer(&self, entry: &LayerEntry) -> Result<PlannedLayer, RecipeError> {
+        let mut layer = PlannedLayer::default();
+        for (fields, content) in [
+            (&entry.deletes, PlannedContent::Deleted),
+            (&entry.folders, PlannedContent::Folder),
+        ] {
+            for field in fields {
+                if field.value.components().is_empty() {
+                    return Err(self.error(field, "the drive itself is always there"));
+                }
+                layer.entries.push(PlannedEntry {
+                    path: field.value.clone(),
+                    content: content.clone(),
+                });
+            }
+        }
+        Ok(layer)
     }
+}
+
+/// The layer of that name.
+fn layer_of<'l>(
+    layers: &'l mut [(Option<&Text>, PlannedLayer)],
+    name: Option<&Text>,
+) -> Option<&'l mut PlannedLayer> {
+    let name = &name?.value;
+    let is_it = |known: Option<&Text>| known.is_some_and(|known| known.value == *name);
+    let layer = layers.iter_mut().find(|(known, _)| is_it(*known));
+    layer.map(|(_, layer)| layer)
 }
 
 #[cfg(test)]

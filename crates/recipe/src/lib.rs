@@ -50,12 +50,12 @@ pub mod start;
 mod text;
 mod unpack;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, set_variable, variable};
-use file::RecipeFile;
+use file::{Head, RecipeFile};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
 pub use host_process::NeedsWindowsInside;
@@ -66,8 +66,10 @@ pub use mistake::{Mistake, mistake};
 pub use path::PATH_HINT;
 pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
 pub use planned::{add_entries, add_files, keep};
+use serde::Deserialize as _;
 pub use source::{Brought, Embedded, FileSource, Want, Wants};
-use text::{Text, Values};
+use text::{Field, Text, Values, fill_in};
+use toml::de::{DeString, DeTable, Deserializer};
 pub use unpack::Unpack;
 use wincimg_common::diagnose::{Diagnose, Excerpt, line_and_column, nearest};
 use wincimg_common::files::{LARGEST_TEXT, like, read_text};
@@ -88,7 +90,7 @@ const ALWAYS_THERE: [&str; 6] = [
 #[derive(Debug)]
 pub struct Recipe {
     origin: Origin,
-    file: RecipeFile,
+    head: Head,
     /// Archives that it unpacks.
     archives: Archives,
 }
@@ -332,44 +334,100 @@ impl Recipe {
     }
 
     fn parse(origin: Origin) -> Result<Self, RecipeError> {
-        let file: RecipeFile =
-            toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
+        let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         let recipe = Self {
             origin,
-            file,
+            head,
             archives: Archives::default(),
         };
         recipe.check_name()?;
         recipe.check_base()?;
         recipe.check_variables()?;
+        recipe.check_file()?;
         Ok(recipe)
+    }
+
+    /// Refuses what no values of the variables can make right, as far as it can be read without them.
+    fn check_file(&self) -> Result<(), RecipeError> {
+        let mut values = Values::default();
+        values.insert("name", self.name().to_owned());
+        for (name, variable) in &self.head.variables {
+            let variable = variable.get_ref();
+            let default = variable.default.as_ref().map(|text| text.value.as_str());
+            if let Some(value) = default.or(variable.kind.example()) {
+                values.insert(name, value.to_owned());
+            }
+        }
+        let mut open = BTreeSet::new();
+        let read = self.read_file(|offset, text| {
+            open.insert(offset);
+            // What is not known yet stays as it is.
+            if let Ok(filled) = values.fill(text) {
+                *text = filled.into();
+            }
+            Ok(())
+        })?;
+        match read {
+            Err(error) if !error.span().is_some_and(|span| open.contains(&span.start)) => {
+                Err(self.origin.unreadable(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The file with its variables filled in.
+    fn filled(&self, values: &Values) -> Result<RecipeFile, RecipeError> {
+        let read = self.read_file(|offset, text| {
+            let filled = values.fill(text);
+            *text = filled
+                .map_err(|problem| Mistake::at(offset, problem))?
+                .into();
+            Ok(())
+        })?;
+        read.map_err(|error| self.origin.unreadable(&error))
+    }
+
+    /// Reads the file once the texts with variables in them are filled in.
+    fn read_file(
+        &self,
+        mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), Mistake>,
+    ) -> Result<Result<RecipeFile, toml::de::Error>, RecipeError> {
+        let mut tree = match DeTable::parse(&self.origin.text) {
+            Ok(tree) => tree,
+            Err(error) => return Ok(Err(error)),
+        };
+        // What they are for comes after what they are.
+        let variables = tree.get_mut().remove_entry("variables");
+        fill_in(tree.get_mut(), &mut fill).map_err(|mistake| self.origin.mistaken(mistake))?;
+        tree.get_mut().extend(variables);
+        Ok(RecipeFile::deserialize(Deserializer::from(tree)))
     }
 
     /// The recipe's name, which images get unless another is asked for.
     pub fn name(&self) -> &str {
-        &self.file.name.value
+        &self.head.name.value
     }
 
     /// One sentence on what the image is for, as it stands in the file.
     pub fn description(&self) -> &str {
-        let description = self.file.description.as_ref();
+        let description = self.head.description.as_ref();
         description.map_or("", |text| &text.value)
     }
 
     /// The base's short name or repository, or its image's name, with the variables in it filled in.
     pub fn base(&self, settings: &Settings<'_>) -> Result<String, RecipeError> {
         let values = self.values(settings)?;
-        let base = self.file.base.as_ref().or(self.file.base_image.as_ref());
+        let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
     }
 
     /// Whether the base is named as a Dockerfile names it.
     pub fn has_base_image(&self) -> bool {
-        self.file.base_image.is_some()
+        self.head.base_image.is_some()
     }
 
     fn check_base(&self) -> Result<(), RecipeError> {
-        match (&self.file.base, &self.file.base_image) {
+        match (&self.head.base, &self.head.base_image) {
             (Some(_), None) | (None, Some(_)) => Ok(()),
             (Some(_), Some(image)) => {
                 Err(self.error(image, "a recipe has one of base and base_image"))
@@ -378,7 +436,7 @@ impl Recipe {
                 let problem = "missing field `base`";
                 let hint = "name what the image is built on: base = \"nanoserver\"";
                 Err(self
-                    .error(&self.file.name, problem)
+                    .error(&self.head.name, problem)
                     .with_hint(hint.to_owned()))
             }
         }
@@ -388,19 +446,19 @@ impl Recipe {
     /// only a base image tells.
     pub fn depends_on_base(&self) -> bool {
         let uses = |text: &str| text.matches("${base.").count();
-        let RecipeFile {
+        let Head {
             description,
             labels,
             env,
             ..
-        } = &self.file;
+        } = &self.head;
         let harmless = labels.values().chain(env.values()).chain(description);
         uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
     }
 
     /// The variables that a build may set.
     pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
-        self.file
+        self.head
             .variables
             .iter()
             .map(|(name, variable)| (name, variable.get_ref()))
@@ -428,7 +486,7 @@ impl Recipe {
     }
 
     fn check_name(&self) -> Result<(), RecipeError> {
-        let name = &self.file.name;
+        let name = &self.head.name;
         let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
         let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
         let sound = !name.value.is_empty()
@@ -451,7 +509,7 @@ impl Recipe {
     }
 
     fn check_variables(&self) -> Result<(), RecipeError> {
-        for (name, variable) in &self.file.variables {
+        for (name, variable) in &self.head.variables {
             let start = variable.span().start;
             let variable = variable.get_ref();
             if ALWAYS_THERE.contains(&name.as_str()) {
@@ -471,17 +529,17 @@ impl Recipe {
     /// The values of the recipe's own variables.
     fn values(&self, settings: &Settings<'_>) -> Result<Values, RecipeError> {
         for variable in settings.values.keys() {
-            if !self.file.variables.contains_key(variable) {
+            if !self.head.variables.contains_key(variable) {
                 return Err(RecipeError::UnknownVariable {
                     recipe: self.name().to_owned(),
                     variable: variable.clone(),
-                    nearest: nearest(variable, self.file.variables.keys().map(String::as_str)),
-                    known: self.file.variables.keys().cloned().collect(),
+                    nearest: nearest(variable, self.head.variables.keys().map(String::as_str)),
+                    known: self.head.variables.keys().cloned().collect(),
                 });
             }
         }
         let mut values = Values::default();
-        for (name, variable) in &self.file.variables {
+        for (name, variable) in &self.head.variables {
             let variable = variable.get_ref();
             let value = settings.values.get(name).cloned().or_else(|| {
                 let default = variable.default.as_ref()?;
@@ -513,8 +571,8 @@ impl Recipe {
             .map_err(|problem| self.error(text, problem))
     }
 
-    fn error(&self, text: &Text, problem: impl Into<String>) -> RecipeError {
-        self.origin.error_at(text.offset, problem)
+    fn error<T>(&self, field: &Field<T>, problem: impl Into<String>) -> RecipeError {
+        self.origin.error_at(field.offset, problem)
     }
 }
 
@@ -526,13 +584,12 @@ impl Origin {
 
     /// What the parser found, with what was meant where that can be seen.
     fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
-        let Mistake {
-            offset,
-            problem,
-            hint,
-        } = mistake(&self.text, error);
-        let found = self.error_at(offset, problem);
-        match hint {
+        self.mistaken(mistake(&self.text, error))
+    }
+
+    fn mistaken(&self, mistake: Mistake) -> RecipeError {
+        let found = self.error_at(mistake.offset, mistake.problem);
+        match mistake.hint {
             Some(hint) => found.with_hint(hint),
             None => found,
         }

@@ -12,13 +12,22 @@ pub struct Mistake {
     pub hint: Option<String>,
 }
 
+impl Mistake {
+    pub(super) fn at(offset: usize, problem: impl Into<String>) -> Self {
+        Self {
+            offset,
+            problem: problem.into(),
+            hint: None,
+        }
+    }
+}
+
 /// What the parser found in a text.
 pub fn mistake(text: &str, error: &toml::de::Error) -> Mistake {
     let offset = error.span().map_or(0, |span| span.start);
     let found = |problem: &str, hint: Option<String>| Mistake {
-        offset,
-        problem: problem.to_owned(),
         hint,
+        ..Mistake::at(offset, problem)
     };
     if let Some((key, value)) = bare_word(text, offset) {
         let problem = format!("the text {value} has no quotes");

@@ -2,28 +2,42 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer};
-use wincimg_windows::search_path::{PathAdditions, entry};
+use wincimg_windows::search_path::{EntryError, PathAdditions, entry};
 
-use super::text::{Text, Values};
+use super::file::RecipeFile;
+use super::text::{Field, Text};
 use super::{Recipe, RecipeError};
 
 /// What to do where a base's PATH is not known.
 pub const PATH_HINT: &str =
     "write the whole PATH out under [env]; `wincimg base show REF` says what is known of a base";
 
+/// A folder as PATH has it.
+#[derive(Debug)]
+struct Folder(String);
+
+impl FromStr for Folder {
+    type Err = EntryError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        entry(text).map(Self)
+    }
+}
+
 /// Folders before those of the base, or before and after.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sides {
     #[serde(default)]
-    prepend: Vec<Text>,
+    prepend: Vec<Field<Folder>>,
     #[serde(default)]
-    append: Vec<Text>,
+    append: Vec<Field<Folder>>,
 }
 
 /// What a recipe says under `path`.
@@ -86,31 +100,28 @@ impl Recipe {
     /// What is added to PATH, by the key of its own or by a variable with the base's PATH in it.
     pub(super) fn path_additions(
         &self,
-        values: &Values,
+        file: &RecipeFile,
     ) -> Result<Option<PathAdditions>, RecipeError> {
-        let mut variables = self.file.env.iter();
+        let mut variables = file.env.iter();
         let variable = variables.find(|(name, _)| is_path(name));
-        let Some(PathEntry(sides)) = &self.file.path else {
+        let Some(PathEntry(sides)) = &file.path else {
             let Some((_, text)) = variable else {
                 return Ok(None);
             };
-            let additions = PathAdditions::read(&self.resolve(text, values)?).transpose();
+            let additions = PathAdditions::read(&text.value).transpose();
             return additions.map_err(|error| self.error(text, error.to_string()));
         };
         if let Some((name, text)) = variable {
             let problem = format!("env.{name} and path are both about PATH: leave one of them out");
             return Err(self.error(text, problem));
         }
-        let folders = |texts: &[Text]| {
-            let folder = |text: &Text| {
-                let folder = entry(&self.resolve(text, values)?);
-                folder.map_err(|error| self.error(text, error.to_string()))
-            };
-            texts.iter().map(folder).collect::<Result<Vec<_>, _>>()
+        let folders = |folders: &[Field<Folder>]| {
+            let folders = folders.iter().map(|folder| folder.value.0.clone());
+            folders.collect()
         };
         Ok(Some(PathAdditions {
-            prepend: folders(&sides.prepend)?,
-            append: folders(&sides.append)?,
+            prepend: folders(&sides.prepend),
+            append: folders(&sides.append),
         }))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::str::FromStr;
 
 use serde::Serialize;
 use toml::Spanned;
@@ -22,12 +23,13 @@ use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 use wincimg_windows::version::WindowsVersion;
 
-use super::file::RunEntry;
+use super::certificates::Trusted;
+use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
 use super::instructions::{Instructions, PlannedContent};
 use super::path::is_path;
 use super::source::{FileSource, Want, Wants};
-use super::text::{Text, Texts, Values};
+use super::text::{Field, Text, Texts, plain};
 use super::unpack::Unpack;
 use super::{Recipe, RecipeError, Settings};
 
@@ -378,6 +380,42 @@ fn write_iis(iis: &IisSettings, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
+/// A port with its protocol, `8080/tcp`.
+#[derive(Debug)]
+pub(super) struct Port(String);
+
+impl FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
+        match number.parse::<u16>() {
+            Ok(number @ 1..) if matches!(protocol, "tcp" | "udp" | "sctp") => {
+                Ok(Self(format!("{number}/{protocol}")))
+            }
+            _ => Err(format!("invalid port {text:?}: expected 8080 or 53/udp")),
+        }
+    }
+}
+
+/// Seconds that a container gets to stop.
+#[derive(Debug)]
+pub(super) struct ShutdownTimeout(u32);
+
+impl FromStr for ShutdownTimeout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        /// A day: more is a slip of the keyboard, or milliseconds.
+        const MOST: u32 = 86_400;
+        let seconds = text.parse().ok();
+        let seconds = seconds.filter(|seconds| (1..=MOST).contains(seconds));
+        seconds.map(Self).ok_or_else(|| {
+            format!("invalid shutdown timeout {text:?}: expected 1 to {MOST} seconds")
+        })
+    }
+}
+
 impl Recipe {
     /// Fills the recipe in for one base image and the host that it fits.
     pub fn plan(
@@ -389,7 +427,7 @@ impl Recipe {
         let host_build = host_build.into();
         let mut values = self.values(settings)?;
         values.insert("name", self.name().to_owned());
-        let description = self.file.description.as_ref();
+        let description = self.head.description.as_ref();
         let description = description
             .map(|text| self.resolve(text, &values))
             .transpose()?;
@@ -399,89 +437,60 @@ impl Recipe {
         values.insert("base.digest", base.digest.clone());
         let version = base.os_version.map(|version| version.os_version());
         values.insert("base.os_version", version.unwrap_or_default());
-        let list = |texts: &Option<Vec<Text>>| -> Result<Option<Vec<String>>, RecipeError> {
-            texts
-                .as_ref()
-                .map(|texts| {
-                    texts
-                        .iter()
-                        .map(|text| self.resolve(text, &values))
-                        .collect()
-                })
-                .transpose()
-        };
-        let map =
-            |texts: &BTreeMap<String, Text>| -> Result<BTreeMap<String, String>, RecipeError> {
-                texts
-                    .iter()
-                    .map(|(name, text)| Ok((name.clone(), self.resolve(text, &values)?)))
-                    .collect()
-            };
-        let file = &self.file;
-        let shutdown_timeout = file.shutdown_timeout.as_ref();
-        let shutdown_timeout = shutdown_timeout
-            .map(|text| self.seconds(text, &values))
-            .transpose()?;
-        let (registry, links) = self.own_registry(&values)?;
-        let certificates = file.certificates.as_ref();
+        let mut file = self.filled(&values)?;
+        let shutdown_timeout = file.shutdown_timeout.as_ref().map(|it| it.value.0);
+        let (registry, links) = self.own_registry(&file)?;
+        let certificates = file.certificates.take();
         let trusted = certificates
-            .map(|entry| self.certificates(entry, &values))
-            .transpose()?
-            .unwrap_or_default();
+            .map_or_else(|| Ok(Trusted::default()), |entry| self.certificates(entry))?;
+        let steps = self.steps(&file, settings)?;
+        let files = file.files.iter().filter(|entry| entry.layer.is_none());
+        let access = file.access.iter().filter(|entry| entry.layer.is_none());
         let mut plan = Plan {
-            name: self.name().to_owned(),
+            name: file.name.value.clone(),
             base,
             host_build,
             instructions: None,
             looks_inside: file.look_inside,
-            files: file
-                .files
-                .iter()
-                .filter(|entry| entry.layer.is_none())
-                .map(|entry| self.planned_file(entry, &values, settings))
+            files: files
+                .map(|entry| self.planned_file(entry, settings))
                 .collect::<Result<_, _>>()?,
             registry,
-            env: self.environment(&file.env, shutdown_timeout, &values)?,
-            path: self.path_additions(&values)?,
-            entrypoint: list(&file.entrypoint)?,
-            cmd: file
-                .cmd
-                .as_ref()
-                .map(|texts| self.arguments(texts, &values))
-                .transpose()?,
-            user: self.parsed_option(file.user.as_ref(), &values)?,
-            working_dir: self.parsed_option(file.working_dir.as_ref(), &values)?,
-            ports: file
-                .ports
-                .iter()
-                .map(|text| self.port(text, &values))
-                .collect::<Result<_, _>>()?,
-            labels: map(&file.labels)?,
+            env: self.environment(&file.env, shutdown_timeout)?,
+            path: self.path_additions(&file)?,
+            entrypoint: file.entrypoint.as_deref().map(plain),
+            cmd: file.cmd.take().map(|texts| match texts {
+                // As Windows does it.
+                Texts::One(line) => argv::split_arguments(&line, Reader::CRuntime),
+                Texts::List(list) => plain(&list),
+            }),
+            user: file.user.take().map(Field::into_inner),
+            working_dir: file.working_dir.take().map(Field::into_inner),
+            ports: file.ports.iter().map(|port| port.value.0.clone()).collect(),
+            labels: std::mem::take(&mut file.labels)
+                .into_iter()
+                .map(|(name, text)| (name, text.value))
+                .collect(),
             shutdown_timeout,
             certificates: trusted.certificates,
-            access: file
-                .access
-                .iter()
-                .filter(|entry| entry.layer.is_none())
-                .map(|entry| self.access(entry, &values))
+            access: access
+                .map(|entry| self.access(entry))
                 .collect::<Result<_, _>>()?,
-            services: self.services(&file.services, &values)?,
-            iis: file
-                .iis
-                .as_ref()
-                .map(|entry| self.iis(entry, &values))
-                .transpose()?,
+            services: self.services(std::mem::take(&mut file.services))?,
+            iis: file.iis.take().map(|entry| self.iis(entry)).transpose()?,
             steps: file
                 .run
                 .iter()
-                .map(|entry| self.step(entry, &values))
+                .map(|entry| self.step(entry))
                 .collect::<Result<_, _>>()?,
             notes: links.iter().map(ToString::to_string).collect(),
             warnings: trusted.warnings,
         };
         name_pool(&mut plan);
-        self.add_instructions(&mut plan, &values, settings)?;
-        self.check_program(&plan, &self.base(settings)?)?;
+        self.add_instructions(&mut plan, &file, steps)?;
+        let base = file.base.or(file.base_image);
+        let base = base.as_ref().map_or("", |base| &base.value);
+        self.check_program(&plan, base, file.entrypoint.as_deref())?;
         Ok(plan)
     }
 
@@ -489,46 +498,17 @@ impl Recipe {
     /// through.
     fn own_registry(
         &self,
-        values: &Values,
+        file: &RecipeFile,
     ) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>), RecipeError> {
         let mut registry = Vec::new();
         let mut links = BTreeSet::new();
-        let entries = self.file.registry.iter();
-        for entry in entries.filter(|entry| !entry.get_ref().has_layer()) {
-            let changes = self.registry_edits(entry, values)?;
+        let entries = file.registry.iter();
+        for entry in entries.filter(|entry| entry.get_ref().layer.is_none()) {
+            let changes = self.registry_edits(entry)?;
             registry.extend(changes.edits);
             links.extend(changes.links);
         }
         Ok((registry, links))
-    }
-
-    /// The arguments that texts stand for; one alone is taken apart as Windows does it.
-    fn arguments(&self, texts: &Texts, values: &Values) -> Result<Vec<String>, RecipeError> {
-        match texts {
-            Texts::One(text) => {
-                let line = self.resolve(text, values)?;
-                Ok(argv::split_arguments(&line, Reader::CRuntime))
-            }
-            Texts::List(list) => list.iter().map(|text| self.resolve(text, values)).collect(),
-        }
-    }
-
-    pub(super) fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
-        &self,
-        text: &Text,
-        values: &Values,
-    ) -> Result<T, RecipeError> {
-        self.resolve(text, values)?
-            .parse()
-            .map_err(|problem: T::Err| self.error(text, problem.to_string()))
-    }
-
-    pub(super) fn parsed_option<T: std::str::FromStr<Err: fmt::Display>>(
-        &self,
-        text: Option<&Text>,
-        values: &Values,
-    ) -> Result<Option<T>, RecipeError> {
-        text.map(|text| self.parsed(text, values)).transpose()
     }
 
     /// Variables with names that Windows tells apart, and the one from which the shim takes its time.
@@ -536,7 +516,6 @@ impl Recipe {
         &self,
         texts: &BTreeMap<String, Text>,
         shutdown_timeout: Option<u32>,
-        values: &Values,
     ) -> Result<BTreeMap<String, String>, RecipeError> {
         let mut variables = BTreeMap::new();
         for (name, text) in texts {
@@ -548,10 +527,9 @@ impl Recipe {
                 let problem = format!("{known} and {name} are the same variable on Windows");
                 return Err(self.error(text, problem));
             }
-            let value = self.resolve(text, values)?;
             // That one is under `path`.
-            if !(is_path(name) && PathAdditions::read(&value).is_some()) {
-                variables.insert(name.clone(), value);
+            if !(is_path(name) && PathAdditions::read(&text.value).is_some()) {
+                variables.insert(name.clone(), text.value.clone());
             }
         }
         let is_set = |name: &String| name.eq_ignore_ascii_case(STOP_TIMEOUT);
@@ -563,45 +541,11 @@ impl Recipe {
         Ok(variables)
     }
 
-    fn seconds(&self, text: &Text, values: &Values) -> Result<u32, RecipeError> {
-        /// A day: more is a slip of the keyboard, or milliseconds.
-        const MOST: u32 = 86_400;
-        let value = self.resolve(text, values)?;
-        value
-            .parse()
-            .ok()
-            .filter(|seconds| (1..=MOST).contains(seconds))
-            .ok_or_else(|| {
-                let problem =
-                    format!("invalid shutdown timeout {value:?}: expected 1 to {MOST} seconds");
-                self.error(text, problem)
-            })
-    }
-
-    fn port(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
-        let value = self.resolve(text, values)?;
-        let (number, protocol) = value.split_once('/').unwrap_or((&value, "tcp"));
-        match number.parse::<u16>() {
-            Ok(number @ 1..) if matches!(protocol, "tcp" | "udp" | "sctp") => {
-                Ok(format!("{number}/{protocol}"))
-            }
-            _ => Err(self.error(
-                text,
-                format!("invalid port {value:?}: expected 8080 or 53/udp"),
-            )),
-        }
-    }
-
-    fn step(&self, entry: &Spanned<RunEntry>, values: &Values) -> Result<Step, RecipeError> {
+    fn step(&self, entry: &Spanned<RunEntry>) -> Result<Step, RecipeError> {
         let RunEntry { command, shell } = entry.get_ref();
         let command = match (command, shell) {
-            (Some(arguments), None) if !arguments.is_empty() => Command::Exec(
-                arguments
-                    .iter()
-                    .map(|text| self.resolve(text, values))
-                    .collect::<Result<_, _>>()?,
-            ),
-            (None, Some(line)) => Command::Shell(self.resolve(line, values)?),
+            (Some(arguments), None) if !arguments.is_empty() => Command::Exec(plain(arguments)),
+            (None, Some(line)) => Command::Shell(line.value.clone()),
             _ => {
                 let problem = "a run has either a command or a shell line";
                 return Err(self.origin.error_at(entry.span().start, problem));

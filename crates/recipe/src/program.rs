@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use wincimg_common::diagnose::nearest;
 use wincimg_windows::path::ImagePath;
 
-use super::file::RecipeFile;
 use super::plan::Plan;
 use super::source::{Embedded, FileSource};
+use super::text::Text;
 use super::{Recipe, RecipeError};
 
 /// Folders in which a base has programs of its own.
@@ -24,8 +24,12 @@ const OF_WINDOWS: [&str; 6] = [
 impl Recipe {
     /// Refuses a program in a folder that the recipe fills and that does not have it. A base by its
     /// short name has nothing there; of another base that is not known, nor of what commands make.
-    pub(super) fn check_program(&self, plan: &Plan, base: &str) -> Result<(), RecipeError> {
-        let RecipeFile { entrypoint, .. } = &self.file;
+    pub(super) fn check_program(
+        &self,
+        plan: &Plan,
+        base: &str,
+        entrypoint: Option<&[Text]>,
+    ) -> Result<(), RecipeError> {
         let Some((place, program)) = program(plan) else {
             return Ok(());
         };
@@ -62,7 +66,7 @@ impl Recipe {
             "the program {name:?} is not among the files of {}",
             folder.display()
         );
-        let text = entrypoint.iter().flatten().nth(place);
+        let text = entrypoint.and_then(|words| words.get(place));
         let error = match text {
             Some(text) => self.error(text, problem),
             None => self.origin.error_at(0, problem),

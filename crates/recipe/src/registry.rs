@@ -11,7 +11,7 @@ use wincimg_common::files;
 use wincimg_registry::regfile::Imported;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
-use super::text::{Text, Values};
+use super::text::Text;
 use super::{Recipe, RecipeError};
 
 /// Exports of whole hives are some hundred MiB.
@@ -30,7 +30,8 @@ pub(super) struct RegistryEntry {
     mode: Option<Text>,
     /// Values to set; an empty name is the key's default value.
     #[serde(default)]
-    values: BTreeMap<String, ValueEntry>,
+    #[schemars(with = "BTreeMap<String, Data>")]
+    values: BTreeMap<String, Spanned<Data>>,
     /// Names of values to delete.
     #[serde(default)]
     delete_values: Vec<Text>,
@@ -43,19 +44,6 @@ pub(super) struct RegistryEntry {
     pub(super) layer: Option<Text>,
 }
 
-impl RegistryEntry {
-    pub(super) fn has_layer(&self) -> bool {
-        self.layer.is_some()
-    }
-}
-
-/// A value's data and where it stands in the file.
-#[derive(Debug)]
-struct ValueEntry {
-    offset: usize,
-    data: Data,
-}
-
 /// A whole number is a `dword`, a string an `sz`, a list a `multi_sz`, unless a type is given.
 #[derive(Debug)]
 enum Data {
@@ -63,16 +51,6 @@ enum Data {
     Text(String),
     List(Vec<String>),
     Typed { kind: String, data: Box<Data> },
-}
-
-impl<'de> Deserialize<'de> for ValueEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Data>::deserialize(deserializer)?;
-        Ok(Self {
-            offset: spanned.span().start,
-            data: spanned.into_inner(),
-        })
-    }
 }
 
 impl<'de> Deserialize<'de> for Data {
@@ -122,7 +100,7 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
-impl JsonSchema for ValueEntry {
+impl JsonSchema for Data {
     fn schema_name() -> Cow<'static, str> {
         "RegistryValue".into()
     }
@@ -155,21 +133,20 @@ impl Recipe {
     pub(super) fn registry_edits(
         &self,
         entry: &Spanned<RegistryEntry>,
-        values: &Values,
     ) -> Result<Imported, RecipeError> {
         let offset = entry.span().start;
         let entry = entry.get_ref();
         let key_text = match (&entry.key, &entry.import) {
             (Some(key), None) => key,
-            (None, Some(import)) => return self.import(entry, import, values),
+            (None, Some(import)) => return self.import(entry, import),
             _ => {
                 let problem = "an entry of registry has either a key or an import";
                 return Err(self.origin.error_at(offset, problem));
             }
         };
-        let (key, link) = KeyPath::parse(&self.resolve(key_text, values)?)
+        let (key, link) = KeyPath::parse(&key_text.value)
             .map_err(|problem| self.error(key_text, problem.to_string()))?;
-        let edits = self.edits_of_key(entry, key_text, key, values)?;
+        let edits = self.edits_of_key(entry, key_text, key)?;
         Ok(Imported {
             edits,
             links: link.into_iter().collect(),
@@ -181,17 +158,16 @@ impl Recipe {
         entry: &RegistryEntry,
         key_text: &Text,
         key: KeyPath,
-        values: &Values,
     ) -> Result<Vec<RegistryEdit>, RecipeError> {
+        let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
         if entry.delete {
-            if !entry.values.is_empty() || !entry.delete_values.is_empty() || entry.mode.is_some() {
+            if !nothing_else || entry.mode.is_some() {
                 return Err(self.error(key_text, "a key that is deleted takes nothing else"));
             }
             return Ok(vec![RegistryEdit::DeleteKey { key }]);
         }
         let mut edits = Vec::new();
-        let mode = self.mode_of(entry, values)?;
-        let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
+        let mode = self.mode_of(entry)?;
         if mode != KeyMode::Merge || nothing_else {
             edits.push(RegistryEdit::CreateKey {
                 key: key.clone(),
@@ -201,12 +177,12 @@ impl Recipe {
         for name in &entry.delete_values {
             edits.push(RegistryEdit::DeleteValue {
                 key: key.clone(),
-                name: self.resolve(name, values)?,
+                name: name.value.clone(),
             });
         }
         for (name, value) in &entry.values {
-            let data = data_of(&value.data, values)
-                .map_err(|problem| self.origin.error_at(value.offset, problem))?;
+            let data = data_of(value.get_ref())
+                .map_err(|problem| self.origin.error_at(value.span().start, problem))?;
             edits.push(RegistryEdit::SetValue {
                 key: key.clone(),
                 name: name.clone(),
@@ -216,12 +192,7 @@ impl Recipe {
         Ok(edits)
     }
 
-    fn import(
-        &self,
-        entry: &RegistryEntry,
-        import: &Text,
-        values: &Values,
-    ) -> Result<Imported, RecipeError> {
+    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<Imported, RecipeError> {
         let alone = entry.values.is_empty()
             && entry.delete_values.is_empty()
             && !entry.delete
@@ -229,9 +200,7 @@ impl Recipe {
         if !alone {
             return Err(self.error(import, "an import takes nothing else"));
         }
-        let path = self
-            .in_recipe_folder(import, &self.resolve(import, values)?)?
-            .path;
+        let path = self.in_recipe_folder(import)?.path;
         let bytes = files::read(&path, LARGEST_IMPORT).map_err(|error| {
             self.error(import, format!("cannot read {}: {error}", path.display()))
         })?;
@@ -239,11 +208,11 @@ impl Recipe {
             .map_err(|error| self.error(import, format!("{}: {error}", path.display())))
     }
 
-    fn mode_of(&self, entry: &RegistryEntry, values: &Values) -> Result<KeyMode, RecipeError> {
+    fn mode_of(&self, entry: &RegistryEntry) -> Result<KeyMode, RecipeError> {
         let Some(text) = &entry.mode else {
             return Ok(KeyMode::Merge);
         };
-        match self.resolve(text, values)?.as_str() {
+        match text.value.as_str() {
             "merge" => Ok(KeyMode::Merge),
             "replace" => Ok(KeyMode::Replace),
             "replace_values" => Ok(KeyMode::ReplaceValues),
@@ -255,18 +224,18 @@ impl Recipe {
     }
 }
 
-fn data_of(data: &Data, values: &Values) -> Result<RegistryData, String> {
+fn data_of(data: &Data) -> Result<RegistryData, String> {
     match data {
         Data::Number(number) => dword(*number),
-        Data::Text(text) => Ok(RegistryData::sz(&values.fill(text)?)),
-        Data::List(list) => multi_sz(list, values),
-        Data::Typed { kind, data } => typed(kind, data, values),
+        Data::Text(text) => Ok(RegistryData::sz(text)),
+        Data::List(list) => multi_sz(list),
+        Data::Typed { kind, data } => typed(kind, data),
     }
 }
 
-fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, String> {
+fn typed(kind: &str, data: &Data) -> Result<RegistryData, String> {
     let text_of = |data: &Data| match data {
-        Data::Text(text) => values.fill(text),
+        Data::Text(text) => Ok(text.clone()),
         Data::Number(number) => Ok(number.to_string()),
         _ => Err(format!("{kind} takes a single text or number")),
     };
@@ -286,7 +255,7 @@ fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, Strin
         (Some(DataType::QWORD), _) => u64::try_from(number_of(data)?)
             .map(RegistryData::qword)
             .map_err(|_| "a qword cannot be negative".to_owned()),
-        (Some(DataType::MULTI_SZ), Data::List(list)) => multi_sz(list, values),
+        (Some(DataType::MULTI_SZ), Data::List(list)) => multi_sz(list),
         (Some(DataType::MULTI_SZ), _) => Err("multi_sz takes a list of strings".to_owned()),
         (Some(other), _) => {
             let text = text_of(data)?;
@@ -311,10 +280,6 @@ fn dword(number: i64) -> Result<RegistryData, String> {
     })
 }
 
-fn multi_sz(list: &[String], values: &Values) -> Result<RegistryData, String> {
-    let filled: Vec<String> = list
-        .iter()
-        .map(|text| values.fill(text))
-        .collect::<Result<_, _>>()?;
-    RegistryData::multi_sz(&filled).map_err(|error| error.to_string())
+fn multi_sz(list: &[String]) -> Result<RegistryData, String> {
+    RegistryData::multi_sz(list).map_err(|error| error.to_string())
 }

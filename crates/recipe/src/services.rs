@@ -1,19 +1,23 @@
 //! Services that a recipe's image brings.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::service::{
-    FailureAction, FailureKind, OnFailure, Service, ServiceName, Start,
+    Account, FailureAction, FailureKind, Line, OnFailure, Service, ServiceError, ServiceName, Start,
 };
 
-use super::text::{Text, Values};
+use super::text::{Field, Text, plain};
 use super::{Recipe, RecipeError};
 
 /// Half a day: the actions of services count in seconds and minutes.
 const LONGEST_WAIT: u32 = 43_200;
+
+/// As `sc failure` is mostly told.
+const DAY: u32 = 86_400;
 
 /// A service of its own process. One of that name in the base is replaced.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,23 +27,23 @@ const LONGEST_WAIT: u32 = 43_200;
 )]
 pub(super) struct ServiceEntry {
     /// The service's name.
-    name: Text,
+    name: Field<ServiceName>,
     /// What people see in place of the name.
-    display_name: Option<Text>,
+    display_name: Option<Field<Line>>,
     /// A sentence on what it is for.
-    description: Option<Text>,
+    description: Option<Field<Line>>,
     /// The program's full path.
-    program: Text,
+    program: Field<Program>,
     /// Its arguments, which reach it as they are.
     #[serde(default)]
-    arguments: Vec<Text>,
+    arguments: Vec<Field<Argument>>,
     /// auto (with the container; the default), delayed-auto, demand or disabled.
-    start: Option<Text>,
+    start: Option<Field<Start>>,
     /// `LocalSystem` (the default), `LocalService`, `NetworkService` or NT SERVICE\NAME.
-    account: Option<Text>,
+    account: Option<Field<Account>>,
     /// Names of services that have to run before it.
     #[serde(default)]
-    depends_on: Vec<Text>,
+    depends_on: Vec<Field<ServiceName>>,
     /// Variables that it has beside the container's.
     #[serde(default)]
     environment: BTreeMap<String, Text>,
@@ -57,11 +61,11 @@ struct FailureEntry {
     /// For the first failure, the second and so on; the last counts for all further ones.
     actions: Vec<ActionEntry>,
     /// Seconds without a failure after which the next one is the first again; a day by default.
-    reset_after: Option<Text>,
+    reset_after: Option<Field<Seconds<{ u32::MAX }>>>,
     /// The command line of the action run.
-    command: Option<Text>,
+    command: Option<Field<Line>>,
     /// Whether a service that stops with an error has failed, too.
-    also_on_error: Option<Text>,
+    also_on_error: Option<Field<bool>>,
 }
 
 /// What Windows does for one failure.
@@ -72,170 +76,167 @@ struct FailureEntry {
 )]
 struct ActionEntry {
     /// restart, run or nothing.
-    action: Text,
+    action: Field<FailureKind>,
     /// After how many seconds; at once by default.
-    after: Option<Text>,
+    after: Option<Field<Seconds<LONGEST_WAIT>>>,
+}
+
+/// A word of a command line.
+#[derive(Debug)]
+struct Argument(String);
+
+impl FromStr for Argument {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains(char::is_control) {
+            return Err("a command line has no line ends and other controls");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A path of drive C, or one that begins with a variable of Windows.
+#[derive(Debug)]
+struct Program(String);
+
+impl FromStr for Program {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Argument(program) = text.parse()?;
+        if program.contains('"') {
+            return Err("the program's path has a quote in it".to_owned());
+        }
+        if program.starts_with('%') {
+            return Ok(Self(program));
+        }
+        let path: Result<ImagePath, _> = program.parse();
+        path.map(|path| Self(path.to_string()))
+            .map_err(|problem| problem.to_string())
+    }
+}
+
+/// A number of seconds.
+#[derive(Debug)]
+struct Seconds<const MOST: u32>(u32);
+
+impl<const MOST: u32> FromStr for Seconds<MOST> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let seconds = text.parse().ok().filter(|seconds| *seconds <= MOST);
+        seconds
+            .map(Self)
+            .ok_or_else(|| format!("invalid time {text:?}: expected 0 to {MOST} seconds"))
+    }
 }
 
 impl Recipe {
-    pub(super) fn services(
-        &self,
-        entries: &[ServiceEntry],
-        values: &Values,
-    ) -> Result<Vec<Service>, RecipeError> {
-        let services = entries
-            .iter()
-            .map(|entry| self.service(entry, values))
-            .collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn services(&self, entries: Vec<ServiceEntry>) -> Result<Vec<Service>, RecipeError> {
         for (place, entry) in entries.iter().enumerate() {
-            let name = &services[place].name;
-            if services[..place].iter().any(|other| other.name.is(name)) {
+            let name = &entry.name.value;
+            if entries[..place]
+                .iter()
+                .any(|other| other.name.value.is(name))
+            {
                 return Err(self.error(&entry.name, format!("two services have the name {name}")));
             }
-            self.check_dependencies(entry, place, &services)?;
+            self.check_dependencies(entry, &entries)?;
         }
-        Ok(services)
+        let services = entries.into_iter().map(|entry| self.service(entry));
+        services.collect()
     }
 
-    fn service(&self, entry: &ServiceEntry, values: &Values) -> Result<Service, RecipeError> {
-        let depends_on = entry.depends_on.iter();
-        let environment = self.environment(&entry.environment, None, values)?;
-        let environment = environment.iter().map(|(name, value)| {
-            let text = entry.environment.get(name).unwrap_or(&entry.name);
-            self.read(&text.with_value(&format!("{name}={value}")))
+    fn service(&self, entry: ServiceEntry) -> Result<Service, RecipeError> {
+        let environment = self.environment(&entry.environment, None)?;
+        let texts = entry.environment.iter();
+        let texts = texts.filter(|(name, _)| environment.contains_key(*name));
+        let environment = texts.map(|(name, text)| {
+            let line = format!("{name}={}", text.value).parse();
+            line.map_err(|problem: ServiceError| self.error(text, problem.to_string()))
         });
+        let on_failure = entry.on_failure;
         Ok(Service {
-            name: self.parsed(&entry.name, values)?,
-            display_name: self.parsed_option(entry.display_name.as_ref(), values)?,
-            description: self.parsed_option(entry.description.as_ref(), values)?,
-            program: self.program_of(&entry.program, values)?,
-            arguments: entry
-                .arguments
-                .iter()
-                .map(|text| self.argument(text, values))
-                .collect::<Result<_, _>>()?,
-            start: self
-                .parsed_option(entry.start.as_ref(), values)?
-                .unwrap_or_default(),
-            account: self
-                .parsed_option(entry.account.as_ref(), values)?
-                .unwrap_or_default(),
-            depends_on: depends_on
-                .map(|text| self.parsed(text, values))
-                .collect::<Result<_, _>>()?,
+            display_name: entry.display_name.map(Field::into_inner),
+            description: entry.description.map(Field::into_inner),
+            program: entry.program.value.0,
+            arguments: entry.arguments.into_iter().map(|it| it.value.0).collect(),
+            start: entry.start.map(Field::into_inner).unwrap_or_default(),
+            account: entry.account.map(Field::into_inner).unwrap_or_default(),
+            depends_on: plain(&entry.depends_on),
             environment: environment.collect::<Result<_, _>>()?,
-            on_failure: entry
-                .on_failure
-                .as_ref()
-                .map(|failure| self.on_failure(failure, &entry.name, values))
+            on_failure: on_failure
+                .map(|failure| self.on_failure(failure, &entry.name))
                 .transpose()?,
+            name: entry.name.value,
         })
-    }
-
-    /// A path of drive C, or one that begins with a variable of Windows.
-    fn program_of(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
-        let program = self.argument(text, values)?;
-        if program.contains('"') {
-            return Err(self.error(text, "the program's path has a quote in it"));
-        }
-        if program.starts_with('%') {
-            return Ok(program);
-        }
-        let path: ImagePath = program
-            .parse()
-            .map_err(|problem| self.error(text, format!("{problem}")))?;
-        Ok(path.to_string())
-    }
-
-    fn argument(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
-        let argument = self.resolve(text, values)?;
-        if argument.contains(char::is_control) {
-            return Err(self.error(text, "a command line has no line ends and other controls"));
-        }
-        Ok(argument)
     }
 
     fn on_failure(
         &self,
-        entry: &FailureEntry,
-        name: &Text,
-        values: &Values,
+        entry: FailureEntry,
+        name: &Field<ServiceName>,
     ) -> Result<OnFailure, RecipeError> {
-        /// As `sc failure` is mostly told.
-        const DAY: u32 = 86_400;
-        let seconds = |text: &Option<Text>, default, most| match text {
-            Some(text) => self.whole_seconds(text, values, most),
-            None => Ok(default),
-        };
-        if entry.actions.is_empty() {
+        let actions = &entry.actions;
+        if actions.is_empty() {
             return Err(self.error(name, "on_failure has no actions"));
         }
-        let command = self.parsed_option(entry.command.as_ref(), values)?;
-        let mut actions = Vec::with_capacity(entry.actions.len());
-        for action in &entry.actions {
-            let kind = self.parsed(&action.action, values)?;
-            if kind == FailureKind::Run && command.is_none() {
-                let problem = "on_failure has no command for the action run";
-                return Err(self.error(&action.action, problem));
-            }
-            actions.push(FailureAction {
-                action: kind,
-                after: seconds(&action.after, 0, LONGEST_WAIT)? * 1000,
-            });
-        }
-        let runs = actions
+        let run = actions
             .iter()
-            .any(|action| action.action == FailureKind::Run);
-        if let (Some(text), false) = (&entry.command, runs) {
-            return Err(self.error(text, "no action is run, so the command never runs"));
+            .find(|it| it.action.value == FailureKind::Run);
+        match (run, &entry.command) {
+            (Some(run), None) => {
+                let problem = "on_failure has no command for the action run";
+                return Err(self.error(&run.action, problem));
+            }
+            (None, Some(command)) => {
+                return Err(self.error(command, "no action is run, so the command never runs"));
+            }
+            _ => {}
         }
+        let actions = actions.iter().map(|entry| FailureAction {
+            action: entry.action.value,
+            after: entry.after.as_ref().map_or(0, |it| it.value.0 * 1000),
+        });
         Ok(OnFailure {
-            actions,
-            reset_after: seconds(&entry.reset_after, DAY, u32::MAX)?,
-            command,
-            also_on_error: match &entry.also_on_error {
-                Some(text) => self.parsed(text, values)?,
-                None => false,
-            },
-        })
-    }
-
-    fn whole_seconds(&self, text: &Text, values: &Values, most: u32) -> Result<u32, RecipeError> {
-        let value = self.resolve(text, values)?;
-        let seconds = value.parse().ok().filter(|seconds| *seconds <= most);
-        seconds.ok_or_else(|| {
-            let problem = format!("invalid time {value:?}: expected 0 to {most} seconds");
-            self.error(text, problem)
+            actions: actions.collect(),
+            reset_after: entry.reset_after.map_or(DAY, |it| it.value.0),
+            command: entry.command.map(Field::into_inner),
+            also_on_error: entry.also_on_error.is_some_and(|it| it.value),
         })
     }
 
     /// Refuses what can never start: a service that waits for itself, or for one that is disabled.
     fn check_dependencies(
         &self,
-        entry: &ServiceEntry,
-        place: usize,
-        services: &[Service],
+        own: &ServiceEntry,
+        services: &[ServiceEntry],
     ) -> Result<(), RecipeError> {
-        let find = |name: &ServiceName| services.iter().find(|other| other.name.is(name));
-        let own = &services[place];
-        for (text, name) in entry.depends_on.iter().zip(&own.depends_on) {
-            if own.start != Start::Disabled
-                && find(name).is_some_and(|other| other.start == Start::Disabled)
-            {
-                let problem = format!("{} cannot start: {name} is disabled", own.name);
-                return Err(self.error(text, problem));
+        let find = |name: &ServiceName| services.iter().find(|other| other.name.value.is(name));
+        let is_disabled = |entry: &ServiceEntry| {
+            let start = entry.start.as_ref();
+            start.is_some_and(|start| start.value == Start::Disabled)
+        };
+        for field in &own.depends_on {
+            let name = &field.value;
+            if !is_disabled(own) && find(name).is_some_and(is_disabled) {
+                let problem = format!("{} cannot start: {name} is disabled", own.name.value);
+                return Err(self.error(field, problem));
             }
             // The way from here, each service once.
             let mut seen: Vec<&ServiceName> = Vec::new();
             let mut next = vec![name];
             while let Some(name) = next.pop() {
-                if name.is(&own.name) {
-                    let problem = format!("{} waits for itself, so it never starts", own.name);
-                    return Err(self.error(text, problem));
+                if name.is(&own.name.value) {
+                    let own = &own.name.value;
+                    let problem = format!("{own} waits for itself, so it never starts");
+                    return Err(self.error(field, problem));
                 }
                 if !seen.iter().any(|known| known.is(name)) {
                     seen.push(name);
-                    next.extend(find(name).into_iter().flat_map(|other| &other.depends_on));
+                    let further = find(name).into_iter().flat_map(|other| &other.depends_on);
+                    next.extend(further.map(|field| &field.value));
                 }
             }
         }

@@ -679,3 +679,51 @@ fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
     let service = deleting(r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack");
     assert!(service.needs().is_empty());
 }
+
+#[test]
+fn a_value_that_a_variable_brings_is_refused_where_it_is_used() {
+    let text = "name = \"x\"\nbase = \"nanoserver\"\n[variables]\nstart = {}\ntypes = { default = \"json\" }\n\
+                [[services]]\nname = \"a\"\nprogram = \"/a\"\n  start = \"${start}\"\n";
+    let error = plan_with(&recipe(text).unwrap(), &[("start", "boot")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "recipe.toml:9:11: invalid start \"boot\": expected auto, delayed-auto, demand or disabled"
+    );
+    let shown = error.diagnosis().excerpt.map(|it| it.to_string());
+    assert_eq!(
+        shown.as_deref(),
+        Some("  9 |   start = \"${start}\"\n    |           ^^^^^^^^^^")
+    );
+    assert!(plan_with(&recipe(text).unwrap(), &[("start", "demand")]).is_ok());
+    // A default that nothing can be made of counts only where no other value is set.
+    let site = recipe(&format!("{text}[iis]\nmime_types = \"${{types}}\"\n")).unwrap();
+    let types = [("start", "auto"), ("types", "json=application/json")];
+    assert!(plan_with(&site, &types).is_ok());
+    let error = plan_with(&site, &types[..1]).unwrap_err().to_string();
+    assert!(error.contains(":11:14: \"json\" has no ="), "{error}");
+}
+
+#[test]
+fn what_no_value_can_make_right_is_refused_before_there_are_values() {
+    let refused = |body: &str| {
+        let text = format!(
+            "name = \"x\"\nbase = \"y\"\n{body}\n[variables]\nport = {{ type = \"integer\" }}\n"
+        );
+        recipe(&text).unwrap_err().to_string()
+    };
+    for (body, said) in [
+        ("ports = [\"${port}\", \"http\"]", "3:21: invalid port"),
+        (
+            "user = \"${port}\"\nfiels = 1",
+            "4:1: unknown field `fiels`",
+        ),
+        (
+            "[iis.mime_types]\njson = \"a/b\"\n\".JSON\" = \"a/b\"",
+            "4:8: duplicate .json",
+        ),
+        ("layers = 5", "3:10: invalid type: integer `5`"),
+    ] {
+        let problem = refused(body);
+        assert!(problem.contains(said), "{body}: {problem}");
+    }
+}

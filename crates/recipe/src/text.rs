@@ -1,65 +1,78 @@
-//! The texts of a recipe: where they stand in its file, and the variables in them.
+//! The values of a recipe: where they stand in its file, and the variables in their texts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer};
+use serde::de::value::{MapDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer};
 use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 use wincimg_common::diagnose::nearest;
 
-/// A scalar of the recipe's file, kept as text until its variables are filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Text {
-    pub(super) value: String,
+use super::mistake::Mistake;
+
+/// A value of the recipe's file and where it stands. A text is filled in before, and a whole number,
+/// true and false are texts, too.
+#[derive(Debug, Clone)]
+pub(super) struct Field<T> {
+    pub(super) value: T,
     /// Where it begins in the file, in bytes.
     pub(super) offset: usize,
 }
 
-impl Text {
-    /// Another text at the same place.
-    pub(super) fn with_value(&self, value: &str) -> Self {
-        Self {
-            value: value.to_owned(),
-            offset: self.offset,
-        }
+/// A text and where it stands.
+pub(super) type Text = Field<String>;
+
+impl<T> Field<T> {
+    pub(super) fn into_inner(self) -> T {
+        self.value
     }
 }
 
-struct Scalar(String);
+/// What fields hold.
+pub(super) fn plain<T: Clone>(fields: &[Field<T>]) -> Vec<T> {
+    fields.iter().map(|field| field.value.clone()).collect()
+}
 
-impl<'de> Deserialize<'de> for Scalar {
+/// A key of a table, or a value without its place.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key<T>(pub(super) T);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Key<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
+        struct Visitor<T>(PhantomData<T>);
 
-        impl de::Visitor<'_> for Visitor {
-            type Value = Scalar;
+        impl<T: FromStr<Err: fmt::Display>> de::Visitor<'_> for Visitor<T> {
+            type Value = Key<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string, a whole number, true or false")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Scalar, E> {
-                Ok(Scalar(text.to_owned()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Key<T>, E> {
+                text.parse().map(Key).map_err(E::custom)
             }
 
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Scalar, E> {
-                Ok(Scalar(number.to_string()))
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Key<T>, E> {
+                self.visit_str(&number.to_string())
             }
 
-            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Scalar, E> {
-                Ok(Scalar(flag.to_string()))
+            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Key<T>, E> {
+                self.visit_str(&flag.to_string())
             }
         }
 
-        deserializer.deserialize_any(Visitor)
+        deserializer.deserialize_any(Visitor(PhantomData))
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Scalar>::deserialize(deserializer)?;
+        let spanned = Spanned::<Key<T>>::deserialize(deserializer)?;
         Ok(Self {
             offset: spanned.span().start,
             value: spanned.into_inner().0,
@@ -67,7 +80,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-impl JsonSchema for Text {
+impl<T> JsonSchema for Field<T> {
     fn schema_name() -> Cow<'static, str> {
         "Text".into()
     }
@@ -80,100 +93,130 @@ impl JsonSchema for Text {
     }
 }
 
-/// A list of texts, or one text that stands for several.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Texts {
-    One(Text),
-    List(Vec<Text>),
+/// One text, or a list.
+#[derive(Debug)]
+pub(super) enum Texts<T = String> {
+    One(String),
+    List(Vec<Field<T>>),
 }
 
-/// A table of texts, or one text that stands for several `KEY=VALUE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Pairs {
-    One(Text),
-    Table(BTreeMap<String, Text>),
-}
+/// A list, which may be one text with commas.
+#[derive(Debug)]
+pub(super) struct Items<T>(pub(super) Vec<T>);
 
-/// What a list or a table is while its place in the file is not known yet.
-enum Compound {
-    Scalar(String),
-    List(Vec<Text>),
-    Table(BTreeMap<String, Text>),
-}
+/// A table, which may be one text with `KEY=VALUE,KEY=VALUE`.
+#[derive(Debug)]
+pub(super) struct Pairs<K, V>(pub(super) BTreeMap<K, V>);
 
-impl<'de> Deserialize<'de> for Compound {
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Texts<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
+        struct Visitor<T>(PhantomData<T>);
 
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Compound;
+        impl<'de, T: FromStr<Err: fmt::Display>> de::Visitor<'de> for Visitor<T> {
+            type Value = Texts<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, or several in a list or a table")
+                f.write_str("a string or a list of strings")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Compound, E> {
-                Ok(Compound::Scalar(text.to_owned()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Texts<T>, E> {
+                Ok(Texts::One(text.to_owned()))
             }
 
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Compound, A::Error> {
-                let mut list = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    list.push(item);
-                }
-                Ok(Compound::List(list))
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, mut fields: A) -> Result<Compound, A::Error> {
-                let mut table = BTreeMap::new();
-                while let Some((key, value)) = fields.next_entry()? {
-                    table.insert(key, value);
-                }
-                Ok(Compound::Table(table))
+            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<Texts<T>, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Texts::List)
             }
         }
 
-        deserializer.deserialize_any(Visitor)
+        deserializer.deserialize_any(Visitor(PhantomData))
     }
 }
 
-impl<'de> Deserialize<'de> for Texts {
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Items<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Compound>::deserialize(deserializer)?;
-        let offset = spanned.span().start;
-        match spanned.into_inner() {
-            Compound::Scalar(value) => Ok(Self::One(Text { value, offset })),
-            Compound::List(list) => Ok(Self::List(list)),
-            Compound::Table(_) => Err(de::Error::custom("expected a string or a list of strings")),
-        }
+        let items: Result<_, _> = match Texts::deserialize(deserializer)? {
+            Texts::One(text) => split_at_commas(&text).map(str::parse).collect(),
+            Texts::List(list) => Ok(list.into_iter().map(Field::into_inner).collect()),
+        };
+        items.map(Self).map_err(de::Error::custom)
     }
 }
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de, K, V> Deserialize<'de> for Pairs<K, V>
+where
+    K: FromStr<Err: fmt::Display> + Ord + fmt::Display,
+    V: FromStr<Err: fmt::Display>,
+{
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Compound>::deserialize(deserializer)?;
-        let offset = spanned.span().start;
-        match spanned.into_inner() {
-            Compound::Scalar(value) => Ok(Self::One(Text { value, offset })),
-            Compound::Table(table) => Ok(Self::Table(table)),
-            Compound::List(_) => Err(de::Error::custom("expected a string or a table of strings")),
+        struct Visitor<K, V>(BTreeMap<K, V>);
+
+        /// A value, unless its key was there before.
+        struct Value<V>(Option<String>, PhantomData<V>);
+
+        impl<'de, V: FromStr<Err: fmt::Display>> DeserializeSeed<'de> for Value<V> {
+            type Value = V;
+
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V, D::Error> {
+                match self.0 {
+                    Some(key) => Err(de::Error::custom(format!("duplicate {key}"))),
+                    None => Key::deserialize(deserializer).map(|Key(value)| value),
+                }
+            }
         }
+
+        impl<'de, K, V> de::Visitor<'de> for Visitor<K, V>
+        where
+            K: FromStr<Err: fmt::Display> + Ord + fmt::Display,
+            V: FromStr<Err: fmt::Display>,
+        {
+            type Value = Pairs<K, V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a table of strings")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pairs<K, V>, E> {
+                let missing = |item| format!("{item:?} has no =: expected KEY=VALUE");
+                let pairs = split_at_commas(text).map(|item| {
+                    let (key, value) = item.split_once('=').ok_or_else(|| missing(item))?;
+                    Ok((key.trim(), value.trim()))
+                });
+                let pairs: Vec<_> = pairs
+                    .collect::<Result<_, _>>()
+                    .map_err(E::custom::<String>)?;
+                self.visit_map(MapDeserializer::new(pairs.into_iter()))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(
+                mut self,
+                mut fields: A,
+            ) -> Result<Pairs<K, V>, A::Error> {
+                while let Some(Key(key)) = fields.next_key()? {
+                    let known = self.0.contains_key(&key).then(|| key.to_string());
+                    let value = fields.next_value_seed(Value(known, PhantomData))?;
+                    self.0.insert(key, value);
+                }
+                Ok(Pairs(self.0))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor(BTreeMap::new()))
     }
 }
 
-impl Default for Texts {
+impl<T> Default for Items<T> {
     fn default() -> Self {
-        Self::List(Vec::new())
+        Self(Vec::new())
     }
 }
 
-impl Default for Pairs {
+impl<K, V> Default for Pairs<K, V> {
     fn default() -> Self {
-        Self::Table(BTreeMap::new())
+        Self(BTreeMap::new())
     }
 }
 
-impl JsonSchema for Texts {
+impl<T> JsonSchema for Texts<T> {
     fn schema_name() -> Cow<'static, str> {
         "Texts".into()
     }
@@ -187,7 +230,7 @@ impl JsonSchema for Texts {
     }
 }
 
-impl JsonSchema for Pairs {
+impl<K, V> JsonSchema for Pairs<K, V> {
     fn schema_name() -> Cow<'static, str> {
         "Pairs".into()
     }
@@ -198,6 +241,51 @@ impl JsonSchema for Pairs {
             "description": "A table of texts, or one text with KEY=VALUE,KEY=VALUE",
             "anyOf": [{ "type": "string" }, { "type": "object", "additionalProperties": text }]
         })
+    }
+}
+
+fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
+    let items = text.split(',').map(str::trim);
+    items.filter(|item| !item.is_empty())
+}
+
+/// Changes what a file has variables in, each with its place: texts, and the accounts that `grant` has
+/// for keys.
+pub(super) fn fill_in<'i>(
+    table: &mut DeTable<'i>,
+    fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), Mistake>,
+) -> Result<(), Mistake> {
+    for (key, value) in table.iter_mut() {
+        if let (DeValue::Table(grant), "grant") = (value.get_mut(), &**key.get_ref()) {
+            for (mut account, rights) in std::mem::take(grant) {
+                let offset = account.span().start;
+                if account.get_ref().contains("${") {
+                    fill(offset, account.get_mut())?;
+                }
+                if grant.contains_key(&account) {
+                    let problem = format!("duplicate {}", account.get_ref());
+                    return Err(Mistake::at(offset, problem));
+                }
+                grant.insert(account, rights);
+            }
+        }
+        fill_in_value(value, fill)?;
+    }
+    Ok(())
+}
+
+fn fill_in_value<'i>(
+    value: &mut Spanned<DeValue<'i>>,
+    fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), Mistake>,
+) -> Result<(), Mistake> {
+    let offset = value.span().start;
+    match value.get_mut() {
+        DeValue::String(text) if text.contains("${") => fill(offset, text),
+        DeValue::Array(items) => items
+            .iter_mut()
+            .try_for_each(|item| fill_in_value(item, fill)),
+        DeValue::Table(table) => fill_in(table, fill),
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use wincimg_windows::path::fold;
 
 use super::file::FileEntry;
 use super::source::FileSource;
-use super::text::{Text, Values};
+use super::text::Text;
 use super::{Recipe, RecipeError};
 
 /// How an archive is unpacked.
@@ -116,7 +116,6 @@ impl Recipe {
     pub(super) fn unpack<'e>(
         &self,
         entry: &'e FileEntry,
-        values: &Values,
     ) -> Result<Option<(&'e Text, Unpack)>, RecipeError> {
         let Some(text) = &entry.unpack else {
             return match &entry.strip {
@@ -124,7 +123,7 @@ impl Recipe {
                 None => Ok(None),
             };
         };
-        let format = match self.resolve(text, values)?.as_str() {
+        let format = match text.value.as_str() {
             "false" if entry.strip.is_none() => return Ok(None),
             "true" => None,
             "zip" => Some(ArchiveKind::Zip),
@@ -143,13 +142,11 @@ impl Recipe {
         }
         let strip = match &entry.strip {
             None => 0,
-            Some(text) => {
-                let value = self.resolve(text, values)?;
-                value.parse().map_err(|_| {
-                    let problem = format!("invalid strip {value:?}: expected a number of names");
-                    self.error(text, problem)
-                })?
-            }
+            Some(text) => text.value.parse().map_err(|_| {
+                let value = &text.value;
+                let problem = format!("invalid strip {value:?}: expected a number of names");
+                self.error(text, problem)
+            })?,
         };
         let unpack = Unpack {
             format,

@@ -51,7 +51,7 @@ pub struct PathSyntaxError {
 
 impl SectionPath {
     /// One that is known to be one.
-    pub(crate) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         Self(text.to_owned())
     }
 

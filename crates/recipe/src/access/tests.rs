@@ -49,6 +49,10 @@ fn what_grants_nothing_is_refused() {
             "expected an absolute path",
         ),
         ("path = '/a'", "missing field `grant`"),
+        (
+            "path = '/a'\ngrant = { '${name}' = 'read', 'app' = 'full' }",
+            "duplicate app",
+        ),
     ] {
         let problem = problem(&format!("[[access]]\n{keys}"));
         assert!(problem.contains(said), "{keys}: {problem}");

@@ -1,14 +1,18 @@
 //! The server's own configuration as a recipe writes it.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_iis::config::{Change, ConfigEdit, ElementPath, Location, is_value};
-use wincimg_iis::{AppPool, Application, Site, UrlPath};
+use wincimg_iis::config::{
+    Change, ConfigEdit, ElementPath, Location, PathSyntaxError, SectionPath, is_value,
+};
+use wincimg_iis::{AppPool, Application, Attribute, Binding, Name, Site, UrlPath};
 use wincimg_windows::path::ImagePath;
 
-use crate::text::{Pairs, Text, Texts, Values};
+use super::{Line, settings};
+use crate::text::{Field, Items, Key, Pairs, Text, Texts, plain};
 use crate::{Recipe, RecipeError};
 
 /// An application pool.
@@ -19,13 +23,13 @@ use crate::{Recipe, RecipeError};
 )]
 pub(super) struct AppPoolEntry {
     /// The pool's name.
-    name: Text,
+    name: Field<Name>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]
-    settings: Pairs,
+    settings: Pairs<Attribute, Line>,
     /// Variables that the pool's processes get beside their own.
     #[serde(default)]
-    environment: BTreeMap<String, Text>,
+    environment: BTreeMap<String, Field<EntryValue>>,
 }
 
 /// A site.
@@ -36,25 +40,28 @@ pub(super) struct AppPoolEntry {
 )]
 pub(super) struct SiteEntry {
     /// The site's name.
-    name: Text,
+    name: Field<Name>,
     /// The site's number, if it is new; the one after the highest unless another is given.
-    id: Option<Text>,
+    id: Option<Field<u32>>,
     /// The folder with the site's files.
-    path: Text,
+    path: Field<ImagePath>,
     /// The application pool that it runs in; the one that the server has for all unless another is
     /// given.
-    app_pool: Option<Text>,
+    app_pool: Option<Field<Name>>,
     /// How the site is reached, and no other way: PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80:.
-    bindings: Texts,
+    #[schemars(with = "Texts")]
+    bindings: Items<Binding>,
     /// Attributes as appcmd names them, such as limits.maxConnections = 100.
     #[serde(default)]
-    settings: Pairs,
+    settings: Pairs<Attribute, Line>,
     /// Applications, by their paths in URLs.
     #[serde(default)]
-    applications: BTreeMap<String, ApplicationEntry>,
+    #[schemars(with = "BTreeMap<String, ApplicationEntry>")]
+    applications: BTreeMap<Key<UrlPath>, ApplicationEntry>,
     /// The folders of virtual directories, by their paths in URLs.
     #[serde(default)]
-    virtual_directories: BTreeMap<String, Text>,
+    #[schemars(with = "BTreeMap<String, Text>")]
+    virtual_directories: Folders,
 }
 
 /// An application of a site.
@@ -65,16 +72,17 @@ pub(super) struct SiteEntry {
 )]
 struct ApplicationEntry {
     /// The folder with the application's files.
-    path: Text,
+    path: Field<ImagePath>,
     /// The application pool that it runs in; the one that the server has for all unless another is
     /// given.
-    app_pool: Option<Text>,
+    app_pool: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as preloadEnabled = true.
     #[serde(default)]
-    settings: Pairs,
+    settings: Pairs<Attribute, Line>,
     /// The folders of virtual directories, by their paths in the application's URLs.
     #[serde(default)]
-    virtual_directories: BTreeMap<String, Text>,
+    #[schemars(with = "BTreeMap<String, Text>")]
+    virtual_directories: Folders,
 }
 
 /// What answers requests for certain paths.
@@ -85,26 +93,26 @@ struct ApplicationEntry {
 )]
 pub(super) struct HandlerEntry {
     /// The handler's name.
-    name: Text,
+    name: Field<EntryValue>,
     /// The paths, such as *.php.
-    path: Text,
+    path: Field<EntryValue>,
     /// The verbs, with commas; all unless others are given.
-    verb: Option<Text>,
+    verb: Option<Field<EntryValue>>,
     /// The modules that answer, with commas.
-    modules: Option<Text>,
+    modules: Option<Field<EntryValue>>,
     /// The managed type that answers.
     #[serde(rename = "type")]
-    kind: Option<Text>,
+    kind: Option<Field<EntryValue>>,
     /// The program of a CGI or ISAPI handler.
-    script_processor: Option<Text>,
+    script_processor: Option<Field<EntryValue>>,
     /// What the path has to be: File, Directory, Either or Unspecified.
-    resource_type: Option<Text>,
+    resource_type: Option<Field<EntryValue>>,
     /// Which access the handler needs: None, Read, Write, Script or Execute.
-    require_access: Option<Text>,
+    require_access: Option<Field<EntryValue>>,
     /// Where it counts, such as bitness64.
-    pre_condition: Option<Text>,
+    pre_condition: Option<Field<EntryValue>>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
-    site: Option<Text>,
+    site: Option<Field<Location>>,
 }
 
 /// A module of IIS.
@@ -115,16 +123,16 @@ pub(super) struct HandlerEntry {
 )]
 pub(super) struct ModuleEntry {
     /// The module's name.
-    name: Text,
+    name: Field<EntryValue>,
     /// The file of a native module, which the server is told of.
-    image: Option<Text>,
+    image: Option<Field<EntryValue>>,
     /// The type of a managed module.
     #[serde(rename = "type")]
-    kind: Option<Text>,
+    kind: Option<Field<EntryValue>>,
     /// Where it counts, such as managedHandler.
-    pre_condition: Option<Text>,
+    pre_condition: Option<Field<EntryValue>>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
-    site: Option<Text>,
+    site: Option<Field<Location>>,
 }
 
 /// Changes of a section; in this order: clear, remove, add, set.
@@ -135,218 +143,218 @@ pub(super) struct ModuleEntry {
 )]
 pub(crate) struct ConfigEntry {
     /// The section's path, such as system.webServer/security/requestFiltering.
-    section: Text,
+    section: Field<SectionPath>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
-    location: Option<Text>,
+    location: Option<Field<Location>>,
     /// Elements and attributes of which is taken back what is set here.
     #[serde(default)]
-    clear: Vec<Text>,
+    clear: Vec<Field<ElementPath>>,
     /// Entries to take away, such as fileExtensions.[fileExtension='.asp'].
     #[serde(default)]
-    remove: Vec<Text>,
+    remove: Vec<Field<Entry>>,
     /// Entries to have in place of those with the same key, such as [value='index.html'].
     #[serde(default)]
-    add: Vec<Text>,
+    add: Vec<Field<Entry>>,
     /// The same, before all that is there.
     #[serde(default)]
-    add_first: Vec<Text>,
+    add_first: Vec<Field<Entry>>,
     /// Entries to have unless there is one with the same key.
     #[serde(default)]
-    ensure: Vec<Text>,
+    ensure: Vec<Field<Entry>>,
     /// Whether files below may set the section, as appcmd's lock and unlock say.
     delegate: Option<bool>,
     /// Attributes to set, such as "requestLimits.maxAllowedContentLength" = 1000000.
     #[serde(default)]
-    set: BTreeMap<String, Text>,
+    set: BTreeMap<String, Field<Line>>,
     /// The layer that it goes into; the recipe's last where absent.
     pub(crate) layer: Option<Text>,
 }
 
-impl Recipe {
-    pub(super) fn app_pool(
-        &self,
-        entry: &AppPoolEntry,
-        values: &Values,
-    ) -> Result<AppPool, RecipeError> {
-        let mut environment = BTreeMap::new();
-        for (name, text) in &entry.environment {
-            let value = self.entry_value(text, values)?;
-            if name.is_empty() || name.contains('=') || !is_value(name) {
-                return Err(self.error(text, format!("invalid name of a variable: {name:?}")));
-            }
-            environment.insert(name.clone(), value);
+/// Folders by their paths in URLs.
+type Folders = BTreeMap<Key<UrlPath>, Field<ImagePath>>;
+
+/// A value that appcmd takes in quotes.
+#[derive(Debug)]
+struct EntryValue(String);
+
+impl FromStr for EntryValue {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if !is_value(text) {
+            return Err("expected a value on one line, without ', which appcmd does not take");
         }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// The path of an entry.
+#[derive(Debug, Clone)]
+struct Entry(ElementPath);
+
+impl FromStr for Entry {
+    type Err = PathSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        ElementPath::with_entry(text).map(Self)
+    }
+}
+
+type Value = Field<EntryValue>;
+
+impl Value {
+    fn text(&self) -> &str {
+        &self.value.0
+    }
+}
+
+/// The edit that adds an entry with the attributes that are given.
+fn addition<const N: usize>(
+    section: &str,
+    site: Option<&Field<Location>>,
+    attributes: [(&str, Option<&str>); N],
+    first: bool,
+) -> ConfigEdit {
+    let given = attributes.into_iter();
+    let given = given.filter_map(|(name, value)| Some((name, value?)));
+    ConfigEdit {
+        section: SectionPath::of(section),
+        location: site.map(|site| site.value.clone()),
+        change: Change::Add {
+            entry: ElementPath::default().entry(given),
+            first,
+        },
+    }
+}
+
+impl HandlerEntry {
+    pub(super) fn edit(&self) -> ConfigEdit {
+        let optional = |value| Option::as_ref(value).map(Value::text);
+        let attributes = [
+            ("name", Some(self.name.text())),
+            ("path", Some(self.path.text())),
+            ("verb", optional(&self.verb).or(Some("*"))),
+            ("type", optional(&self.kind)),
+            ("modules", optional(&self.modules)),
+            ("scriptProcessor", optional(&self.script_processor)),
+            ("resourceType", optional(&self.resource_type)),
+            ("requireAccess", optional(&self.require_access)),
+            ("preCondition", optional(&self.pre_condition)),
+        ];
+        addition(
+            "system.webServer/handlers",
+            self.site.as_ref(),
+            attributes,
+            true,
+        )
+    }
+}
+
+impl Recipe {
+    pub(super) fn app_pool(&self, entry: AppPoolEntry) -> Result<AppPool, RecipeError> {
+        for (name, value) in &entry.environment {
+            if name.is_empty() || name.contains('=') || !is_value(name) {
+                return Err(self.error(value, format!("invalid name of a variable: {name:?}")));
+            }
+        }
+        let environment = entry.environment.into_iter();
         Ok(AppPool {
-            name: self.parsed(&entry.name, values)?,
-            settings: self.settings(&entry.settings, values)?,
-            environment,
+            name: entry.name.value,
+            settings: settings(entry.settings),
+            environment: environment
+                .map(|(name, value)| (name, value.value.0))
+                .collect(),
         })
     }
 
-    pub(super) fn site(&self, entry: &SiteEntry, values: &Values) -> Result<Site, RecipeError> {
-        let items = self.items(&entry.bindings, values)?;
-        let bindings = items.iter().map(|text| self.read(text));
-        let mut applications = BTreeMap::new();
+    pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, RecipeError> {
+        if entry.bindings.0.is_empty() {
+            return Err(self.error(&entry.name, "a site without bindings answers nobody"));
+        }
         let root = Application {
-            app_pool: self.parsed_option(entry.app_pool.as_ref(), values)?,
-            folders: self.folders(&entry.path, &entry.virtual_directories, values)?,
+            app_pool: entry.app_pool.map(Field::into_inner),
+            folders: self.folders(entry.path, entry.virtual_directories)?,
             settings: BTreeMap::new(),
         };
-        applications.insert(self.url_path("/", &entry.path)?, root);
-        for (path, application) in &entry.applications {
-            let new = Application {
-                app_pool: self.parsed_option(application.app_pool.as_ref(), values)?,
-                folders: self.folders(
-                    &application.path,
-                    &application.virtual_directories,
-                    values,
-                )?,
-                settings: self.settings(&application.settings, values)?,
-            };
-            let path = self.url_path(path, &application.path)?;
-            if applications.insert(path.clone(), new).is_some() {
+        let mut applications = BTreeMap::from([(UrlPath::root(), root)]);
+        for (Key(path), application) in entry.applications {
+            if applications.contains_key(&path) {
                 let problem = format!("the application {path} is the site itself: set it there");
                 return Err(self.error(&application.path, problem));
             }
+            let new = Application {
+                app_pool: application.app_pool.map(Field::into_inner),
+                folders: self.folders(application.path, application.virtual_directories)?,
+                settings: settings(application.settings),
+            };
+            applications.insert(path, new);
         }
-        let site = Site {
-            name: self.parsed(&entry.name, values)?,
-            id: self.parsed_option(entry.id.as_ref(), values)?,
-            bindings: bindings.collect::<Result<_, _>>()?,
-            settings: self.settings(&entry.settings, values)?,
+        Ok(Site {
+            name: entry.name.value,
+            id: entry.id.map(Field::into_inner),
+            bindings: entry.bindings.0,
+            settings: settings(entry.settings),
             applications,
-        };
-        if site.bindings.is_empty() {
-            return Err(self.error(&entry.name, "a site without bindings answers nobody"));
-        }
-        Ok(site)
+        })
     }
 
     /// The folders of an application, by their paths in its URLs.
     fn folders(
         &self,
-        root: &Text,
-        others: &BTreeMap<String, Text>,
-        values: &Values,
+        root: Field<ImagePath>,
+        others: Folders,
     ) -> Result<BTreeMap<UrlPath, ImagePath>, RecipeError> {
-        let mut folders = BTreeMap::new();
-        folders.insert(self.url_path("/", root)?, self.parsed(root, values)?);
-        for (path, folder) in others {
-            let path = self.url_path(path, folder)?;
-            if folders.insert(path, self.parsed(folder, values)?).is_some() {
-                return Err(self.error(folder, "the folder of / is given by path"));
+        let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
+        for (Key(path), folder) in others {
+            let error = self.error(&folder, "the folder of / is given by path");
+            if folders.insert(path, folder.value).is_some() {
+                return Err(error);
             }
         }
         Ok(folders)
     }
 
-    fn url_path(&self, path: &str, at: &Text) -> Result<UrlPath, RecipeError> {
-        self.read(&at.with_value(path))
-    }
-
-    pub(super) fn handler(
-        &self,
-        entry: &HandlerEntry,
-        values: &Values,
-    ) -> Result<ConfigEdit, RecipeError> {
-        let verb = entry.verb.clone();
-        let verb = verb.unwrap_or_else(|| entry.name.with_value("*"));
-        let entry_path = self.entry_of(
-            [
-                ("name", Some(&entry.name)),
-                ("path", Some(&entry.path)),
-                ("verb", Some(&verb)),
-                ("type", entry.kind.as_ref()),
-                ("modules", entry.modules.as_ref()),
-                ("scriptProcessor", entry.script_processor.as_ref()),
-                ("resourceType", entry.resource_type.as_ref()),
-                ("requireAccess", entry.require_access.as_ref()),
-                ("preCondition", entry.pre_condition.as_ref()),
-            ],
-            values,
-        )?;
-        let change = Change::Add {
-            entry: entry_path,
-            first: true,
-        };
-        let section = entry.name.with_value("system.webServer/handlers");
-        self.edit(&section, entry.site.as_ref(), change, values)
-    }
-
-    pub(super) fn module(
-        &self,
-        entry: &ModuleEntry,
-        values: &Values,
-    ) -> Result<Vec<ConfigEdit>, RecipeError> {
-        if entry.image.is_some() && entry.kind.is_some() {
+    pub(super) fn module(&self, entry: &ModuleEntry) -> Result<Vec<ConfigEdit>, RecipeError> {
+        let name = ("name", Some(entry.name.text()));
+        let image = entry.image.as_ref().map(Value::text);
+        let kind = entry.kind.as_ref().map(Value::text);
+        let condition = entry.pre_condition.as_ref().map(Value::text);
+        if image.is_some() && kind.is_some() {
             let problem = "a module has either an image, if it is native, or a type";
             return Err(self.error(&entry.name, problem));
         }
-        let added = |entry| Change::Add {
-            entry,
-            first: false,
-        };
-        let mut edits = Vec::new();
-        if entry.image.is_some() {
-            let native = self.entry_of(
-                [
-                    ("name", Some(&entry.name)),
-                    ("image", entry.image.as_ref()),
-                    ("preCondition", entry.pre_condition.as_ref()),
-                ],
-                values,
-            )?;
-            let section = entry.name.with_value("system.webServer/globalModules");
-            edits.push(self.edit(&section, None, added(native), values)?);
-        }
-        let managed = entry.kind.as_ref().and(entry.pre_condition.as_ref());
-        let enabled = self.entry_of(
-            [
-                ("name", Some(&entry.name)),
-                ("type", entry.kind.as_ref()),
-                ("preCondition", managed),
-            ],
-            values,
-        )?;
-        let section = entry.name.with_value("system.webServer/modules");
-        edits.push(self.edit(&section, entry.site.as_ref(), added(enabled), values)?);
-        Ok(edits)
+        let native = image.map(|image| {
+            let attributes = [name, ("image", Some(image)), ("preCondition", condition)];
+            addition("system.webServer/globalModules", None, attributes, false)
+        });
+        let managed = kind.and(condition);
+        let attributes = [name, ("type", kind), ("preCondition", managed)];
+        let site = entry.site.as_ref();
+        let enabled = addition("system.webServer/modules", site, attributes, false);
+        Ok(native.into_iter().chain([enabled]).collect())
     }
 
-    pub(crate) fn config(
-        &self,
-        entry: &ConfigEntry,
-        values: &Values,
-    ) -> Result<Vec<ConfigEdit>, RecipeError> {
-        let mut changes = Vec::new();
-        for text in &entry.clear {
-            let element = self.parsed(text, values)?;
-            changes.push(Change::Clear { element });
-        }
-        for text in &entry.remove {
-            let entry = self.path(text, &self.resolve(text, values)?, ElementPath::with_entry)?;
+    pub(crate) fn config(&self, entry: &ConfigEntry) -> Result<Vec<ConfigEdit>, RecipeError> {
+        let cleared = plain(&entry.clear).into_iter();
+        let mut changes: Vec<Change> = cleared.map(|element| Change::Clear { element }).collect();
+        for Entry(entry) in plain(&entry.remove) {
             changes.push(Change::Remove { entry });
         }
-        for (texts, first) in [(&entry.add, false), (&entry.add_first, true)] {
-            for text in texts {
-                let entry =
-                    self.path(text, &self.resolve(text, values)?, ElementPath::with_entry)?;
-                changes.push(Change::Add { entry, first });
-            }
+        for (fields, first) in [(&entry.add, false), (&entry.add_first, true)] {
+            let added = plain(fields).into_iter();
+            changes.extend(added.map(|Entry(entry)| Change::Add { entry, first }));
         }
-        for text in &entry.ensure {
-            let entry = self.path(text, &self.resolve(text, values)?, ElementPath::with_entry)?;
+        for Entry(entry) in plain(&entry.ensure) {
             changes.push(Change::Ensure { entry });
         }
-        if let Some(allowed) = entry.delegate {
-            changes.push(Change::Delegate { allowed });
-        }
-        for (path, text) in &entry.set {
-            let (element, attribute) = self.path(text, path, ElementPath::with_attribute)?;
+        changes.extend(entry.delegate.map(|allowed| Change::Delegate { allowed }));
+        for (path, field) in &entry.set {
+            let (element, attribute) = ElementPath::with_attribute(path)
+                .map_err(|problem| self.error(field, problem.to_string()))?;
             changes.push(Change::Set {
                 element,
                 attribute,
-                value: self.value(&text.with_value(&self.resolve(text, values)?))?,
+                value: field.value.0.clone(),
             });
         }
         if changes.is_empty() {
@@ -354,59 +362,11 @@ impl Recipe {
                  delegate";
             return Err(self.error(&entry.section, problem));
         }
-        let changes = changes.into_iter();
-        changes
-            .map(|change| self.edit(&entry.section, entry.location.as_ref(), change, values))
-            .collect()
-    }
-
-    fn path<T>(
-        &self,
-        at: &Text,
-        path: &str,
-        read: impl Fn(&str) -> Result<T, wincimg_iis::config::PathSyntaxError>,
-    ) -> Result<T, RecipeError> {
-        read(path).map_err(|problem| self.error(at, problem.to_string()))
-    }
-
-    fn edit(
-        &self,
-        section: &Text,
-        location: Option<&Text>,
-        change: Change,
-        values: &Values,
-    ) -> Result<ConfigEdit, RecipeError> {
-        let location: Option<Location> = self.parsed_option(location, values)?;
-        Ok(ConfigEdit {
-            section: self.parsed(section, values)?,
-            location,
+        let edits = changes.into_iter().map(|change| ConfigEdit {
+            section: entry.section.value.clone(),
+            location: entry.location.as_ref().map(|field| field.value.clone()),
             change,
-        })
-    }
-
-    /// An entry with the attributes that are given.
-    fn entry_of<const N: usize>(
-        &self,
-        attributes: [(&str, Option<&Text>); N],
-        values: &Values,
-    ) -> Result<ElementPath, RecipeError> {
-        let mut given = Vec::new();
-        for (name, text) in attributes {
-            if let Some(text) = text {
-                given.push((name, self.entry_value(text, values)?));
-            }
-        }
-        let given = given.iter().map(|(name, value)| (*name, value.as_str()));
-        Ok(ElementPath::default().entry(given))
-    }
-
-    /// A value that appcmd takes in quotes.
-    fn entry_value(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
-        let value = self.resolve(text, values)?;
-        if !is_value(&value) {
-            let problem = "expected a value on one line, without ', which appcmd does not take";
-            return Err(self.error(text, problem));
-        }
-        Ok(value)
+        });
+        Ok(edits.collect())
     }
 }
