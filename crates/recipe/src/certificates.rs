@@ -83,13 +83,8 @@ impl Recipe {
         let bytes = files::read(&file, LARGEST_FILE).map_err(|error| {
             self.error(text, format!("cannot read {}: {error}", file.display()))
         })?;
-        certificates_in_file(bytes, &text.value).map_err(|unusable| {
-            let error = self.error(text, unusable.problem);
-            match unusable.hint {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            }
-        })
+        certificates_in_file(bytes, &text.value)
+            .map_err(|unusable| self.error(text, unusable.problem).with_hint(unusable.hint))
     }
 }
 

@@ -73,7 +73,7 @@ impl Recipe {
         } else if let Some(text) = &entry.context {
             let path = settings.context.join(self.relative(text)?);
             if let Err(source) = std::fs::metadata(&path) {
-                return Err(self.not_in_context(text, path, settings.context, source));
+                return Err(self.not_in_context(text, &path, settings.context, source));
             }
             let source = self.within(text, settings.context, path)?;
             let (source, name) = self.on_disk(text, source)?;
@@ -141,12 +141,11 @@ impl Recipe {
     ) -> Result<(Download, Option<String>), RecipeError> {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
-            let mut error = self.error(text, problem);
-            if let RecipeError::Invalid { excerpt, .. } = &mut error {
-                // It may have a password in it.
-                **excerpt = Excerpt::of_argument(&without_password(url), 0..0);
-            }
-            error
+            let shown = Excerpt::of_argument(&without_password(url), 0..0);
+            // It may have a password in it.
+            let excerpt = Some(Box::new(shown));
+            let error = self.error(text, problem);
+            RecipeError { excerpt, ..error }
         })?;
         let mut download = Download::at(url);
         if let Some(text) = &entry.sha256 {
@@ -216,18 +215,20 @@ impl Recipe {
     fn not_in_context(
         &self,
         text: &Text,
-        path: PathBuf,
+        path: &Path,
         context: &Path,
         source: io::Error,
     ) -> RecipeError {
-        let (line, column) = self.origin.place_of(text.offset);
-        RecipeError::NotInContext {
-            origin: self.origin.name.clone(),
-            line,
-            column,
-            path,
-            context: context.to_owned(),
-            source,
+        let hint = format!(
+            "the context is the folder {}: choose another with --context DIR",
+            context.display()
+        );
+        RecipeError {
+            code: "recipe/context",
+            hint: Some(hint),
+            excerpt: None,
+            source: Some(source),
+            ..self.error(text, format!("cannot read {}", path.display()))
         }
     }
 

@@ -71,7 +71,7 @@ pub use source::{Brought, Embedded, FileSource, Want, Wants};
 use text::{Field, Text, Values, fill_in};
 use toml::de::{DeString, DeTable, Deserializer};
 pub use unpack::Unpack;
-use wincimg_common::diagnose::{Diagnose, Excerpt, line_and_column, nearest};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
 use wincimg_common::files::{LARGEST_TEXT, like, read_text};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
@@ -129,99 +129,20 @@ pub struct VariableInfo<'a> {
 
 /// Why a recipe could not be read or filled in.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "recipe/invalid", blame = Request)]
-pub enum RecipeError {
-    /// No recipe of that name ships, and no file has it.
-    #[error("unknown recipe {name:?}")]
-    #[diagnose(code = "recipe/not-found", hint = Some(known_hint(nearest.as_deref())))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The recipe that was probably meant.
-        nearest: Option<String>,
-    },
-    /// The file could not be read.
-    #[error("cannot read the recipe {}", path.display())]
-    #[diagnose(code = "recipe/unreadable", blame = Circumstances, hint = Some(file_hint(path)))]
-    Unreadable {
-        /// The recipe's file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// The recipe is invalid.
-    #[error("{origin}:{line}:{column}: {problem}")]
-    #[diagnose(code = code(problem), hint = hint.clone(), excerpt = Some((**excerpt).clone()))]
-    Invalid {
-        /// The recipe's file or name.
-        origin: String,
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// What is wrong.
-        problem: String,
-        /// The line, with a mark below the word.
-        excerpt: Box<Excerpt>,
-        /// What was probably meant.
-        hint: Option<String>,
-    },
-    /// A file or folder of the context cannot be read.
-    #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
-    #[diagnose(code = "recipe/context", hint = Some(format!("the context is the folder {}: choose another with --context DIR", context.display())))]
-    NotInContext {
-        /// The recipe's file or name.
-        origin: String,
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// What was looked for.
-        path: PathBuf,
-        /// Where it was looked for.
-        context: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A variable has no default and got no value.
-    #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description.as_deref()))]
-    #[diagnose(code = "recipe/missing-value", hint = "add --set {variable}=VALUE")]
-    MissingValue {
-        /// The recipe's name.
-        recipe: String,
-        /// The variable.
-        variable: String,
-        /// What the recipe says about it.
-        description: Option<String>,
-    },
-    /// A value was given for a variable that the recipe does not have.
-    #[error("the recipe {recipe:?} has no variable {variable:?}")]
-    #[diagnose(code = "recipe/unknown-variable", hint = Some(variable_hint(nearest.as_deref(), known)), excerpt = Some(typed(variable, "…", false)))]
-    UnknownVariable {
-        /// The recipe's name.
-        recipe: String,
-        /// The variable.
-        variable: String,
-        /// The variable that was probably meant.
-        nearest: Option<String>,
-        /// The recipe's variables.
-        known: Vec<String>,
-    },
-    /// A value is not of its variable's type.
-    #[error("invalid value {value:?} for the variable {variable:?}: expected {expected}")]
-    #[diagnose(code = "recipe/wrong-value", excerpt = Some(typed(variable, value, true)))]
-    WrongType {
-        /// The variable.
-        variable: String,
-        /// What was given.
-        value: String,
-        /// The type.
-        expected: VariableType,
-    },
+#[error("{message}")]
+#[diagnose(code = *code, blame = *blame, hint = hint.clone(), excerpt = excerpt.as_deref().cloned())]
+pub struct RecipeError {
+    message: String,
+    code: &'static str,
+    blame: Blame,
+    hint: Option<String>,
+    /// The line, with a mark below the word.
+    excerpt: Option<Box<Excerpt>>,
+    source: Option<std::io::Error>,
 }
 
 /// A `--set` as it was typed, with a mark below the variable or its value.
-fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
+fn typed(variable: &str, value: &str, at_value: bool) -> Box<Excerpt> {
     let before = format!("--set {variable}");
     let whole = format!("{before}={}", value.escape_debug());
     let marked = if at_value {
@@ -229,7 +150,7 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     } else {
         before.len() - variable.len()..before.len()
     };
-    Excerpt::of_argument(&whole, marked)
+    Box::new(Excerpt::of_argument(&whole, marked))
 }
 
 /// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
@@ -238,18 +159,6 @@ fn folder_like(image: &str) -> Option<String> {
     let has = |name| meant.join(name).is_file();
     let can_be_built = has("recipe.toml") || has("Dockerfile");
     can_be_built.then(|| meant.display().to_string())
-}
-
-fn described(description: Option<&str>) -> String {
-    description.map_or_else(String::new, |text| format!(" ({text})"))
-}
-
-fn code(problem: &str) -> &'static str {
-    let mut code = "recipe/invalid";
-    if problem.starts_with("unknown field") {
-        code = "recipe/unknown-key";
-    }
-    code
 }
 
 fn known_hint(nearest: Option<&str>) -> String {
@@ -262,8 +171,8 @@ fn known_hint(nearest: Option<&str>) -> String {
     )
 }
 
-fn variable_hint(nearest: Option<&str>, known: &[String]) -> String {
-    match nearest {
+fn variable_hint(variable: &str, known: &[&str]) -> String {
+    match nearest(variable, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
         None if known.is_empty() => "it has no variables: leave out --set".to_owned(),
         None => format!("its variables are: {}", known.join(", ")),
@@ -294,10 +203,12 @@ impl Recipe {
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)
         } else {
-            Err(RecipeError::Unknown {
-                name: image.to_owned(),
-                nearest: nearest(image, recipes().iter().map(|recipe| recipe.name))
-                    .or_else(|| folder_like(image)),
+            let nearest = nearest(image, recipes().iter().map(|recipe| recipe.name))
+                .or_else(|| folder_like(image));
+            Err(RecipeError {
+                code: "recipe/not-found",
+                hint: Some(known_hint(nearest.as_deref())),
+                ..RecipeError::new(format!("unknown recipe {image:?}"))
             })
         }
     }
@@ -322,9 +233,12 @@ impl Recipe {
 
     /// Reads a recipe file.
     pub fn load(path: &Path) -> Result<Self, RecipeError> {
-        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError::Unreadable {
-            path: path.to_owned(),
-            source,
+        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError {
+            code: "recipe/unreadable",
+            blame: Blame::Circumstances,
+            hint: Some(file_hint(path)),
+            source: Some(source),
+            ..RecipeError::new(format!("cannot read the recipe {}", path.display()))
         })?;
         Self::parse(Origin {
             name: path.display().to_string(),
@@ -530,11 +444,13 @@ impl Recipe {
     fn values(&self, settings: &Settings<'_>) -> Result<Values, RecipeError> {
         for variable in settings.values.keys() {
             if !self.head.variables.contains_key(variable) {
-                return Err(RecipeError::UnknownVariable {
-                    recipe: self.name().to_owned(),
-                    variable: variable.clone(),
-                    nearest: nearest(variable, self.head.variables.keys().map(String::as_str)),
-                    known: self.head.variables.keys().cloned().collect(),
+                let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
+                let problem = format!("the recipe {:?} has no variable {variable:?}", self.name());
+                return Err(RecipeError {
+                    code: "recipe/unknown-variable",
+                    hint: Some(variable_hint(variable, &known)),
+                    excerpt: Some(typed(variable, "…", false)),
+                    ..RecipeError::new(problem)
                 });
             }
         }
@@ -546,17 +462,28 @@ impl Recipe {
                 Some(default.value.clone())
             });
             let Some(value) = value else {
-                return Err(RecipeError::MissingValue {
-                    recipe: self.name().to_owned(),
-                    variable: name.clone(),
-                    description: variable.description.clone(),
+                let description = variable.description.as_deref();
+                let description = description.map(|text| format!(" ({text})"));
+                let problem = format!(
+                    "the recipe {:?} needs a value for {name:?}{}",
+                    self.name(),
+                    description.unwrap_or_default()
+                );
+                return Err(RecipeError {
+                    code: "recipe/missing-value",
+                    hint: Some(format!("add --set {name}=VALUE")),
+                    ..RecipeError::new(problem)
                 });
             };
             if !variable.kind.accepts(&value) {
-                return Err(RecipeError::WrongType {
-                    variable: name.clone(),
-                    value,
-                    expected: variable.kind,
+                let expected = variable.kind;
+                let problem = format!(
+                    "invalid value {value:?} for the variable {name:?}: expected {expected}"
+                );
+                return Err(RecipeError {
+                    code: "recipe/wrong-value",
+                    excerpt: Some(typed(name, &value, true)),
+                    ..RecipeError::new(problem)
                 });
             }
             values.insert(name, value);
@@ -577,44 +504,47 @@ impl Recipe {
 }
 
 impl Origin {
-    /// Line and column.
-    fn place_of(&self, offset: usize) -> (usize, usize) {
-        line_and_column(&self.text, offset)
-    }
-
     /// What the parser found, with what was meant where that can be seen.
     fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
         self.mistaken(mistake(&self.text, error))
     }
 
     fn mistaken(&self, mistake: Mistake) -> RecipeError {
-        let found = self.error_at(mistake.offset, mistake.problem);
-        match mistake.hint {
-            Some(hint) => found.with_hint(hint),
-            None => found,
-        }
+        self.error_at(mistake.offset, mistake.problem)
+            .with_hint(mistake.hint)
     }
 
     fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
-        let (line, column) = self.place_of(offset);
-        RecipeError::Invalid {
-            origin: self.name.clone(),
-            line,
-            column,
-            problem: problem.into(),
-            excerpt: Box::new(Excerpt::at(&self.text, offset)),
-            hint: None,
+        let (line, column) = line_and_column(&self.text, offset);
+        let problem = problem.into();
+        let mut error = RecipeError::new(format!("{}:{line}:{column}: {problem}", self.name));
+        if problem.starts_with("unknown field") {
+            error = RecipeError {
+                code: "recipe/unknown-key",
+                ..error
+            };
         }
+        error.excerpt = Some(Box::new(Excerpt::at(&self.text, offset)));
+        error
     }
 }
 
 impl RecipeError {
-    /// The same with what was probably meant.
-    fn with_hint(mut self, said: String) -> Self {
-        if let Self::Invalid { hint, .. } = &mut self {
-            *hint = Some(said);
+    fn new(message: String) -> Self {
+        Self {
+            message,
+            code: "recipe/invalid",
+            blame: Blame::Request,
+            hint: None,
+            excerpt: None,
+            source: None,
         }
-        self
+    }
+
+    /// The same with what was probably meant.
+    fn with_hint(self, hint: impl Into<Option<String>>) -> Self {
+        let hint = hint.into();
+        Self { hint, ..self }
     }
 }
 

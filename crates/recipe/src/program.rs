@@ -78,13 +78,11 @@ impl Recipe {
                 .map(String::as_str)
         };
         let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
-        Err(match nearest(name, names()) {
-            Some(near) => error.with_hint(format!("did you mean {near:?}?")),
-            None if !programs.is_empty() => {
-                error.with_hint(format!("its programs are: {}", programs.join(", ")))
-            }
-            None => error,
-        })
+        Err(error.with_hint(match nearest(name, names()) {
+            Some(near) => Some(format!("did you mean {near:?}?")),
+            None if programs.is_empty() => None,
+            None => Some(format!("its programs are: {}", programs.join(", "))),
+        }))
     }
 }
 

@@ -15,24 +15,8 @@ pub struct ImagePath {
 
 /// Why a text is not a path inside an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
-    /// It does not say from where.
-    #[error(r"invalid path {0:?}: expected an absolute path in the image, C:\folder\file")]
-    NotAbsolute(String),
-    /// Containers have one drive.
-    #[error("{0:?} is not on C:, the only drive of an image")]
-    OtherDrive(String),
-    /// One of its names is none.
-    #[error("invalid name {name:?} in {path:?}: {problem}")]
-    Name {
-        /// The whole path.
-        path: String,
-        /// The part of it.
-        name: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct PathError(String);
 
 /// Names that Windows takes for devices, whatever their extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
@@ -171,11 +155,9 @@ impl ImagePath {
 fn check(name: &str, path: &str) -> Result<(), PathError> {
     match name_problem(name) {
         None => Ok(()),
-        Some(problem) => Err(PathError::Name {
-            path: path.to_owned(),
-            name: name.to_owned(),
-            problem,
-        }),
+        Some(problem) => Err(PathError(format!(
+            "invalid name {name:?} in {path:?}: {problem}"
+        ))),
     }
 }
 
@@ -190,12 +172,14 @@ impl FromStr for ImagePath {
             Some((drive, _))
                 if drive.ends_with(':') && drive.starts_with(|c: char| c.is_ascii_alphabetic()) =>
             {
-                return Err(PathError::OtherDrive(text.to_owned()));
+                let problem = "is not on C:, the only drive of an image";
+                return Err(PathError(format!("{text:?} {problem}")));
             }
             _ => text,
         };
         let Some(inside) = rest.strip_prefix(is_separator) else {
-            return Err(PathError::NotAbsolute(text.to_owned()));
+            let expected = r"expected an absolute path in the image, C:\folder\file";
+            return Err(PathError(format!("invalid path {text:?}: {expected}")));
         };
         let inside = inside.strip_suffix(is_separator).unwrap_or(inside);
         let mut components = Vec::new();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::x509::sample::{element, sample};
 use wincimg_registry::Unseen;
 use wincimg_windows::version::WindowsVersion;
@@ -57,10 +58,11 @@ fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
 /// What is wrong, from the file's name on, and the hint.
 fn refused(bytes: &[u8]) -> (String, String) {
     let error = plan(&[("a.pem", bytes)], "root = ['a.pem']").unwrap_err();
-    let RecipeError::Invalid { problem, hint, .. } = error else {
-        panic!("{error}");
-    };
-    (problem, hint.unwrap_or_default())
+    let diagnosis = error.diagnosis();
+    assert_eq!(diagnosis.code, "recipe/invalid");
+    let said = error.to_string();
+    let (_place, problem) = said.split_once(": ").unwrap();
+    (problem.to_owned(), diagnosis.hint.unwrap_or_default())
 }
 
 #[test]

@@ -50,41 +50,15 @@ pub enum Kind {
 
 /// Why nothing can be made of a project.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "project/invalid", blame = Request)]
-pub enum ProjectError {
-    /// It is not XML.
-    #[error("{file}: the XML is malformed: {problem}")]
-    #[diagnose(hint = "name a .csproj, .fsproj or .vbproj, or its folder")]
-    Malformed {
-        /// The project.
-        file: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// It is XML of another kind.
-    #[error("{file} is not a project file: expected <Project> at its top")]
-    #[diagnose(hint = "name a .csproj, .fsproj or .vbproj, or its folder")]
-    NotAProject {
-        /// The file.
-        file: String,
-    },
-    /// It does not say for which .NET it is.
-    #[error("{file} does not say for which .NET it is{}", text.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
-    #[diagnose(hint = "write <TargetFramework>net8.0</TargetFramework> into it")]
-    NoFramework {
-        /// The project.
-        file: String,
-        /// What it says instead.
-        text: Option<String>,
-    },
-    /// It is a library.
-    #[error("{file} makes a library, and a container needs a program")]
-    #[diagnose(hint = "name the project with <OutputType>Exe</OutputType> that uses it")]
-    Library {
-        /// The project.
-        file: String,
-    },
+#[error("{problem}")]
+#[diagnose(code = "project/invalid", blame = Request, hint = "{hint}")]
+pub struct ProjectError {
+    problem: String,
+    hint: &'static str,
 }
+
+/// What to do about a file that is no project.
+const NO_PROJECT: &str = "name a .csproj, .fsproj or .vbproj, or its folder";
 
 impl Kind {
     /// The base in a recipe.
@@ -192,13 +166,15 @@ impl Project {
             // What cannot be read there is not this project's fault.
             let _ = said.read(shared);
         }
-        let is_project = said.read(text).map_err(|problem| ProjectError::Malformed {
-            file: file.to_owned(),
-            problem,
+        let is_project = said.read(text).map_err(|problem| ProjectError {
+            problem: format!("{file}: the XML is malformed: {problem}"),
+            hint: NO_PROJECT,
         })?;
         if !is_project {
-            let file = file.to_owned();
-            return Err(ProjectError::NotAProject { file });
+            return Err(ProjectError {
+                problem: format!("{file} is not a project file: expected <Project> at its top"),
+                hint: NO_PROJECT,
+            });
         }
         said.project(file)
     }
@@ -312,16 +288,20 @@ impl Said {
             is_windows: true,
         });
         let Some(found) = read.or(old) else {
-            return Err(ProjectError::NoFramework {
-                file: file.to_owned(),
-                text: self.framework.or(self.old_framework),
+            let text = self.framework.or(self.old_framework);
+            let text = text.map(|text| format!(": {text}")).unwrap_or_default();
+            return Err(ProjectError {
+                problem: format!("{file} does not say for which .NET it is{text}"),
+                hint: "write <TargetFramework>net8.0</TargetFramework> into it",
             });
         };
         let output = self.output.unwrap_or_default().to_ascii_lowercase();
         let is_program = is_web || is_worker || matches!(output.as_str(), "exe" | "winexe");
         if !is_program {
-            let file = file.to_owned();
-            return Err(ProjectError::Library { file });
+            return Err(ProjectError {
+                problem: format!("{file} makes a library, and a container needs a program"),
+                hint: "name the project with <OutputType>Exe</OutputType> that uses it",
+            });
         }
         let stem = Path::new(file).file_stem();
         let stem = stem
