@@ -44,63 +44,49 @@ impl Recipe {
         entry: &FileEntry,
         settings: &Settings<'_>,
     ) -> Result<PlannedFile, RecipeError> {
-        let given = [
-            &entry.from,
-            &entry.context,
-            &entry.url,
-            &entry.embedded,
-            &entry.content,
-            &entry.base64,
-        ];
-        if given.iter().filter(|text| text.is_some()).count() != 1 {
-            return Err(self.error(
-                &entry.to,
-                "a file has exactly one of from, context, url, embedded, content and base64",
-            ));
-        }
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 is for what url names"));
         }
         if let (Some(text), None) = (&entry.encoding, &entry.content) {
             return Err(self.error(text, "encoding goes with content"));
         }
-        let mut own_name = None;
-        let source = if let Some(text) = &entry.from {
-            let source = self.in_recipe_folder(text)?;
-            let (source, name) = self.on_disk(text, source)?;
-            own_name = name;
-            source
-        } else if let Some(text) = &entry.context {
-            let path = settings.context.join(self.relative(text)?);
-            if let Err(source) = std::fs::metadata(&path) {
-                return Err(self.not_in_context(text, &path, settings.context, source));
+        let given = [
+            &entry.from,
+            &entry.context,
+            &entry.url,
+            &entry.content,
+            &entry.base64,
+            &entry.embedded,
+        ];
+        let (source, own_name) = match given {
+            [Some(text), None, None, None, None, None] => {
+                self.on_disk(text, self.in_recipe_folder(text)?)?
             }
-            let source = self.within(text, settings.context, path)?;
-            let (source, name) = self.on_disk(text, source)?;
-            own_name = name;
-            source
-        } else if let Some(text) = &entry.url {
-            let (download, name) = self.download(entry, text)?;
-            own_name = name;
-            FileSource::Download(Box::new(download))
-        } else if let Some(text) = &entry.content {
-            self.encoded(text.value.clone(), entry.encoding.as_ref())?
-        } else if let Some(text) = &entry.base64 {
-            let plain: String = text.value.split_whitespace().collect();
-            let bytes = BASE64_STANDARD.decode(plain);
-            let bytes =
-                bytes.map_err(|error| self.error(text, format!("invalid base64: {error}")))?;
-            FileSource::Bytes(bytes)
-        } else if let Some(text) = &entry.embedded {
-            match text.value.as_str() {
-                "shim" => FileSource::Embedded(Embedded::Shim),
-                other => {
-                    let problem = format!("invalid embedded file {other:?}: expected shim");
-                    return Err(self.error(text, problem));
-                }
+            [None, Some(text), None, None, None, None] => {
+                self.on_disk(text, self.in_context(text, settings.context)?)?
             }
-        } else {
-            return Err(self.error(&entry.to, "this file has no source"));
+            [None, None, Some(text), None, None, None] => self.download(entry, text)?,
+            [None, None, None, Some(text), None, None] => {
+                (self.encoded(&text.value, entry.encoding.as_ref())?, None)
+            }
+            [None, None, None, None, Some(text), None] => {
+                let plain: String = text.value.split_whitespace().collect();
+                let bytes = BASE64_STANDARD.decode(plain);
+                let invalid = |error| self.error(text, format!("invalid base64: {error}"));
+                (FileSource::Bytes(bytes.map_err(invalid)?), None)
+            }
+            [None, None, None, None, None, Some(text)] if text.value == "shim" => {
+                (FileSource::Embedded(Embedded::Shim), None)
+            }
+            [None, None, None, None, None, Some(text)] => {
+                let problem = format!("invalid embedded file {:?}: expected shim", text.value);
+                return Err(self.error(text, problem));
+            }
+            _ => {
+                let problem =
+                    "a file has exactly one of from, context, url, embedded, content and base64";
+                return Err(self.error(&entry.to, problem));
+            }
         };
         let Target { path, into_folder } = &entry.to.value;
         let (target, into_folder) = (path.clone(), *into_folder);
@@ -138,7 +124,7 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         text: &Text,
-    ) -> Result<(Download, Option<String>), RecipeError> {
+    ) -> Result<(FileSource, Option<String>), RecipeError> {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
             let shown = Excerpt::of_argument(&without_password(url), 0..0);
@@ -156,18 +142,16 @@ impl Recipe {
             })?;
             download.digest = Some(digest);
         }
-        Ok((download, name_in(&parsed)))
+        let source = FileSource::Download(Box::new(download));
+        Ok((source, name_in(&parsed)))
     }
 
     /// A text as the bytes that it is written in.
-    fn encoded(&self, text: String, encoding: Option<&Text>) -> Result<FileSource, RecipeError> {
-        let Some(encoding) = encoding else {
-            return Ok(FileSource::Text(text));
-        };
-        match encoding.value.as_str() {
-            "utf-8" => Ok(FileSource::Text(text)),
-            "utf-16" => Ok(FileSource::Bytes(utf16_with_mark(&text))),
-            other => {
+    fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, RecipeError> {
+        match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
+            None | Some((_, "utf-8")) => Ok(FileSource::Text(text.to_owned())),
+            Some((_, "utf-16")) => Ok(FileSource::Bytes(utf16_with_mark(text))),
+            Some((encoding, other)) => {
                 let problem = format!("invalid encoding {other:?}: expected utf-8 or utf-16");
                 Err(self.error(encoding, problem))
             }
@@ -212,24 +196,23 @@ impl Recipe {
         self.error(text, format!("cannot read {}: {error}", path.display()))
     }
 
-    fn not_in_context(
-        &self,
-        text: &Text,
-        path: &Path,
-        context: &Path,
-        source: io::Error,
-    ) -> RecipeError {
-        let hint = format!(
-            "the context is the folder {}: choose another with --context DIR",
-            context.display()
-        );
-        RecipeError {
-            code: "recipe/context",
-            hint: Some(hint),
-            excerpt: None,
-            source: Some(source),
-            ..self.error(text, format!("cannot read {}", path.display()))
+    /// A file or folder of the context.
+    fn in_context(&self, text: &Text, context: &Path) -> Result<OnDisk, RecipeError> {
+        let path = context.join(self.relative(text)?);
+        if let Err(error) = std::fs::metadata(&path) {
+            let hint = format!(
+                "the context is the folder {}: choose another with --context DIR",
+                context.display()
+            );
+            return Err(RecipeError {
+                code: "recipe/context",
+                hint: Some(hint),
+                excerpt: None,
+                source: Some(error),
+                ..self.error(text, format!("cannot read {}", path.display()))
+            });
         }
+        self.within(text, context, path)
     }
 
     /// A file or folder beside the recipe.

@@ -3,11 +3,9 @@
 //!
 //! A recipe that makes one layer needs none of this.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wincimg_common::foreign::Foreign;
 use wincimg_iis::config::ConfigEdit;
 use wincimg_layer::Download;
 use wincimg_layer::archive::UnpackedContent;
@@ -16,6 +14,7 @@ use wincimg_registry::{DataType, RegistryEdit};
 use wincimg_windows::access::Access;
 use wincimg_windows::path::ImagePath;
 
+use super::plan::{Fact, assignments, facts};
 use super::source::FileSource;
 
 /// The most bytes of a binary value that a plan shows people.
@@ -119,8 +118,12 @@ impl From<UnpackedContent> for PlannedContent {
 }
 
 impl PlannedEntry {
-    fn is_download(&self) -> bool {
-        matches!(self.content, PlannedContent::File(FileSource::Download(_)))
+    /// Its path and its source, if it is downloaded.
+    fn download(&self) -> Option<(&ImagePath, &FileSource)> {
+        match &self.content {
+            PlannedContent::File(source @ FileSource::Download(_)) => Some((&self.path, source)),
+            _ => None,
+        }
     }
 }
 
@@ -135,7 +138,8 @@ impl Instructions {
     /// The files that are downloaded.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
         let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
-        let layers = layers.filter(|layer| layer.entries.iter().any(PlannedEntry::is_download));
+        let layers =
+            layers.filter(|layer| layer.entries.iter().any(|entry| entry.download().is_some()));
         let entries = layers.flat_map(|layer| &mut Arc::make_mut(layer).entries);
         entries.filter_map(|entry| match &mut entry.content {
             PlannedContent::File(source) => source.download_mut(),
@@ -164,63 +168,43 @@ fn in_short(edit: &RegistryEdit) -> String {
     }
 }
 
-impl fmt::Display for Instructions {
+impl Instructions {
     /// The instructions, and whatever a container's configuration has.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in &self.steps {
-            let kind = if step.layer.is_some() {
-                "layer"
-            } else {
-                "setting"
-            };
-            writeln!(f, "{kind:<12}{}", Foreign(&step.created_by))?;
-            for edit in step.layer.iter().flat_map(|layer| &layer.registry) {
-                writeln!(f, "registry    {}", Foreign(in_short(edit)))?;
-            }
-            for edit in step.layer.iter().flat_map(|layer| &layer.iis) {
-                writeln!(f, "iis         {}", Foreign(edit.to_string()))?;
-            }
-            for entry in step.layer.iter().flat_map(|layer| &layer.entries) {
-                if let PlannedContent::File(source @ FileSource::Download(_)) = &entry.content {
-                    writeln!(
-                        f,
-                        "file        {} from {}",
-                        Foreign(&entry.path),
-                        Foreign(source)
-                    )?;
-                }
-            }
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let mut all = Vec::new();
+        for PlannedStep {
+            created_by, layer, ..
+        } in &self.steps
+        {
+            let kind = if layer.is_some() { "layer" } else { "setting" };
+            all.push((kind, created_by.clone()));
+            let Some(layer) = layer else { continue };
+            all.extend(facts("registry", layer.registry.iter().map(in_short)));
+            all.extend(facts("iis", &layer.iis));
+            let downloads = layer.entries.iter().filter_map(PlannedEntry::download);
+            let downloads = downloads.map(|(path, source)| format!("{path} from {source}"));
+            all.extend(facts("file", downloads));
         }
         let config = &self.container;
-        for line in &config.env {
-            writeln!(f, "env         {}", Foreign(line))?;
-        }
-        let lists = [("entrypoint", &config.entrypoint), ("cmd", &config.cmd)];
-        for (name, words) in lists {
-            if let Some(words) = words {
-                let line = if config.args_escaped {
-                    words.join(" ")
-                } else {
-                    format!("{words:?}")
-                };
-                writeln!(f, "{name:<12}{}", Foreign(line))?;
+        let command_line = |words: &Vec<String>| {
+            if config.args_escaped {
+                words.join(" ")
+            } else {
+                format!("{words:?}")
             }
-        }
-        let texts = [("user", &config.user), ("workdir", &config.working_dir)];
-        for (name, text) in texts {
-            if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
-                writeln!(f, "{name:<12}{}", Foreign(text))?;
-            }
-        }
-        for port in config.exposed_ports.keys() {
-            writeln!(f, "port        {}", Foreign(port))?;
-        }
-        for (name, value) in &config.labels {
-            writeln!(f, "label       {}={}", Foreign(name), Foreign(value))?;
-        }
-        for trigger in &config.on_build {
-            writeln!(f, "onbuild     {}", Foreign(trigger))?;
-        }
-        Ok(())
+        };
+        all.extend(facts("env", &config.env));
+        all.extend(facts(
+            "entrypoint",
+            config.entrypoint.iter().map(command_line),
+        ));
+        all.extend(facts("cmd", config.cmd.iter().map(command_line)));
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        all.extend(facts("user", given(&config.user)));
+        all.extend(facts("workdir", given(&config.working_dir)));
+        all.extend(facts("port", config.exposed_ports.keys()));
+        all.extend(facts("label", assignments(&config.labels)));
+        all.extend(facts("onbuild", &config.on_build));
+        all
     }
 }

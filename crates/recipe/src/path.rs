@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
 use wincimg_windows::search_path::{EntryError, PathAdditions, entry};
 
@@ -55,12 +55,12 @@ impl<'de> Deserialize<'de> for PathEntry {
                 f.write_str(r"a list of folders, such as ['C:\app'], or { append = ['C:\app'] }")
             }
 
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<PathEntry, A::Error> {
-                let mut sides = Sides::default();
-                while let Some(folder) = items.next_element()? {
-                    sides.prepend.push(folder);
-                }
-                Ok(PathEntry(sides))
+            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<PathEntry, A::Error> {
+                let prepend = Vec::deserialize(SeqAccessDeserializer::new(items))?;
+                Ok(PathEntry(Sides {
+                    prepend,
+                    ..Sides::default()
+                }))
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, fields: A) -> Result<PathEntry, A::Error> {

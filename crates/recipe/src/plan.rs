@@ -280,104 +280,99 @@ impl fmt::Display for Command {
     }
 }
 
+/// A line about a plan: what it is about, and what there is to say.
+pub(super) type Fact = (&'static str, String);
+
+/// Facts about the same, in order.
+pub(super) fn facts<T: fmt::Display>(
+    what: &'static str,
+    items: impl IntoIterator<Item = T>,
+) -> impl Iterator<Item = Fact> {
+    let items = items.into_iter();
+    items.map(move |item| (what, item.to_string()))
+}
+
+/// `NAME=value`.
+pub(super) fn assignments<'a>(
+    pairs: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> impl Iterator<Item = String> {
+    let pairs = pairs.into_iter();
+    pairs.map(|(name, value)| format!("{name}={value}"))
+}
+
+impl fmt::Display for PlannedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.target, self.source)?;
+        match &self.unpack {
+            Some(unpack) => write!(f, ", {unpack}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Plan {
     /// One fact a line, for a person; what the base decides is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = |list: &[String]| {
-            let words: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
-            format!("[{}]", words.join(", "))
-        };
-        writeln!(f, "image       {}", self.name)?;
-        writeln!(f, "host build  {}", self.host())?;
-        let version = self.base.os_version.map(|version| version.to_string());
-        let version = version.as_deref().unwrap_or("no Windows inside");
-        writeln!(f, "base        {} ({version})", Foreign(&self.base.name))?;
-        writeln!(f, "            {}", self.base.digest)?;
-        for trigger in &self.base.on_build {
-            writeln!(f, "onbuild     {}", Foreign(trigger))?;
-        }
-        if let Some(instructions) = &self.instructions {
-            write!(f, "{instructions}")?;
-        }
-        for file in &self.files {
-            let (target, source) = (Foreign(&file.target), Foreign(&file.source));
-            write!(f, "file        {target} from {source}")?;
-            match &file.unpack {
-                Some(unpack) => writeln!(f, ", {unpack}")?,
-                None => writeln!(f)?,
-            }
-        }
-        for certificate in &self.certificates {
-            writeln!(f, "certificate {}", Foreign(certificate))?;
-        }
-        for access in &self.access {
-            writeln!(f, "access      {}", Foreign(access))?;
-        }
-        for service in &self.services {
-            writeln!(f, "service     {}", Foreign(service))?;
-        }
-        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
-        for edit in self.registry.iter().cloned().chain(timeout) {
-            writeln!(f, "registry    {}", Foreign(edit))?;
-        }
-        if let Some(iis) = &self.iis {
-            write_iis(iis, f)?;
-        }
-        for step in &self.steps {
-            writeln!(f, "run         {}", Foreign(&step.command))?;
-        }
-        for (name, value) in &self.env {
-            writeln!(f, "env         {}={}", Foreign(name), Foreign(value))?;
-        }
-        let path = self.path.iter();
-        for folder in path.clone().flat_map(|path| &path.prepend) {
-            writeln!(f, "path        {}, before the base's", Foreign(folder))?;
-        }
-        for folder in path.flat_map(|path| &path.append) {
-            writeln!(f, "path        {}, after the base's", Foreign(folder))?;
-        }
-        if let Some(entrypoint) = &self.entrypoint {
-            writeln!(f, "entrypoint  {}", quoted(entrypoint))?;
-        }
-        if let Some(cmd) = &self.cmd {
-            writeln!(f, "cmd         {}", quoted(cmd))?;
-        }
-        if let Some(user) = &self.user {
-            writeln!(f, "user        {}", Foreign(user))?;
-        }
-        if let Some(folder) = &self.working_dir {
-            writeln!(f, "workdir     {}", Foreign(folder))?;
-        }
-        for port in &self.ports {
-            writeln!(f, "port        {port}")?;
-        }
-        for (name, value) in &self.labels {
-            writeln!(f, "label       {}={}", Foreign(name), Foreign(value))?;
+        for (what, said) in self.facts() {
+            writeln!(f, "{what:<12}{}", Foreign(said))?;
         }
         Ok(())
     }
 }
 
-fn write_iis(iis: &IisSettings, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    writeln!(
-        f,
-        "iis         {} in {}",
-        Foreign(&iis.site),
-        Foreign(&iis.path)
-    )?;
-    for extension in &iis.file_extensions {
-        writeln!(f, "iis         may serve {}", Foreign(extension))?;
+impl Plan {
+    fn facts(&self) -> Vec<Fact> {
+        let version = self.base.os_version.map(|version| version.to_string());
+        let version = version.as_deref().unwrap_or("no Windows inside");
+        let mut all = vec![
+            ("image", self.name.clone()),
+            ("host build", self.host()),
+            ("base", format!("{} ({version})", self.base.name)),
+            ("", self.base.digest.clone()),
+        ];
+        all.extend(facts("onbuild", &self.base.on_build));
+        all.extend(self.instructions.iter().flat_map(Instructions::facts));
+        all.extend(facts("file", &self.files));
+        all.extend(facts("certificate", &self.certificates));
+        all.extend(facts("access", &self.access));
+        all.extend(facts("service", &self.services));
+        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
+        all.extend(facts(
+            "registry",
+            self.registry.iter().cloned().chain(timeout),
+        ));
+        if let Some(iis) = &self.iis {
+            all.push(("iis", format!("{} in {}", iis.site, iis.path)));
+            let served = iis.file_extensions.iter();
+            all.extend(facts("iis", served.map(|it| format!("may serve {it}"))));
+            let types = iis.mime_types.iter();
+            all.extend(facts(
+                "iis",
+                types.map(|(it, kind)| format!("{it} is {kind}")),
+            ));
+            let documents = iis.default_documents.iter();
+            let documents = documents.map(|it| format!("serves {it} for a folder"));
+            all.extend(facts("iis", documents));
+            all.extend(facts("iis", iis.server_edits()));
+        }
+        all.extend(facts("run", self.steps.iter().map(|step| &step.command)));
+        all.extend(facts("env", assignments(&self.env)));
+        if let Some(PathAdditions { prepend, append }) = &self.path {
+            let before = prepend.iter().map(|it| format!("{it}, before the base's"));
+            all.extend(facts("path", before));
+            let after = append.iter().map(|it| format!("{it}, after the base's"));
+            all.extend(facts("path", after));
+        }
+        // As lists of Rust and JSON.
+        let quoted = |words: &Vec<String>| format!("{words:?}");
+        all.extend(facts("entrypoint", self.entrypoint.iter().map(quoted)));
+        all.extend(facts("cmd", self.cmd.iter().map(quoted)));
+        all.extend(facts("user", &self.user));
+        all.extend(facts("workdir", &self.working_dir));
+        all.extend(facts("port", &self.ports));
+        all.extend(facts("label", assignments(&self.labels)));
+        all
     }
-    for (extension, kind) in &iis.mime_types {
-        writeln!(f, "iis         {} is {}", Foreign(extension), Foreign(kind))?;
-    }
-    for document in &iis.default_documents {
-        writeln!(f, "iis         serves {} for a folder", Foreign(document))?;
-    }
-    for edit in iis.server_edits() {
-        writeln!(f, "iis         {}", Foreign(edit))?;
-    }
-    Ok(())
 }
 
 /// A port with its protocol, `8080/tcp`.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserializer};
 use toml::Spanned;
 use wincimg_common::files;
 use wincimg_registry::regfile::Imported;
@@ -18,7 +20,7 @@ use super::{Recipe, RecipeError};
 const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
 
 /// Changes to one key, or a registration file with changes to many.
-#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a table with key and values, or with import"
@@ -50,7 +52,16 @@ enum Data {
     Number(i64),
     Text(String),
     List(Vec<String>),
-    Typed { kind: String, data: Box<Data> },
+    Typed(Typed),
+}
+
+/// Data whose type is given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Typed {
+    #[serde(rename = "type")]
+    kind: String,
+    data: Box<Data>,
 }
 
 impl<'de> Deserialize<'de> for Data {
@@ -72,27 +83,12 @@ impl<'de> Deserialize<'de> for Data {
                 Ok(Data::Text(text.to_owned()))
             }
 
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Data, A::Error> {
-                let mut list = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    list.push(item);
-                }
-                Ok(Data::List(list))
+            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<Data, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Data::List)
             }
 
-            fn visit_map<A: de::MapAccess<'de>>(self, mut fields: A) -> Result<Data, A::Error> {
-                let (mut kind, mut data) = (None, None);
-                while let Some(name) = fields.next_key::<String>()? {
-                    match name.as_str() {
-                        "type" => kind = Some(fields.next_value()?),
-                        "data" => data = Some(Box::new(fields.next_value()?)),
-                        other => return Err(de::Error::unknown_field(other, &["type", "data"])),
-                    }
-                }
-                Ok(Data::Typed {
-                    kind: kind.ok_or_else(|| de::Error::missing_field("type"))?,
-                    data: data.ok_or_else(|| de::Error::missing_field("data"))?,
-                })
+            fn visit_map<A: de::MapAccess<'de>>(self, fields: A) -> Result<Data, A::Error> {
+                Typed::deserialize(MapAccessDeserializer::new(fields)).map(Data::Typed)
             }
         }
 
@@ -229,7 +225,7 @@ fn data_of(data: &Data) -> Result<RegistryData, String> {
         Data::Number(number) => dword(*number),
         Data::Text(text) => Ok(RegistryData::sz(text)),
         Data::List(list) => multi_sz(list),
-        Data::Typed { kind, data } => typed(kind, data),
+        Data::Typed(Typed { kind, data }) => typed(kind, data),
     }
 }
 
