@@ -39,9 +39,7 @@ use wincimg_windows::path::ImagePath;
 
 pub use self::order::{Folder, Order, OrderError};
 pub use self::settings::{AppPool, Application, IisSettings, Site};
-pub use self::text::{
-    Attribute, Binding, DocumentName, FileExtension, MimeType, Name, NameError, UrlPath,
-};
+pub use self::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 
 /// The site that IIS is installed with.
 pub const DEFAULT_SITE: &str = "Default Web Site";

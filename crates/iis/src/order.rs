@@ -1,8 +1,10 @@
 //! What a command asks of IIS, as far as that is known without its configuration being changed.
 
+use wincimg_windows::invalid::InvalidText;
+
 use super::config::{
-    APP_POOLS, Change, ConfigEdit, EditError, ElementPath, FilterError, Location, LocationError,
-    PathSyntaxError, SITES, SectionPath, Selector, Server, Unsound,
+    APP_POOLS, Change, ConfigEdit, EditError, ElementPath, FilterError, Location, SITES,
+    SectionPath, Selector, Server, Unsound,
 };
 
 /// What a command asks of IIS: all of its changes, or none of them.
@@ -48,14 +50,8 @@ impl OrderError {
     }
 }
 
-impl From<PathSyntaxError> for OrderError {
-    fn from(error: PathSyntaxError) -> Self {
-        Self::Unclear(error.to_string())
-    }
-}
-
-impl From<LocationError> for OrderError {
-    fn from(error: LocationError) -> Self {
+impl From<InvalidText> for OrderError {
+    fn from(error: InvalidText) -> Self {
         Self::Unclear(error.to_string())
     }
 }

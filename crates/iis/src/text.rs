@@ -4,18 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
-
-/// Why a text cannot be part of IIS's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {text:?}: expected {expected}")]
-pub struct NameError {
-    text: String,
-    what: &'static str,
-    expected: &'static str,
-}
+use wincimg_windows::invalid::InvalidText;
 
 macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $expected:literal, $read:path) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -24,6 +16,15 @@ macro_rules! checked_text {
             /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidText;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let read = $read(text).map(Self);
+                read.ok_or_else(|| InvalidText::new($what, text, $expected))
             }
         }
 
@@ -44,157 +45,59 @@ macro_rules! checked_text {
 checked_text!(
     /// A file extension as IIS wants it: with its dot, and in small letters, since IIS does not
     /// tell cases apart.
-    FileExtension
+    FileExtension,
+    "file extension",
+    "letters, digits, - _ or +, such as json or .json",
+    file_extension
 );
 checked_text!(
     /// A content type, `application/json`.
-    MimeType
+    MimeType,
+    "content type",
+    "application/json or text/plain; charset=utf-8",
+    mime_type
 );
 checked_text!(
-    /// The name of a site or an application pool.
-    Name
+    /// The name of a site or an application pool: letters, digits and a few signs, since what else IIS
+    /// would allow `cmd` would read as its own.
+    Name,
+    "name of a site or an application pool",
+    "letters, digits, spaces, - _ or .",
+    name
 );
 checked_text!(
     /// The path of an application or a virtual directory in URLs: `/` or `/api/v2`.
-    UrlPath
+    UrlPath,
+    "path of an application or a virtual directory",
+    "/ or a path such as /api, of letters, digits, - _ . and ~",
+    url_path
 );
 checked_text!(
     /// The name of a default document, `index.html`.
-    DocumentName
+    DocumentName,
+    "default document",
+    "a file's name, such as index.html",
+    document_name
 );
 checked_text!(
     /// How a site is reached, as appcmd writes it: `http/*:80:` or `https/*:443:www.example.com`.
-    Binding
+    Binding,
+    "binding",
+    "PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80: or https/*:443:www.example.com",
+    binding
 );
 checked_text!(
     /// The path of an attribute in IIS's configuration, `processModel.idleTimeout`.
-    Attribute
+    Attribute,
+    "attribute of IIS's configuration",
+    "names with dots between, such as processModel.idleTimeout",
+    attribute
 );
-
-impl FromStr for FileExtension {
-    type Err = NameError;
-
-    /// Takes `json` and `.json`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name = text.strip_prefix('.').unwrap_or(text);
-        let is_sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+');
-        if name.is_empty() || !name.chars().all(is_sound) {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "file extension",
-                expected: "letters, digits, - _ or +, such as json or .json",
-            });
-        }
-        Ok(Self(format!(".{}", name.to_ascii_lowercase())))
-    }
-}
-
-impl FromStr for MimeType {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_sound = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
-        let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
-        let names = essence.split_once('/').is_some_and(|(kind, subtype)| {
-            let sound = |name: &str| !name.is_empty() && name.chars().all(is_sound);
-            sound(kind) && sound(subtype)
-        });
-        let tail = parameters
-            .chars()
-            .all(|c| is_sound(c) || matches!(c, ' ' | '=' | ';'));
-        if !names || !tail {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "content type",
-                expected: "application/json or text/plain; charset=utf-8",
-            });
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-/// Whether a text is of letters, digits and these signs, with no space around it.
-fn is_plain(text: &str, signs: &str) -> bool {
-    let is_sound = |c: char| c.is_alphanumeric() || signs.contains(c);
-    !text.is_empty() && text.trim() == text && text.chars().all(is_sound)
-}
-
-impl FromStr for Name {
-    type Err = NameError;
-
-    /// Letters, digits and a few signs: what else IIS would allow, `cmd` would read as its own.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if !is_plain(text, " -_.") {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "name of a site or an application pool",
-                expected: "letters, digits, spaces, - _ or .",
-            });
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl FromStr for Attribute {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_name = |name: &str| {
-            name.starts_with(|c: char| c.is_ascii_alphabetic())
-                && name.chars().all(|c| c.is_ascii_alphanumeric())
-        };
-        if !text.split('.').all(is_name) {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "attribute of IIS's configuration",
-                expected: "names with dots between, such as processModel.idleTimeout",
-            });
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
 
 impl UrlPath {
     /// The site itself.
     pub fn root() -> Self {
         Self("/".to_owned())
-    }
-}
-
-impl FromStr for UrlPath {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_sound = |name: &str| {
-            !matches!(name, "" | "." | "..")
-                && name
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || "-_.~".contains(c))
-        };
-        let names = text.strip_prefix('/');
-        if !names.is_some_and(|names| names.is_empty() || names.split('/').all(is_sound)) {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "path of an application or a virtual directory",
-                expected: "/ or a path such as /api, of letters, digits, - _ . and ~",
-            });
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl FromStr for DocumentName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if !is_plain(text, " -_./") {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "default document",
-                expected: "a file's name, such as index.html",
-            });
-        }
-        Ok(Self(text.to_owned()))
     }
 }
 
@@ -205,40 +108,84 @@ impl Binding {
     }
 }
 
-impl FromStr for Binding {
-    type Err = NameError;
+fn when(is_sound: bool, text: &str) -> Option<String> {
+    is_sound.then(|| text.to_owned())
+}
 
-    /// Takes what appcmd does.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_protocol = |name: &str| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
-        };
-        let is_part = |part: &str| {
-            part.chars()
-                .all(|c| c.is_alphanumeric() || "*.-_[]:".contains(c))
-        };
-        let is_http = |information: &str| {
-            let mut parts = information.rsplitn(3, ':');
-            let (_host, port, address) = (parts.next(), parts.next(), parts.next());
-            let port = port.and_then(|port| port.parse::<u16>().ok());
-            port.is_some_and(|port| port > 0) && address.is_some_and(|address| !address.is_empty())
-        };
-        let is_sound = text.split_once('/').is_some_and(|(protocol, information)| {
-            let is_web = matches!(protocol, "http" | "https");
-            is_protocol(protocol)
-                && !information.is_empty()
-                && is_part(information)
-                && (!is_web || is_http(information))
-        });
-        if !is_sound {
-            return Err(NameError {
-                text: text.to_owned(),
-                what: "binding",
-                expected: "PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80: or https/*:443:www.example.com",
-            });
-        }
-        Ok(Self(text.to_owned()))
-    }
+/// Takes `json` and `.json`.
+fn file_extension(text: &str) -> Option<String> {
+    let name = text.strip_prefix('.').unwrap_or(text);
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+');
+    let is_name = !name.is_empty() && name.chars().all(is_sound);
+    is_name.then(|| format!(".{}", name.to_ascii_lowercase()))
+}
+
+fn mime_type(text: &str) -> Option<String> {
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let names = essence.split_once('/').is_some_and(|(kind, subtype)| {
+        let sound = |name: &str| !name.is_empty() && name.chars().all(is_sound);
+        sound(kind) && sound(subtype)
+    });
+    let tail = parameters
+        .chars()
+        .all(|c| is_sound(c) || matches!(c, ' ' | '=' | ';'));
+    when(names && tail, text)
+}
+
+fn name(text: &str) -> Option<String> {
+    plain(text, " -_.")
+}
+
+fn document_name(text: &str) -> Option<String> {
+    plain(text, " -_./")
+}
+
+/// A text of letters, digits and these signs, with no space around it.
+fn plain(text: &str, signs: &str) -> Option<String> {
+    let is_sound = |c: char| c.is_alphanumeric() || signs.contains(c);
+    let is_plain = !text.is_empty() && text.trim() == text && text.chars().all(is_sound);
+    when(is_plain, text)
+}
+
+fn attribute(text: &str) -> Option<String> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    when(text.split('.').all(is_name), text)
+}
+
+fn url_path(text: &str) -> Option<String> {
+    let is_sound = |name: &str| {
+        !matches!(name, "" | "." | "..")
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_.~".contains(c))
+    };
+    let names = text.strip_prefix('/')?;
+    when(names.is_empty() || names.split('/').all(is_sound), text)
+}
+
+/// Takes what appcmd does.
+fn binding(text: &str) -> Option<String> {
+    let (protocol, information) = text.split_once('/')?;
+    let is_protocol = !protocol.is_empty()
+        && protocol
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '.');
+    let is_part = |c: char| c.is_alphanumeric() || "*.-_[]:".contains(c);
+    let is_http = || {
+        let mut parts = information.rsplitn(3, ':');
+        let (_host, port, address) = (parts.next(), parts.next(), parts.next());
+        let port = port.and_then(|port| port.parse::<u16>().ok());
+        port.is_some_and(|port| port > 0) && address.is_some_and(|address| !address.is_empty())
+    };
+    let is_sound = is_protocol
+        && !information.is_empty()
+        && information.chars().all(is_part)
+        && (!matches!(protocol, "http" | "https") || is_http());
+    when(is_sound, text)
 }
 
 #[cfg(test)]

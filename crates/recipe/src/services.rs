@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::service::{
-    Account, FailureAction, FailureKind, Line, OnFailure, Service, ServiceError, ServiceName, Start,
+    Account, FailureAction, FailureKind, Line, OnFailure, Service, ServiceName, Start,
 };
 
 use super::text::{Field, Text, plain};
@@ -154,7 +155,7 @@ impl Recipe {
         let texts = texts.filter(|(name, _)| environment.contains_key(*name));
         let environment = texts.map(|(name, text)| {
             let line = format!("{name}={}", text.value).parse();
-            line.map_err(|problem: ServiceError| self.error(text, problem.to_string()))
+            line.map_err(|problem: InvalidText| self.error(text, problem.to_string()))
         });
         let on_failure = entry.on_failure;
         Ok(Service {

@@ -12,6 +12,7 @@ pub use icacls::{GrantTextError, Granted};
 use serde::Serialize;
 use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
 
+use super::invalid::InvalidText;
 use super::path::ImagePath;
 
 /// Where Windows has the program that grants.
@@ -83,15 +84,6 @@ pub enum Inherit {
     None,
 }
 
-/// A word that is not one of a list.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {text:?}: expected {expected}")]
-pub struct WordError {
-    what: &'static str,
-    text: String,
-    expected: &'static str,
-}
-
 impl Rights {
     const ALL: [Self; 5] = [
         Self::Full,
@@ -135,15 +127,12 @@ impl Rights {
 }
 
 impl FromStr for Rights {
-    type Err = WordError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|rights| rights.name() == text);
-        found.ok_or_else(|| WordError {
-            what: "rights",
-            text: text.to_owned(),
-            expected: "full, modify, read_execute, read or write",
-        })
+        let expected = "full, modify, read_execute, read or write";
+        found.ok_or_else(|| InvalidText::new("rights", text, expected))
     }
 }
 
@@ -168,7 +157,7 @@ impl Inherit {
 }
 
 impl FromStr for Inherit {
-    type Err = WordError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
@@ -177,11 +166,8 @@ impl FromStr for Inherit {
             "files" => Self::Files,
             "none" => Self::None,
             _ => {
-                return Err(WordError {
-                    what: "inherit",
-                    text: text.to_owned(),
-                    expected: "all, folders, files or none",
-                });
+                let expected = "all, folders, files or none";
+                return Err(InvalidText::new("inherit", text, expected));
             }
         })
     }

@@ -22,6 +22,7 @@ pub mod access;
 pub mod certificate;
 pub mod compat;
 pub mod inside;
+pub mod invalid;
 pub mod node;
 pub mod path;
 pub mod prerequisite;

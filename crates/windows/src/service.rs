@@ -13,6 +13,7 @@ use serde::Serialize;
 pub use settings::Settings;
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
+use super::invalid::InvalidText;
 use super::quoting::argv;
 
 /// The longest name: Windows allows 256 characters, and a key's name one less.
@@ -117,23 +118,6 @@ pub enum FailureKind {
     Run,
 }
 
-/// A text that is not what was expected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {text:?}: expected {expected}")]
-pub struct ServiceError {
-    what: &'static str,
-    text: String,
-    expected: &'static str,
-}
-
-fn invalid(what: &'static str, text: &str, expected: &'static str) -> ServiceError {
-    ServiceError {
-        what,
-        text: text.to_owned(),
-        expected,
-    }
-}
-
 impl ServiceName {
     /// The name.
     pub fn as_str(&self) -> &str {
@@ -160,7 +144,7 @@ impl ServiceName {
 }
 
 impl FromStr for ServiceName {
-    type Err = ServiceError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_long = text.encode_utf16().count() > MAX_NAME;
@@ -169,7 +153,7 @@ impl FromStr for ServiceName {
         let is_blank = text.trim() != text || text.is_empty() || text.starts_with('+');
         if is_long || is_odd || is_blank {
             let expected = "1 to 255 characters without / and \\, not beginning with +";
-            return Err(invalid("name of a service", text, expected));
+            return Err(InvalidText::new("name of a service", text, expected));
         }
         Ok(Self(text.to_owned()))
     }
@@ -182,11 +166,15 @@ impl fmt::Display for ServiceName {
 }
 
 impl FromStr for Line {
-    type Err = ServiceError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.is_empty() || text.contains(char::is_control) {
-            return Err(invalid("text", text, "a line with something in it"));
+            return Err(InvalidText::new(
+                "text",
+                text,
+                "a line with something in it",
+            ));
         }
         Ok(Self(text.to_owned()))
     }
@@ -213,18 +201,20 @@ impl Start {
 }
 
 impl FromStr for Start {
-    type Err = ServiceError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         [Self::Auto, Self::DelayedAuto, Self::Demand, Self::Disabled]
             .into_iter()
             .find(|start| start.name() == text)
-            .ok_or_else(|| invalid("start", text, "auto, delayed-auto, demand or disabled"))
+            .ok_or_else(|| {
+                InvalidText::new("start", text, "auto, delayed-auto, demand or disabled")
+            })
     }
 }
 
 impl FromStr for Account {
-    type Err = ServiceError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (domain, name) = text.split_once('\\').unwrap_or(("", text));
@@ -239,7 +229,7 @@ impl FromStr for Account {
             name if matches!(domain, "" | ".") && is(name, "LocalSystem") => Self::LocalSystem,
             _ => {
                 let expected = r"LocalSystem, LocalService, NetworkService or NT SERVICE\NAME: others have a password, which an image cannot keep";
-                return Err(invalid("account", text, expected));
+                return Err(InvalidText::new("account", text, expected));
             }
         })
     }
@@ -263,14 +253,14 @@ impl Serialize for Account {
 }
 
 impl FromStr for FailureKind {
-    type Err = ServiceError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "nothing" => Ok(Self::Nothing),
             "restart" => Ok(Self::Restart),
             "run" => Ok(Self::Run),
-            _ => Err(invalid("action", text, "restart, run or nothing")),
+            _ => Err(InvalidText::new("action", text, "restart, run or nothing")),
         }
     }
 }

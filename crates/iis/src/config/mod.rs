@@ -16,6 +16,7 @@ mod value;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use wincimg_windows::invalid::InvalidText;
 
 pub use self::apply::EditError;
 pub(super) use self::apply::{Above, Editing, Level};
@@ -24,7 +25,7 @@ pub(super) use self::document::Document;
 pub(super) use self::encoding::Decoded;
 pub(crate) use self::names::FilterError;
 pub use self::names::Found;
-pub use self::path::{ElementPath, PathSyntaxError, SectionPath, Selector, Step, is_value};
+pub use self::path::{ElementPath, SectionPath, Selector, Step, is_value};
 pub use self::schema::{Schema, SchemaError, Unsound};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
@@ -178,15 +179,8 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location(String);
 
-/// Why a text is not a location.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid location {0:?}: expected a site, or a path below one, such as Default Web Site/app"
-)]
-pub struct LocationError(String);
-
 impl std::str::FromStr for Location {
-    type Err = LocationError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_sound = |name: &str| {
@@ -195,7 +189,8 @@ impl std::str::FromStr for Location {
                 && !name.contains(|c: char| c.is_control() || "\\?*<>|\"'%&^:".contains(c))
         };
         if !text.split('/').all(is_sound) {
-            return Err(LocationError(text.to_owned()));
+            let expected = "a site, or a path below one, such as Default Web Site/app";
+            return Err(InvalidText::new("location", text, expected));
         }
         Ok(Self(text.to_owned()))
     }

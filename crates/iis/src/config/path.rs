@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use wincimg_windows::invalid::InvalidText;
 
 /// The path of a section: `system.webServer/security/requestFiltering`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,15 +41,6 @@ impl Selector {
     }
 }
 
-/// A text that is not a path of IIS's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {text:?}: expected {expected}")]
-pub struct PathSyntaxError {
-    text: String,
-    what: &'static str,
-    expected: &'static str,
-}
-
 impl SectionPath {
     /// One that is known to be one.
     pub fn of(text: &str) -> Self {
@@ -67,15 +59,15 @@ impl SectionPath {
 }
 
 impl FromStr for SectionPath {
-    type Err = PathSyntaxError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if !text.split('/').all(is_section_name) {
-            return Err(PathSyntaxError {
-                text: text.to_owned(),
-                what: "section",
-                expected: "the whole path of one, such as system.webServer/staticContent",
-            });
+            return Err(InvalidText::new(
+                "section",
+                text,
+                "the whole path of one, such as system.webServer/staticContent",
+            ));
         }
         Ok(Self(text.to_owned()))
     }
@@ -115,28 +107,28 @@ impl ElementPath {
     }
 
     /// Reads `processModel.idleTimeout` as the element and its attribute.
-    pub fn with_attribute(text: &str) -> Result<(Self, String), PathSyntaxError> {
+    pub fn with_attribute(text: &str) -> Result<(Self, String), InvalidText> {
         let mut path: Self = text.parse()?;
         match path.0.pop() {
             Some(Step::Element(attribute)) => Ok((path, attribute)),
-            _ => Err(PathSyntaxError {
-                text: text.to_owned(),
-                what: "path of an attribute",
-                expected: "its name at the end, such as [name='api'].processModel.idleTimeout",
-            }),
+            _ => Err(InvalidText::new(
+                "path of an attribute",
+                text,
+                "its name at the end, such as [name='api'].processModel.idleTimeout",
+            )),
         }
     }
 
     /// Reads `files.[value='index.html']`, whose last step is an entry.
-    pub fn with_entry(text: &str) -> Result<Self, PathSyntaxError> {
+    pub fn with_entry(text: &str) -> Result<Self, InvalidText> {
         let path: Self = text.parse()?;
         match path.split_entry() {
             Some(_) => Ok(path),
-            None => Err(PathSyntaxError {
-                text: text.to_owned(),
-                what: "entry",
-                expected: "its attributes at the end, such as [fileExtension='.json',allowed='true']",
-            }),
+            None => Err(InvalidText::new(
+                "entry",
+                text,
+                "its attributes at the end, such as [fileExtension='.json',allowed='true']",
+            )),
         }
     }
 
@@ -151,13 +143,15 @@ impl ElementPath {
 }
 
 impl FromStr for ElementPath {
-    type Err = PathSyntaxError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        read_path(text).ok_or_else(|| PathSyntaxError {
-            text: text.to_owned(),
-            what: "path in a section",
-            expected: "names and entries with dots between, such as [name='api'].processModel",
+        read_path(text).ok_or_else(|| {
+            InvalidText::new(
+                "path in a section",
+                text,
+                "names and entries with dots between, such as [name='api'].processModel",
+            )
         })
     }
 }

@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_iis::config::{
-    Change, ConfigEdit, ElementPath, Location, PathSyntaxError, SectionPath, is_value,
-};
+use wincimg_iis::config::{Change, ConfigEdit, ElementPath, Location, SectionPath, is_value};
 use wincimg_iis::{AppPool, Application, Attribute, Binding, Name, Site, UrlPath};
+use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 
 use super::{Line, settings};
@@ -193,7 +192,7 @@ impl FromStr for EntryValue {
 struct Entry(ElementPath);
 
 impl FromStr for Entry {
-    type Err = PathSyntaxError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         ElementPath::with_entry(text).map(Self)

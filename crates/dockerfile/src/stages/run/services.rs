@@ -2,7 +2,8 @@
 
 use wincimg_registry::Typed;
 use wincimg_scripts::{Image as _, Seen, Service, ServiceStart, Trouble, TroubleKind};
-use wincimg_windows::service::{ServiceError, ServiceName, Settings, Start};
+use wincimg_windows::invalid::InvalidText;
+use wincimg_windows::service::{ServiceName, Settings, Start};
 
 use super::{Running, trouble};
 
@@ -68,6 +69,6 @@ fn settings(service: &Service) -> Result<Settings, Trouble> {
 
 // As `map_err` passes it.
 #[allow(clippy::needless_pass_by_value)]
-fn not_understood(error: ServiceError) -> Trouble {
+fn not_understood(error: InvalidText) -> Trouble {
     trouble(TroubleKind::NotUnderstood, error.to_string())
 }
