@@ -14,36 +14,21 @@ impl IisSettings {
             let entry = ElementPath::default()
                 .element("fileExtensions")
                 .entry([("fileExtension", extension.as_str()), ("allowed", "true")]);
-            edit(
-                "system.webServer/security/requestFiltering",
-                Change::Add {
-                    entry,
-                    first: false,
-                },
-            )
+            add("system.webServer/security/requestFiltering", entry, false)
         });
         let types = self.mime_types.iter().map(|(extension, kind)| {
             let entry = ElementPath::default().entry([
                 ("fileExtension", extension.as_str()),
                 ("mimeType", kind.as_str()),
             ]);
-            edit(
-                "system.webServer/staticContent",
-                Change::Add {
-                    entry,
-                    first: false,
-                },
-            )
+            add("system.webServer/staticContent", entry, false)
         });
         // Each goes before those that are there.
         let documents = self.default_documents.iter().rev().map(|document| {
             let entry = ElementPath::default()
                 .element("files")
                 .entry([("value", document.as_str())]);
-            edit(
-                "system.webServer/defaultDocument",
-                Change::Add { entry, first: true },
-            )
+            add("system.webServer/defaultDocument", entry, true)
         });
         extensions.chain(types).chain(documents).collect()
     }
@@ -86,13 +71,7 @@ pub(super) fn environment_edits(pool: &AppPool) -> Vec<ConfigEdit> {
         let entry = variables
             .clone()
             .entry([("name", name.as_str()), ("value", value)]);
-        edit(
-            APP_POOLS,
-            Change::Add {
-                entry,
-                first: false,
-            },
-        )
+        add(APP_POOLS, entry, false)
     });
     variables.collect()
 }
@@ -167,6 +146,10 @@ fn set(section: &str, element: ElementPath, attribute: &str, value: &str) -> Con
             value: value.to_owned(),
         },
     )
+}
+
+fn add(section: &str, entry: ElementPath, first: bool) -> ConfigEdit {
+    edit(section, Change::Add { entry, first })
 }
 
 fn ensure(section: &str, entry: ElementPath) -> ConfigEdit {

@@ -12,7 +12,7 @@ use wincimg_iis::{
 use wincimg_windows::path::ImagePath;
 
 use self::server::{AppPoolEntry, ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
-use super::text::{Field, Items, Pairs, Texts};
+use super::text::{Field, Pairs, Texts, items};
 use super::{Plan, Recipe, RecipeError};
 
 mod server;
@@ -27,17 +27,17 @@ pub(super) struct IisEntry {
     /// another is given.
     path: Option<Field<ImagePath>>,
     /// File extensions that the site may serve, with or without the dot; in one text with commas.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "items")]
     #[schemars(with = "Texts")]
-    file_extensions: Items<FileExtension>,
+    file_extensions: Vec<FileExtension>,
     /// Content types by file extension; in one text as json=application/json,woff2=font/woff2.
     #[serde(default)]
     mime_types: Pairs<FileExtension, MimeType>,
     /// Files that the site serves where a folder is asked for, before those that the server names; in
     /// one text with commas.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "items")]
     #[schemars(with = "Texts")]
-    default_documents: Items<DocumentName>,
+    default_documents: Vec<DocumentName>,
     /// The application pool that the site runs in.
     app_pool: Option<SitePoolEntry>,
     /// Application pools, made where the base does not have them.
@@ -139,9 +139,9 @@ impl Recipe {
         let app_pools = app_pools.map(|pool| self.app_pool(pool));
         Ok(IisSettings {
             path: self.or_default(entry.path, &folder)?,
-            file_extensions: entry.file_extensions.0.into_iter().collect(),
+            file_extensions: entry.file_extensions.into_iter().collect(),
             mime_types: entry.mime_types.0,
-            default_documents: entry.default_documents.0,
+            default_documents: entry.default_documents,
             app_pool: self.or_default(pool.name, &own_pool)?,
             app_pool_settings: settings(pool.settings),
             app_pools: app_pools.collect::<Result<_, _>>()?,

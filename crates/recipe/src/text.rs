@@ -100,10 +100,6 @@ pub(super) enum Texts<T = String> {
     List(Vec<Field<T>>),
 }
 
-/// A list, which may be one text with commas.
-#[derive(Debug)]
-pub(super) struct Items<T>(pub(super) Vec<T>);
-
 /// A table, which may be one text with `KEY=VALUE,KEY=VALUE`.
 #[derive(Debug)]
 pub(super) struct Pairs<K, V>(pub(super) BTreeMap<K, V>);
@@ -132,13 +128,18 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Texts<T> {
     }
 }
 
-impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Items<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let items: Result<_, _> = match Texts::deserialize(deserializer)? {
-            Texts::One(text) => split_at_commas(&text).map(str::parse).collect(),
-            Texts::List(list) => Ok(list.into_iter().map(Field::into_inner).collect()),
-        };
-        items.map(Self).map_err(de::Error::custom)
+/// Reads a list, which may be one text with commas.
+pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    match Texts::deserialize(deserializer)? {
+        Texts::One(text) => {
+            let items: Result<_, _> = split_at_commas(&text).map(str::parse).collect();
+            items.map_err(de::Error::custom)
+        }
+        Texts::List(list) => Ok(list.into_iter().map(Field::into_inner).collect()),
     }
 }
 
@@ -201,12 +202,6 @@ where
         }
 
         deserializer.deserialize_any(Visitor(BTreeMap::new()))
-    }
-}
-
-impl<T> Default for Items<T> {
-    fn default() -> Self {
-        Self(Vec::new())
     }
 }
 

@@ -11,7 +11,7 @@ use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 
 use super::{Line, settings};
-use crate::text::{Field, Items, Key, Pairs, Text, Texts, plain};
+use crate::text::{Field, Key, Pairs, Text, Texts, items, plain};
 use crate::{Recipe, RecipeError};
 
 /// An application pool.
@@ -48,8 +48,9 @@ pub(super) struct SiteEntry {
     /// given.
     app_pool: Option<Field<Name>>,
     /// How the site is reached, and no other way: PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80:.
+    #[serde(deserialize_with = "items")]
     #[schemars(with = "Texts")]
-    bindings: Items<Binding>,
+    bindings: Vec<Binding>,
     /// Attributes as appcmd names them, such as limits.maxConnections = 100.
     #[serde(default)]
     settings: Pairs<Attribute, Line>,
@@ -267,7 +268,7 @@ impl Recipe {
     }
 
     pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, RecipeError> {
-        if entry.bindings.0.is_empty() {
+        if entry.bindings.is_empty() {
             return Err(self.error(&entry.name, "a site without bindings answers nobody"));
         }
         let root = Application {
@@ -291,7 +292,7 @@ impl Recipe {
         Ok(Site {
             name: entry.name.value,
             id: entry.id.map(Field::into_inner),
-            bindings: entry.bindings.0,
+            bindings: entry.bindings,
             settings: settings(entry.settings),
             applications,
         })
