@@ -261,32 +261,50 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Refuses what no values of the variables can make right, as far as it can be read without them.
+    /// Refuses what no values of the variables can make right. What is behind a field that takes none
+    /// of the examples is looked at when there are values.
     fn check_file(&self) -> Result<(), RecipeError> {
+        /// Of texts that have no default, or one that is to be replaced.
+        const EXAMPLES: [&str; 3] = [r"C:\x", "x", "1"];
+        for example in std::iter::once(None).chain(EXAMPLES.map(Some)) {
+            let values = self.example_values(example);
+            let mut open = BTreeSet::new();
+            let read = self.read_file(|offset, text| {
+                open.insert(offset);
+                // What is not known yet stays as it is.
+                if let Ok(filled) = values.fill(text) {
+                    *text = filled.into();
+                }
+                Ok(())
+            });
+            match read {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) if !error.span().is_some_and(|at| open.contains(&at.start)) => {
+                    return Err(self.origin.unreadable(&error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Values that the variables may have: their defaults, or an example in place of texts.
+    fn example_values(&self, example: Option<&str>) -> Values {
         let mut values = Values::default();
         values.insert("name", self.name().to_owned());
         for (name, variable) in &self.head.variables {
             let variable = variable.get_ref();
             let default = variable.default.as_ref().map(|text| text.value.as_str());
-            if let Some(value) = default.or(variable.kind.example()) {
+            let value = match variable.kind {
+                VariableType::String => example.or(default),
+                VariableType::Integer => default.or(Some("1")),
+                VariableType::Boolean => default.or(Some("true")),
+            };
+            if let Some(value) = value {
                 values.insert(name, value.to_owned());
             }
         }
-        let mut open = BTreeSet::new();
-        let read = self.read_file(|offset, text| {
-            open.insert(offset);
-            // What is not known yet stays as it is.
-            if let Ok(filled) = values.fill(text) {
-                *text = filled.into();
-            }
-            Ok(())
-        })?;
-        match read {
-            Err(error) if !error.span().is_some_and(|span| open.contains(&span.start)) => {
-                Err(self.origin.unreadable(&error))
-            }
-            _ => Ok(()),
-        }
+        values
     }
 
     /// The file with its variables filled in.
@@ -449,7 +467,7 @@ impl Recipe {
                 return Err(RecipeError {
                     code: "recipe/unknown-variable",
                     hint: Some(variable_hint(variable, &known)),
-                    excerpt: Some(typed(variable, "…", false)),
+                    excerpt: Some(Box::new(typed(variable, "…", false))),
                     ..RecipeError::new(problem)
                 });
             }
@@ -482,7 +500,7 @@ impl Recipe {
                 );
                 return Err(RecipeError {
                     code: "recipe/wrong-value",
-                    excerpt: Some(typed(name, &value, true)),
+                    excerpt: Some(Box::new(typed(name, &value, true))),
                     ..RecipeError::new(problem)
                 });
             }

@@ -720,6 +720,10 @@ fn what_no_value_can_make_right_is_refused_before_there_are_values() {
             "4:8: duplicate .json",
         ),
         ("layers = 5", "3:10: invalid type: integer `5`"),
+        (
+            "user = \"${who}\"\nworking_dir = \"${who}\"\n[[services]]\nnam = \"${who}\"\n[variables.who]",
+            "6:1: unknown field `nam`",
+        ),
     ] {
         let problem = refused(body);
         assert!(problem.contains(said), "{body}: {problem}");
