@@ -149,7 +149,7 @@ impl Delivery<'_> {
         documents.check(destinations)?;
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
-        let making = async { Ok(Box::pin(making).await?) };
+        let making = async { Box::pin(making).await };
         let (made, seen) = tokio::try_join!(making, self.look(publication))?;
         if destinations.is_empty() {
             return Ok(report::left_behind(publication, &made));

@@ -159,15 +159,6 @@ pub enum VariableType {
 }
 
 impl VariableType {
-    /// A value that many fields take; of texts there is none.
-    pub(super) const fn example(self) -> Option<&'static str> {
-        match self {
-            Self::String => None,
-            Self::Integer => Some("1"),
-            Self::Boolean => Some("true"),
-        }
-    }
-
     pub(super) fn accepts(self, value: &str) -> bool {
         match self {
             Self::String => true,

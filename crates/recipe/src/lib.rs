@@ -142,7 +142,7 @@ pub struct RecipeError {
 }
 
 /// A `--set` as it was typed, with a mark below the variable or its value.
-fn typed(variable: &str, value: &str, at_value: bool) -> Box<Excerpt> {
+fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     let before = format!("--set {variable}");
     let whole = format!("{before}={}", value.escape_debug());
     let marked = if at_value {
@@ -150,7 +150,7 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Box<Excerpt> {
     } else {
         before.len() - variable.len()..before.len()
     };
-    Box::new(Excerpt::of_argument(&whole, marked))
+    Excerpt::of_argument(&whole, marked)
 }
 
 /// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
