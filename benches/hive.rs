@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use wincimg_registry::hive::{FileTime, Hive, HiveFile, layer_hives, merged};
-use wincimg_registry::{RegistryData, RegistryEdit, Root, Unseen};
+use wincimg_registry::hive::{FileTime, Hive, HiveFile, layer_hives, merge};
+use wincimg_registry::{RegistryData, RegistryEdit, Root, UnknownBase};
 
 fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
     RegistryEdit::SetValue {
@@ -52,13 +52,13 @@ fn hives(criterion: &mut Criterion) {
     let time = FileTime::from_unix_seconds(1_600_000_000);
     let pause = pause();
     criterion.bench_function("write the pause image's hive", |bench| {
-        bench.iter(|| layer_hives(black_box(&pause), &Unseen, time).unwrap());
+        bench.iter(|| layer_hives(black_box(&pause), &UnknownBase, time).unwrap());
     });
     let many = ten_thousand();
     criterion.bench_function("write 10000 edits", |bench| {
-        bench.iter(|| layer_hives(black_box(&many), &Unseen, time).unwrap());
+        bench.iter(|| layer_hives(black_box(&many), &UnknownBase, time).unwrap());
     });
-    let written = layer_hives(&many, &Unseen, time).unwrap();
+    let written = layer_hives(&many, &UnknownBase, time).unwrap();
     let software = |hive: &&HiveFile| hive.name == Root::Software.delta_name();
     let written = written.iter().find(software).unwrap();
     criterion.bench_function("read 10000 keys", |bench| {
@@ -66,7 +66,7 @@ fn hives(criterion: &mut Criterion) {
     });
     let root = Hive::read(&written.bytes).unwrap().root;
     criterion.bench_function("merge 10000 keys over themselves", |bench| {
-        bench.iter(|| merged(Some(root.clone()), [root.clone()]));
+        bench.iter(|| merge(Some(root.clone()), [root.clone()]));
     });
 }
 

@@ -22,7 +22,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
-use wincimg_inspect::base::{BaseFacts, Extent, LayerPlace, assemble, collect_layer};
+use wincimg_inspect::base::{BaseFacts, Extent, LayerPosition, assemble, collect_layer};
 use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{FileTime, empty_hive, unsettled};
 use wincimg_registry::security::{directory_descriptor, file_descriptor};
@@ -208,7 +208,7 @@ impl<R: Read> Read for Hashed<R> {
 
 fn look(layer: &Path, facts: &Path) {
     let input = Hashed(File::open(layer).unwrap(), Sha256::new());
-    let found = collect_layer(input, LayerPlace::Bottom, &Extent::Everything).unwrap();
+    let found = collect_layer(input, LayerPosition::Bottom, &Extent::Everything).unwrap();
     let bytes = assemble(&sha256(b""), None, &Extent::Everything, vec![found]).unwrap();
     fs::write(facts, bytes).unwrap();
     let status = fs::read_to_string("/proc/self/status").unwrap();

@@ -16,7 +16,7 @@ pub const PATH: &str = r"C:\wincimg\shim.exe";
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shim {
     /// What it does.
-    pub mode: Mode,
+    pub mode: ShimMode,
     /// The program that it runs, with its arguments.
     pub program: Vec<String>,
     /// The options in force, from the entry point and the image's environment.
@@ -28,7 +28,7 @@ pub struct Shim {
 /// What the shim does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum ShimMode {
     /// Runs a program, a service or both.
     Run,
     /// Waits for a stop request and nothing else.
@@ -78,11 +78,7 @@ impl From<&Settings> for ShimSettings {
 
 /// Reads an image's entry point, command and environment (`NAME=value`); none where the entry
 /// point is not the shim.
-pub fn recognise(
-    entrypoint: &[String],
-    command: &[String],
-    environment: &[String],
-) -> Option<Shim> {
+pub fn detect(entrypoint: &[String], command: &[String], environment: &[String]) -> Option<Shim> {
     let words = words(entrypoint, command)?;
     let wide: Vec<Vec<u16>> = words
         .iter()
@@ -97,10 +93,12 @@ pub fn recognise(
     };
     let (mode, settings, program, problem) =
         match args::parse(wide.iter().map(Vec::as_slice), variable) {
-            Ok(Request::Run { settings, program }) => (Mode::Run, Some(settings), program, None),
-            Ok(Request::Pause(settings)) => (Mode::Pause, Some(settings), None, None),
-            Ok(Request::Help | Request::Version) => (Mode::Help, None, None, None),
-            Err(error) => (Mode::Refuse, None, None, Some(error.to_string())),
+            Ok(Request::Run { settings, program }) => {
+                (ShimMode::Run, Some(settings), program, None)
+            }
+            Ok(Request::Pause(settings)) => (ShimMode::Pause, Some(settings), None, None),
+            Ok(Request::Help | Request::Version) => (ShimMode::Help, None, None, None),
+            Err(error) => (ShimMode::Refuse, None, None, Some(error.to_string())),
         };
     Some(Shim {
         mode,
@@ -143,7 +141,7 @@ mod tests {
     }
 
     fn shim(entrypoint: &[&str], command: &[&str], environment: &[&str]) -> Option<Shim> {
-        recognise(
+        detect(
             &strings(entrypoint),
             &strings(command),
             &strings(environment),
@@ -166,7 +164,7 @@ mod tests {
             &["PATH=C:\\", "shim_drain=4", "SHIM_QUIET=on"],
         )
         .unwrap();
-        assert_eq!(found.mode, Mode::Run);
+        assert_eq!(found.mode, ShimMode::Run);
         assert_eq!(found.program, ["app.exe", "--drain", "x"]);
         assert_eq!(found.problem, None);
         let settings = found.settings.unwrap();
@@ -181,7 +179,10 @@ mod tests {
     #[test]
     fn the_way_the_path_is_written_is_no_matter() {
         for path in [PATH, "c:/WINCIMG/Shim.exe", r"\wincimg\shim.exe"] {
-            assert_eq!(shim(&[path, "pause"], &[], &[]).unwrap().mode, Mode::Pause);
+            assert_eq!(
+                shim(&[path, "pause"], &[], &[]).unwrap().mode,
+                ShimMode::Pause
+            );
         }
     }
 
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn settings_that_the_shim_would_refuse_are_shown_as_a_problem() {
         let found = shim(&[PATH, "--", "a.exe"], &[], &["SHIM_DRAIN=soon"]).unwrap();
-        assert_eq!(found.mode, Mode::Refuse);
+        assert_eq!(found.mode, ShimMode::Refuse);
         assert_eq!(found.settings, None);
         assert_eq!(
             found.problem.as_deref(),

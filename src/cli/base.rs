@@ -1,28 +1,28 @@
 //! `wincimg base`: which base images there are, which one is right for a host, and what is inside.
 
+mod base_args;
 mod index;
-mod inside;
 mod show;
 
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use wincimg_common::foreign::Foreign;
-use wincimg_engine::notice::tell_what_was_looked_at;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::notice::report_searched_tags;
 use wincimg_inspect::bases::{
-    BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
-    ResolveError, resolve,
+    BaseImage, BaseListing, BaseListingEntry, BaseMatch, BaseRepository, Fit, NearestImage,
+    NoMatchingBase, ResolveError, resolve,
 };
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
-use super::{Answer, complete};
+use super::{CommandOutcome, complete};
 
 /// List, resolve, index and show base images
 #[derive(Debug, Args)]
@@ -82,7 +82,7 @@ struct Resolve {
         value_enum,
         default_value = "nearest"
     )]
-    wanted: Match,
+    wanted: BaseMatch,
     #[command(flatten)]
     common: Common,
 }
@@ -99,7 +99,7 @@ struct Name {
 struct Common {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(super) struct MatchArgs {
         value_enum,
         default_value = "nearest"
     )]
-    pub(super) wanted: Match,
+    pub(super) wanted: BaseMatch,
 }
 
 impl Base {
@@ -125,7 +125,7 @@ impl Base {
         matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
     }
 
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             BaseCommand::List(command) => command.run(session),
             BaseCommand::Resolve(command) => command.run(session),
@@ -136,7 +136,7 @@ impl Base {
 }
 
 impl List {
-    fn run(self, session: &Session) -> Result<Answer, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
@@ -149,8 +149,8 @@ impl List {
             listing.images.retain(|image| may_start(image, host));
         }
         write_result(None, |out| match self.common.format {
-            Format::Text => write_listing(&listing, out),
-            Format::Json => write_json(&listing_json(&repository.to_string(), &listing), out),
+            OutputFormat::Text => write_listing(&listing, out),
+            OutputFormat::Json => write_json(&listing_json(&repository.to_string(), &listing), out),
         })?;
         if listing.images.is_empty() {
             let wanted = match self.host_build {
@@ -161,17 +161,17 @@ impl List {
                 "{repository} has no tag {wanted}, and {} in all",
                 tags.len()
             ));
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
 /// Whether an image starts on a host, or may: a tag without a revision is of some image of its build.
-fn may_start(image: &ListedImage, host: HostBuild) -> bool {
+fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
     match image.version {
         Some(version) if version.revision.is_some() => {
-            Fit::of(version, host, Match::Nearest).is_some()
+            Fit::of(version, host, BaseMatch::Nearest).is_some()
         }
         Some(version) => version.build == host.version.build,
         None => true,
@@ -179,7 +179,7 @@ fn may_start(image: &ListedImage, host: HostBuild) -> bool {
 }
 
 impl Resolve {
-    fn run(self, session: &Session) -> Result<Answer, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
@@ -196,32 +196,32 @@ impl Resolve {
                 if let Some(warning) = found.warning(host) {
                     session.warn(warning);
                 }
-                if found.matched == Match::Nearest {
+                if found.matched == BaseMatch::Nearest {
                     session.note(format_args!(
                         "host {host} has no image of its own revision; {} is the nearest that starts on it",
                         found.os_version
                     ));
                 }
                 write_result(None, |out| match self.common.format {
-                    Format::Text => writeln!(out, "{}", found.reference),
-                    Format::Json => write_json(&base_json(found), out),
+                    OutputFormat::Text => writeln!(out, "{}", found.reference),
+                    OutputFormat::Json => write_json(&base_json(found), out),
                 })?;
-                Ok(Answer::Yes)
+                Ok(CommandOutcome::Yes)
             }
             Err(error) => {
-                if let (ResolveError::NothingFits(nothing), Format::Json) =
+                if let (ResolveError::NothingFits(nothing), OutputFormat::Json) =
                     (&error, self.common.format)
                 {
                     write_result(None, |out| write_json(&nothing_json(nothing), out))?;
                 }
-                tell_what_was_looked_at(&error, session);
+                report_searched_tags(&error, session);
                 Err(error.into())
             }
         }
     }
 }
 
-fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
+fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
     if listing.images.is_empty() {
         return Ok(());
     }
@@ -243,7 +243,7 @@ fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{version:<18} {kb:<10} {date:<10} {}",
-            Foreign(image.tags.join(" "))
+            Untrusted(image.tags.join(" "))
         )?;
     }
     Ok(())
@@ -261,8 +261,8 @@ fn base_json(base: &BaseImage) -> Value {
     })
 }
 
-fn nothing_json(nothing: &NothingFits) -> Value {
-    let neighbour = |neighbour: &Option<Neighbour>| {
+fn nothing_json(nothing: &NoMatchingBase) -> Value {
+    let neighbour = |neighbour: &Option<NearestImage>| {
         neighbour.as_ref().map(
             |neighbour| json!({"tag": neighbour.tag, "os_version": neighbour.version.os_version()}),
         )
@@ -277,7 +277,7 @@ fn nothing_json(nothing: &NothingFits) -> Value {
     })
 }
 
-fn listing_json(repository: &str, listing: &Listing) -> Value {
+fn listing_json(repository: &str, listing: &BaseListing) -> Value {
     let images = listing.images.iter().map(|image| {
         let whole = image.version.filter(|version| version.revision.is_some());
         json!({

@@ -1,7 +1,7 @@
 //! `wincimg build`: images from a recipe, for the hosts that are to run them.
 
 mod daemon;
-pub(super) mod places;
+pub(super) mod destinations;
 pub(super) mod tags;
 pub(super) mod text;
 
@@ -10,33 +10,33 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
-use wincimg_engine::build::{MakeOptions, build, plans};
-use wincimg_engine::choice::Engine;
-use wincimg_engine::delivery::{Delivered, Target};
-use wincimg_engine::downloads::Manner;
-use wincimg_engine::inside::Purpose;
+use wincimg_engine::base_contents::Purpose;
+use wincimg_engine::build::{EngineOptions, build, plans};
+use wincimg_engine::compat_check::check_served;
+use wincimg_engine::delivery::{DeliveryReport, DeliveryTarget};
+use wincimg_engine::downloads::LockMode;
+use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::listing::listing;
 use wincimg_engine::plans::PlannedImage;
-use wincimg_engine::publication::Naming;
-use wincimg_engine::served::review;
+use wincimg_engine::publication::NamingOptions;
 use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
-use wincimg_oci::document::Flavour;
+use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
 use wincimg_oci::store::Location;
 
 use self::daemon::DaemonArgs;
-use self::places::{check_output, destinations, output_place};
+use self::destinations::{check_output, destinations, output_place};
 use self::tags::TagArgs;
 use self::text::{write_content, write_text};
+use super::command_context::Session;
 use super::document_args::DocumentArgs;
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value};
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, key_and_value};
 use super::registry_args;
-use super::session::Session;
-use super::{Answer, complete};
+use super::{CommandOutcome, complete};
 use crate::report::extended;
 
 /// Build images from a recipe or a Dockerfile for each host
@@ -95,10 +95,10 @@ pub(super) struct Build {
     cache_from: Vec<Location>,
     /// Manifest format in the registry [default: the base's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
-    manifest_format: Option<Flavour>,
+    manifest_format: Option<ManifestFormat>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     // The last four, because the heading of each goes for what follows it.
     #[command(flatten)]
     recipe: RecipeArgs,
@@ -131,12 +131,12 @@ pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
 }
 
 impl Build {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.check_places()?;
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
-        let Wanted {
+        let ResolvedRequest {
             mut request,
             left_out,
             nodes,
@@ -146,7 +146,7 @@ impl Build {
         request.is_shared = !self.tags.no_index;
         request.labels.clone_from(&self.labels);
         request.downloads = self.manner();
-        request.options = MakeOptions {
+        request.options = EngineOptions {
             compression: self.compression,
             created,
             reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
@@ -154,12 +154,12 @@ impl Build {
             docker: self.daemon.options(),
         };
         let online = self.recipe.online(session)?;
-        session.cache.keep_documents(&online.registry);
-        let means = online.means();
+        session.cache.enable_document_cache(&online.registry);
+        let means = online.build_context();
         if self.dry_run {
             return registry_args::run(async {
                 let images = plans(&request, Purpose::Rehearsal, &means).await?;
-                if request.sent().is_some() {
+                if request.daemon_stages().is_some() {
                     session.note(
                         "the daemon carries the instructions out: the plan has the base alone",
                     );
@@ -169,8 +169,8 @@ impl Build {
         }
         let today = Zoned::now().date();
         let pushed_to = self.registry.clone().filter(|_| self.push);
-        let target = Target {
-            naming: Naming {
+        let target = DeliveryTarget {
+            naming: NamingOptions {
                 name: self
                     .name
                     .clone()
@@ -184,8 +184,8 @@ impl Build {
             existing: self.tags.existing(),
             documents: self
                 .documents
-                .wanted(request.design.source(), names, created),
-            review: &|outlooks| review(outlooks, &nodes, today, session),
+                .to_options(request.design.source(), names, created),
+            review: &|outlooks| check_served(outlooks, &nodes, today, session),
         };
         registry_args::run(async {
             let delivered = build(&request, target, &means).await?;
@@ -193,11 +193,11 @@ impl Build {
         })
     }
 
-    fn manner(&self) -> Manner {
+    fn manner(&self) -> LockMode {
         match (self.dry_run, self.update_lock) {
-            (true, _) => Manner::Offline,
-            (false, true) => Manner::Noting,
-            (false, false) => Manner::Pinned,
+            (true, _) => LockMode::Offline,
+            (false, true) => LockMode::Noting,
+            (false, false) => LockMode::Pinned,
         }
     }
 
@@ -219,12 +219,16 @@ impl Build {
         check_output(self.output.as_ref(), "--registry … --push")
     }
 
-    fn print_plans(&self, images: &[PlannedImage], left_out: &[String]) -> Result<Answer, Failure> {
+    fn print_plans(
+        &self,
+        images: &[PlannedImage],
+        left_out: &[String],
+    ) -> Result<CommandOutcome, Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().map(|image| &image.plan).zip(&contents);
         write_result(None, |out| match self.format {
-            Format::Text => {
+            OutputFormat::Text => {
                 for (index, (plan, content)) in plans.enumerate() {
                     if index > 0 {
                         writeln!(out)?;
@@ -234,18 +238,22 @@ impl Build {
                 }
                 Ok(())
             }
-            Format::Json => {
+            OutputFormat::Json => {
                 let plans: Vec<_> = plans
                     .map(|(plan, content)| extended(plan, json!({"content": content})))
                     .collect();
                 write_json(&json!({ "plans": plans, "left_out": left_out }), out)
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     /// Prints what was delivered.
-    fn print(&self, delivered: &Delivered, left_out: &[String]) -> Result<Answer, Failure> {
+    fn print(
+        &self,
+        delivered: &DeliveryReport,
+        left_out: &[String],
+    ) -> Result<CommandOutcome, Failure> {
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
         let kept = if is_of_daemon && !self.push && self.output.is_none() {
@@ -254,13 +262,13 @@ impl Build {
             "written"
         };
         write_result(None, |out| match self.format {
-            Format::Text => write_text(delivered, kept, out),
-            Format::Json => {
+            OutputFormat::Text => write_text(delivered, kept, out),
+            OutputFormat::Json => {
                 let more = json!({"left_out": left_out});
                 write_json(&extended(delivered, more), out)
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use wincimg_common::files::Kept;
+use wincimg_common::files::FileCache;
 use wincimg_common::progress::Progress;
 use wincimg_http::Downloads;
-use wincimg_inspect::library::{FactsCache, Library};
-use wincimg_layer::Remembered;
-use wincimg_oci::remote::Registry;
+use wincimg_inspect::facts_provider::{BaseFactsProvider, FactsCache};
+use wincimg_layer::DiffIdCache;
+use wincimg_oci::remote::RegistryClient;
 
 /// The most that is kept of documents, which have a few thousand bytes each.
 const MOST_DOCUMENTS: u64 = 8 << 20;
@@ -42,30 +42,34 @@ impl CacheArgs {
     /// What was downloaded.
     pub(super) fn downloads(&self) -> Downloads {
         let folder = self.folder().map(|folder| folder.join("downloads"));
-        Downloads::new(folder.map(|folder| Kept::new(folder, self.cache_size)))
+        Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
     }
 
     /// Has a registry's small documents kept.
-    pub(super) fn keep_documents(&self, registry: &Registry) {
+    pub(super) fn enable_document_cache(&self, registry: &RegistryClient) {
         let limit = self.cache_size.min(MOST_DOCUMENTS);
         if let Some(folder) = self.folder().filter(|_| limit > 0) {
-            registry.keep_documents(Kept::new(folder.join("documents"), limit));
+            registry.enable_document_cache(FileCache::new(folder.join("documents"), limit));
         }
     }
 
     /// What the tars of layers came to.
-    pub(super) fn remembered(&self) -> Remembered {
+    pub(super) fn diff_id_cache(&self) -> DiffIdCache {
         match self.folder() {
-            Some(folder) if self.cache_size > 0 => Remembered::in_folder(&folder.join("layers")),
-            _ => Remembered::default(),
+            Some(folder) if self.cache_size > 0 => DiffIdCache::in_folder(&folder.join("layers")),
+            _ => DiffIdCache::default(),
         }
     }
 
     /// Who knows what is inside bases.
-    pub(super) fn library(&self, registry: &Registry, progress: &Arc<dyn Progress>) -> Library {
+    pub(super) fn facts_provider(
+        &self,
+        registry: &RegistryClient,
+        progress: &Arc<dyn Progress>,
+    ) -> BaseFactsProvider {
         let folder = self.folder().map(|folder| folder.join("bases"));
         let cache = folder.map(|folder| FactsCache::new(folder, self.cache_size));
-        Library::new(registry.clone(), cache, Arc::clone(progress))
+        BaseFactsProvider::new(registry.clone(), cache, Arc::clone(progress))
     }
 }
 

@@ -18,10 +18,11 @@ use kube::KubeArgs;
 use wincimg_cluster::live::NodeSnapshot;
 use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{
-    Details, Flags, Image, Named, Request, Rollout, Simulation, Tags, apply_hotfix,
+    CommandFlags, Details, Image, Rollout, RolloutRequest, Simulation, SimulationMatches,
+    TagsByRepository, apply_hotfix,
 };
 use wincimg_cluster::workloads::{Workload, WorkloadList};
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::closest_match;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Isolation;
@@ -29,15 +30,15 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::failure::Failure;
+use super::command_context::{self, Session};
+use super::error::Failure;
 use super::hosts::HostArgs;
 use super::input::is_stdin;
 use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
-use super::session::{self, Session};
-use super::{Answer, complete, updates};
+use super::{CommandOutcome, complete, updates};
 use crate::report::{
-    Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
+    TextStyle, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
 };
 
 /// Check which images start on which nodes, and what to fix
@@ -114,20 +115,20 @@ pub(super) struct CheckCompat {
 pub(super) struct ReportArgs {
     /// Report format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ReportFormat,
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     output: Option<PathBuf>,
     /// Also write the report to a file, such as html:report.html (repeatable)
-    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
-    reports: Vec<(Format, PathBuf)>,
+    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = parse_report_arg, add = complete::reports::<ReportFormat>())]
+    reports: Vec<(ReportFormat, PathBuf)>,
 }
 
 impl ReportArgs {
     /// Writes the report to each file that was named and to stdout, which is no file.
     pub(super) fn write(
         &self,
-        write: impl Fn(Format, Option<&Path>, &mut dyn Write) -> io::Result<()>,
+        write: impl Fn(ReportFormat, Option<&Path>, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let more = self.reports.iter();
         let more = more.map(|(format, file)| (*format, Some(file.as_path())));
@@ -140,7 +141,7 @@ impl ReportArgs {
 
 /// The forms that a report has.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ReportFormat {
     Text,
     Json,
     Markdown,
@@ -150,10 +151,10 @@ pub(super) enum Format {
 }
 
 impl CheckCompat {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        self.look_for_mistakes(session)?;
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        self.check_arguments(session)?;
         let list = workloads::read(&self.workloads, session)?;
-        let mut nodes = if self.kube.kube && !self.hosts.are_given() {
+        let mut nodes = if self.kube.kube && !self.hosts.is_given() {
             NodeList::default()
         } else {
             self.hosts.nodes(session)?
@@ -167,7 +168,7 @@ impl CheckCompat {
         let inactive = if self.include_inactive {
             0
         } else {
-            lists.iter_mut().map(WorkloadList::leave_out_inactive).sum()
+            lists.iter_mut().map(WorkloadList::remove_inactive).sum()
         };
         let skipped = std::mem::take(&mut lists[0].skipped);
         let workloads = lists.into_iter().flat_map(WorkloadList::into_workloads);
@@ -175,7 +176,7 @@ impl CheckCompat {
         let as_it_is = self.simulates().then(|| nodes.clone());
         let what_if = self.simulate(&mut nodes.windows)?;
         let (images, plain) = self.images(&workloads, session)?;
-        let mut request = Request {
+        let mut request = RolloutRequest {
             nodes,
             images,
             plain,
@@ -183,7 +184,7 @@ impl CheckCompat {
             skipped,
             inactive,
             isolation: Some(self.isolation),
-            flags: Flags {
+            flags: CommandFlags {
                 registry: self.connection.to_words(),
                 kubectl: self.kube.to_words(),
             },
@@ -199,25 +200,25 @@ impl CheckCompat {
         rollout.what_if = what_if;
         rollout.as_it_is = as_it_is.map(|nodes| {
             let request = request.clone();
-            Rollout::new(&Request { nodes, ..request }).tally()
+            Rollout::new(&RolloutRequest { nodes, ..request }).count_outcomes()
         });
         let tags = if self.offline {
-            Tags::default()
+            TagsByRepository::default()
         } else {
             images::tags(&rollout, &self.connection, session)?
         };
         let advice = rollout.advise(&request, &tags);
         rollout.plan = self.plan.then_some(advice);
-        self.say_what_is_left_out(&rollout, session);
+        self.report_skipped(&rollout, session);
         self.write(&rollout)?;
         updates::warn_if_stale(session, request.today);
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
             watch::follow(&self.kube, snapshot, &request, self.report.format)?;
         }
         Ok(if rollout.is_compatible(self.strict) {
-            Answer::Yes
+            CommandOutcome::Yes
         } else {
-            Answer::No
+            CommandOutcome::No
         })
     }
 
@@ -227,7 +228,7 @@ impl CheckCompat {
     }
 
     /// Finds what cannot be meant before anything is read or asked.
-    fn look_for_mistakes(&self, session: &Session) -> Result<(), Failure> {
+    fn check_arguments(&self, session: &Session) -> Result<(), Failure> {
         if !self.names_images() && !self.kube.kube {
             let hint = if self.image_files.is_empty() {
                 "name an image, or add --image-build 17763.1158 or --workloads FILE"
@@ -269,7 +270,7 @@ impl CheckCompat {
         let typed = self.hosts.typed_builds().chain(images).chain(simulated);
         let builds: BTreeSet<u32> = typed.map(|version| version.build).collect();
         for build in builds {
-            if release::of_build(build).is_none()
+            if release::from_build(build).is_none()
                 && let Some(near) = release::nearest_to_build(build)
             {
                 session.warn(format_args!(
@@ -317,7 +318,7 @@ impl CheckCompat {
         let mut changes = Vec::new();
         let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
         for simulation in &self.simulate {
-            let Named { moved, left } = simulation.apply(hosts);
+            let SimulationMatches { moved, left } = simulation.apply(hosts);
             let version = simulation.version();
             let build = release::name_of(version.build);
             if moved == 0 {
@@ -343,7 +344,7 @@ impl CheckCompat {
             changes.push(format!("{} as {simulation}{left}", nodes(moved)));
         }
         for kb in &self.simulate_hotfix {
-            if Updates::known().of_kb(*kb).next().is_none() {
+            if Updates::global().by_kb(*kb).next().is_none() {
                 return Err(Failure::usage(anyhow!(
                     "{kb} is not a cumulative update of a known build"
                 ))
@@ -365,12 +366,12 @@ impl CheckCompat {
         let mut images: Vec<Image> = self
             .image_builds
             .iter()
-            .map(|version| Image::of_version(*version))
+            .map(|version| Image::from_version(*version))
             .collect();
         let plain = images.len() + self.references.len();
-        let wanted = images::wanted(&self.references, workloads);
-        let given = images::Given::read(&self.image_files)?;
-        images.extend(images::look(
+        let wanted = images::images_to_check(&self.references, workloads);
+        let given = images::ImagesFromFiles::read(&self.image_files)?;
+        images.extend(images::resolve_images(
             wanted,
             &given,
             self.offline,
@@ -380,7 +381,7 @@ impl CheckCompat {
         Ok((images, plain))
     }
 
-    fn say_what_is_left_out(&self, rollout: &Rollout, session: &Session) {
+    fn report_skipped(&self, rollout: &Rollout, session: &Session) {
         if rollout.other_workloads > 0 {
             session.note(format_args!(
                 "workloads for other systems are left out: {} of {}",
@@ -417,22 +418,22 @@ impl CheckCompat {
 
     fn write(&self, rollout: &Rollout) -> Result<(), Failure> {
         self.report.write(|format, file, out| match format {
-            Format::Text => {
+            ReportFormat::Text => {
                 let screen = file.map_or_else(screen, |_| screen_for_files());
                 write_text(rollout, screen, out)
             }
-            Format::Json => write_json(rollout, self.strict, self.each_node, out),
-            Format::Markdown => write_markdown(rollout, out),
-            Format::Junit => write_junit(rollout, self.strict, out),
-            Format::Sarif => write_sarif(rollout, self.strict, out),
-            Format::Html => write_html(rollout, out),
+            ReportFormat::Json => write_json(rollout, self.strict, self.each_node, out),
+            ReportFormat::Markdown => write_markdown(rollout, out),
+            ReportFormat::Junit => write_junit(rollout, self.strict, out),
+            ReportFormat::Sarif => write_sarif(rollout, self.strict, out),
+            ReportFormat::Html => write_html(rollout, out),
         })
     }
 }
 
 /// What a report in a file may be read on.
-fn screen_for_files() -> Screen {
-    Screen {
+fn screen_for_files() -> TextStyle {
+    TextStyle {
         width: FILE_WIDTH,
         wraps: false,
         colour: false,
@@ -440,30 +441,30 @@ fn screen_for_files() -> Screen {
 }
 
 /// What stdout is read on.
-fn screen() -> Screen {
+fn screen() -> TextStyle {
     match terminal_width() {
-        Some(width) => Screen {
+        Some(width) => TextStyle {
             width,
             wraps: true,
-            colour: session::colour_on(&io::stdout()),
+            colour: command_context::colour_on(&io::stdout()),
         },
         None => screen_for_files(),
     }
 }
 
 /// Reads `FORMAT:FILE`.
-fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
+fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
     text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
-        .and_then(|(format, file)| Some((Format::from_str(format, false).ok()?, file.into())))
+        .and_then(|(format, file)| Some((ReportFormat::from_str(format, false).ok()?, file.into())))
         .ok_or_else(|| {
-            let formats = Format::value_variants().iter();
+            let formats = ReportFormat::value_variants().iter();
             let names: Vec<String> = formats
                 .filter_map(ValueEnum::to_possible_value)
                 .map(|value| value.get_name().to_owned())
                 .collect();
             let typed = text.split(':').next().unwrap_or_default();
-            let meant = nearest(typed, names.iter().map(String::as_str));
+            let meant = closest_match(typed, names.iter().map(String::as_str));
             let meant = meant.filter(|meant| meant != typed);
             let meant = meant.map(|meant| format!("; did you mean {meant}?"));
             format!(

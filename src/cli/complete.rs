@@ -4,16 +4,16 @@
 //! `wincimg -- WORD…` with what word N can be, a line each: the word, a tab, what it is. It reads
 //! files and asks nobody.
 
-mod known;
+mod candidates;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+pub(super) use candidates::*;
 use clap::{ArgMatches, CommandFactory};
 use clap_complete::engine::{CompletionCandidate, complete};
-pub(super) use known::*;
 
 use super::Cli;
 
@@ -22,7 +22,7 @@ const VARIABLE: &str = "WINCIMG_COMPLETE";
 
 /// Answers a script, if it is one that asks.
 pub(super) fn answer() -> Option<ExitCode> {
-    let (mut words, index) = asked()?;
+    let (mut words, index) = completion_request()?;
     words.truncate(index + 1);
     words.resize(index + 1, OsString::new());
     let is_new = words.last().is_some_and(|word| word.is_empty());
@@ -52,7 +52,7 @@ pub(super) fn answer() -> Option<ExitCode> {
 }
 
 /// The words that were typed, and which of them is asked about.
-fn asked() -> Option<(Vec<OsString>, usize)> {
+fn completion_request() -> Option<(Vec<OsString>, usize)> {
     let index = std::env::var(VARIABLE).ok()?.parse().ok()?;
     let mut arguments = std::env::args_os().skip(1);
     let is_asked = arguments.next()? == "--";
@@ -63,7 +63,7 @@ fn asked() -> Option<(Vec<OsString>, usize)> {
 
 /// The arguments before the word that is asked about, as far as they can be read.
 fn typed() -> Option<ArgMatches> {
-    let (words, index) = asked()?;
+    let (words, index) = completion_request()?;
     let command = Cli::command().ignore_errors(true);
     let matches = command.try_get_matches_from(&words[..index]).ok()?;
     Some(matches.subcommand()?.1.clone())

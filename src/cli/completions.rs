@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::Answer;
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
+use super::CommandOutcome;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
 
 /// Print the completion script for a shell
 ///
@@ -23,7 +23,7 @@ pub(super) struct Completions {
     shell: Shell,
     /// Output format: the script, or JSON that contains it
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -47,16 +47,16 @@ impl Shell {
 }
 
 impl Completions {
-    pub(super) fn run(self) -> Result<Answer, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
         let script = self.shell.script();
         write_result(None, |out| match self.format {
-            Format::Text => out.write_all(script.as_bytes()),
-            Format::Json => {
+            OutputFormat::Text => out.write_all(script.as_bytes()),
+            OutputFormat::Json => {
                 let shell = self.shell.to_possible_value();
                 let shell = shell.as_ref().map_or("", |value| value.get_name());
                 write_json(&json!({"shell": shell, "script": script}), out)
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }

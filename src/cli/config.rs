@@ -16,7 +16,7 @@
 //! from one that the user names.
 
 mod apply;
-mod overridden;
+mod overrides;
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -29,28 +29,28 @@ use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 
-use super::called;
-use super::failure::Failure;
+use super::error::Failure;
+use super::program_name;
 
 const FILE_NAME: &str = "wincimg.toml";
 /// Names the file where no flag does.
 const VARIABLE: &str = "WINCIMG_CONFIG";
 
 /// Why there are no arguments to work with.
-pub(super) enum Refusal {
+pub(super) enum ArgumentsError {
     /// The file of defaults is at fault.
     File(Failure),
     /// The arguments are, or they ask for help alone.
     Arguments(clap::Error),
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for ArgumentsError {
     fn from(failure: Failure) -> Self {
         Self::File(failure)
     }
 }
 
-impl From<clap::Error> for Refusal {
+impl From<clap::Error> for ArgumentsError {
     fn from(error: clap::Error) -> Self {
         Self::Arguments(error)
     }
@@ -67,16 +67,17 @@ pub(super) struct Arguments {
 /// `wincimg.toml` in this folder or one above it.
 pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Arguments, Refusal> {
+) -> Result<Arguments, ArgumentsError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Some(file) = File::find(&arguments)? else {
         return Ok(Arguments {
-            matches: called::command().try_get_matches_from(arguments)?,
+            matches: program_name::command().try_get_matches_from(arguments)?,
             warning: None,
         });
     };
     let (matches, defaults) = file.parse(&arguments, &[])?;
-    let overridden = overridden::overridden(&called::command(), &matches, &defaults.set);
+    let overridden =
+        overrides::overridden_defaults(&program_name::command(), &matches, &defaults.set);
     let (matches, defaults) = if overridden.is_empty() {
         (matches, defaults)
     } else {
@@ -140,26 +141,26 @@ struct FlagDefault {
     /// The argument's id.
     id: String,
     /// What is wrong with the value, and where it stands; it is not set then.
-    misfit: Option<Misfit>,
+    misfit: Option<InvalidValue>,
 }
 
 /// What is wrong with a value, and where it stands in the file.
-type Misfit = (Range<usize>, String);
+type InvalidValue = (Range<usize>, String);
 
 impl FlagDefault {
     /// Whether it is for the command that was typed, and its flag was not.
-    fn counts(&self, typed: &Typed<'_>) -> bool {
+    fn counts(&self, typed: &ParsedCommand<'_>) -> bool {
         typed.path.starts_with(&self.command) && !typed.has(&self.id)
     }
 }
 
 /// The command that was typed.
-struct Typed<'a> {
+struct ParsedCommand<'a> {
     path: Vec<String>,
     arguments: &'a ArgMatches,
 }
 
-impl<'a> Typed<'a> {
+impl<'a> ParsedCommand<'a> {
     fn new(matches: &'a ArgMatches) -> Self {
         let mut typed = Self {
             path: Vec::new(),
@@ -201,7 +202,7 @@ impl File {
 
     /// Tells which of the flags that the file sets do not count for the command that was typed.
     fn warning(&self, matches: &ArgMatches, defaults: &Defaults) -> Option<String> {
-        let typed = Typed::new(matches);
+        let typed = ParsedCommand::new(matches);
         let left_out = defaults.left_out.iter();
         let mut flags: Vec<&str> = left_out
             .filter(|default| default.counts(&typed))
@@ -224,14 +225,14 @@ impl File {
         &self,
         arguments: &[OsString],
         without: &[String],
-    ) -> Result<(ArgMatches, Defaults), Refusal> {
-        let (command, defaults) = apply::apply(called::command(), self, without)?;
+    ) -> Result<(ArgMatches, Defaults), ArgumentsError> {
+        let (command, defaults) = apply::apply(program_name::command(), self, without)?;
         Ok((command.try_get_matches_from(arguments)?, defaults))
     }
 
     /// Refuses a value that the command which was typed does not take; others may take it.
     fn check(&self, matches: &ArgMatches, defaults: &[FlagDefault]) -> Result<(), Failure> {
-        let typed = Typed::new(matches);
+        let typed = ParsedCommand::new(matches);
         let misfit = defaults
             .iter()
             .filter(|default| default.counts(&typed))
@@ -252,6 +253,6 @@ impl File {
             "{}:{line}:{column}: {problem}",
             self.path.display()
         ))
-        .excerpt(Excerpt::of_span(&self.text, span))
+        .excerpt(Excerpt::from_span(&self.text, span))
     }
 }

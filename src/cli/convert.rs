@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
-use wincimg_common::foreign::Foreign;
-use wincimg_dockerfile::convert::{Conversion, Obstacle, obstacles};
-use wincimg_engine::inside::Purpose;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
+use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments};
-use super::session::Session;
-use super::{Answer, registry_args};
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, build_arguments};
+use super::{CommandOutcome, registry_args};
 
 /// Convert a Dockerfile to a recipe
 ///
@@ -43,7 +43,7 @@ pub(super) struct Convert {
     pub(super) arguments: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: Format,
+    pub(super) format: OutputFormat,
     // The last two, because the heading of each goes for what follows it.
     #[command(flatten)]
     pub(super) recipe: RecipeArgs,
@@ -52,13 +52,13 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if let Some(file) = &self.output {
             refuse_overwriting(file, self.force)?;
         }
         let arguments = build_arguments(&self.arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
-        let Wanted { request, .. } = wanted;
+        let ResolvedRequest { request, .. } = wanted;
         let Some(stages) = request.design.stages() else {
             let problem = anyhow!("convert takes a Dockerfile, and this is a recipe already");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
@@ -68,8 +68,8 @@ impl Convert {
             None => request.design.context(),
         };
         let online = self.recipe.online(session)?;
-        let means = online.means();
-        let mut supply = request.supply(&means)?;
+        let means = online.build_context();
+        let mut supply = request.downloads(&means)?;
         let planned = registry_args::run(async {
             let mut images = request.plan(&means).await?;
             let finishing = request.finish(&mut images, Purpose::Layers, &mut supply, &means);
@@ -83,7 +83,7 @@ impl Convert {
                         name: self.name.as_deref().unwrap_or(request.design.name()),
                         plan: &image.plan,
                         inside: image.base.inside.as_ref(),
-                        looked: image.stages.depend_on(stages.base()),
+                        looked: image.stages.depends_on(stages.base()),
                         dockerfile: stages.file(),
                         base: stages.base(),
                         base_registry: &request.base_registry,
@@ -111,7 +111,7 @@ impl Convert {
         }
     }
 
-    fn print(&self, recipe: &str, session: &Session) -> Result<Answer, Failure> {
+    fn print(&self, recipe: &str, session: &Session) -> Result<CommandOutcome, Failure> {
         if let Some(file) = &self.output {
             write_result(Some(file), |out| out.write_all(recipe.as_bytes()))?;
             session.note(format_args!(
@@ -120,26 +120,30 @@ impl Convert {
             ));
         }
         match self.format {
-            Format::Text if self.output.is_some() => {}
-            Format::Text => write_result(None, |out| out.write_all(recipe.as_bytes()))?,
-            Format::Json => write_result(None, |out| {
+            OutputFormat::Text if self.output.is_some() => {}
+            OutputFormat::Text => write_result(None, |out| out.write_all(recipe.as_bytes()))?,
+            OutputFormat::Json => write_result(None, |out| {
                 let file = self.output.as_ref().map(|file| file.display().to_string());
-                let nothing: [Obstacle; 0] = [];
+                let nothing: [ConversionError; 0] = [];
                 write_json(
                     &json!({ "recipe": recipe, "file": file, "obstacles": nothing }),
                     out,
                 )
             })?,
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    fn refuse(&self, obstacles: &[Obstacle], session: &Session) -> Result<Answer, Failure> {
+    fn refuse(
+        &self,
+        obstacles: &[ConversionError],
+        session: &Session,
+    ) -> Result<CommandOutcome, Failure> {
         write_result(None, |out| match self.format {
-            Format::Text => obstacles
+            OutputFormat::Text => obstacles
                 .iter()
                 .try_for_each(|obstacle| write_obstacle(obstacle, out)),
-            Format::Json => write_json(
+            OutputFormat::Json => write_json(
                 &json!({ "recipe": null, "file": null, "obstacles": obstacles }),
                 out,
             ),
@@ -151,21 +155,21 @@ impl Convert {
             "lines stand"
         };
         session.note(format_args!("{count} {lines} in the way of a recipe"));
-        Ok(Answer::No)
+        Ok(CommandOutcome::No)
     }
 }
 
-fn write_obstacle(obstacle: &Obstacle, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", Foreign(&obstacle.file))?;
+fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}", Untrusted(&obstacle.file))?;
     if let Some(line) = obstacle.line {
         write!(out, ":{line}")?;
     }
-    writeln!(out, ": {}", Foreign(&obstacle.why))?;
+    writeln!(out, ": {}", Untrusted(&obstacle.why))?;
     if !obstacle.command.is_empty() {
-        writeln!(out, "  {}", Foreign(&obstacle.command))?;
+        writeln!(out, "  {}", Untrusted(&obstacle.command))?;
     }
     if let Some(help) = &obstacle.help {
-        writeln!(out, "  help: {}", Foreign(help))?;
+        writeln!(out, "  help: {}", Untrusted(help))?;
     }
     Ok(())
 }

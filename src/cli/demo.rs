@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use wincimg_demo::{DemoRegistry, add_base_images};
 use wincimg_windows::version::WindowsVersion;
 
-use super::Answer;
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
-use crate::cli::failure::Context;
+use super::CommandOutcome;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use crate::cli::error::Context;
 
 /// Run the main commands against an in-process registry, offline
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ use crate::cli::failure::Context;
 pub(super) struct Demo {
     /// Output format: each command with its output, or with its JSON
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// The node list, as it is called in the commands that are shown.
@@ -37,14 +37,14 @@ const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(20348, 2402);
 
 /// A command of the tour.
-struct Step {
+struct DemoStep {
     what: &'static str,
     command: String,
-    answer: Answer,
+    answer: CommandOutcome,
 }
 
 impl Demo {
-    pub(super) fn run(self) -> Result<Answer, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
@@ -59,15 +59,15 @@ impl Demo {
         let steps = steps(&host);
         let requests = || registry.with(|stored| stored.requests().len());
         match self.format {
-            Format::Text => {
-                say(&format!(
+            OutputFormat::Text => {
+                print(&format!(
                     "A cluster has one node with Windows {OLD} and one with {NEW}. A registry listens on\n\
                      {host}, and mirrors base images under mcr/. Nodes start only images that match them.\n"
                 ))?;
                 for step in &steps {
                     stage.show(step)?;
                 }
-                say(&format!(
+                print(&format!(
                     "\nThat took {} ms and {} requests, without Windows, Docker or the internet.\n\
                      With a cluster of your own, start here:\n\n  \
                      kubectl get nodes -o json > nodes.json\n  \
@@ -76,7 +76,7 @@ impl Demo {
                     requests()
                 ))?;
             }
-            Format::Json => {
+            OutputFormat::Json => {
                 let outcomes = steps.iter().map(|step| stage.ask(step));
                 let document = json!({
                     "steps": outcomes.collect::<Result<Vec<_>, _>>()?,
@@ -86,12 +86,12 @@ impl Demo {
                 write_result(None, |out| write_json(&document, out))?;
             }
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-fn steps(host: &str) -> [Step; 6] {
-    let step = |what, command, answer| Step {
+fn steps(host: &str) -> [DemoStep; 6] {
+    let step = |what, command, answer| DemoStep {
         what,
         command,
         answer,
@@ -107,34 +107,34 @@ fn steps(host: &str) -> [Step; 6] {
                 "base resolve nanoserver --host-build {OLD} --base-registry {host}/mcr \
                  --insecure-registry {host}"
             ),
-            Answer::Yes,
+            CommandOutcome::Yes,
         ),
         step(
             "Build the pause image for every node and push it, with an index over both:",
             build.clone(),
-            Answer::Yes,
+            CommandOutcome::Yes,
         ),
         step(
             "What is in it? The registry changes were written here, without Windows:",
             format!("inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
-            Answer::Yes,
+            CommandOutcome::Yes,
         ),
         step(
             "Once more: the same inputs make the same bytes, so nothing is sent.",
             build,
-            Answer::Yes,
+            CommandOutcome::Yes,
         ),
         step(
             "Before a rollout: does it start on every node? The index has an image for each.",
             format!("check-compat --nodes {NODES} {host}/pause --insecure-registry {host}"),
-            Answer::Yes,
+            CommandOutcome::Yes,
         ),
         step(
             "And the old node's image alone? The answer is no, with exit code 1, and what to do:",
             format!(
                 "check-compat --nodes {NODES} {host}/pause:10.0.{OLD} --insecure-registry {host}"
             ),
-            Answer::No,
+            CommandOutcome::No,
         ),
     ]
 }
@@ -147,13 +147,13 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// Says what comes, types the command, and shows what it prints.
-    fn show(&self, step: &Step) -> Result<(), Failure> {
-        say(&format!("\n{}\n\n$ wincimg {}", step.what, step.command))?;
+    fn show(&self, step: &DemoStep) -> Result<(), Failure> {
+        print(&format!("\n{}\n\n$ wincimg {}", step.what, step.command))?;
         self.run(step, &[], Stdio::inherit()).map(drop)
     }
 
     /// Runs the command for its JSON.
-    fn ask(&self, step: &Step) -> Result<Value, Failure> {
+    fn ask(&self, step: &DemoStep) -> Result<Value, Failure> {
         let output = self.run(step, &["--format", "json"], Stdio::piped())?;
         let result: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("wincimg {} answered with no JSON", step.command))?;
@@ -165,7 +165,7 @@ impl Stage<'_> {
         }))
     }
 
-    fn run(&self, step: &Step, more: &[&str], stdout: Stdio) -> Result<Output, Failure> {
+    fn run(&self, step: &DemoStep, more: &[&str], stdout: Stdio) -> Result<Output, Failure> {
         let output = Command::new(&self.program)
             .args(step.command.split_whitespace())
             .args(more)
@@ -178,14 +178,14 @@ impl Stage<'_> {
             .output()
             .context("cannot start this program again")?;
         let expected = match step.answer {
-            Answer::Yes => 0,
-            Answer::No => 1,
-            Answer::Code(code) => i32::from(code),
+            CommandOutcome::Yes => 0,
+            CommandOutcome::No => 1,
+            CommandOutcome::Code(code) => i32::from(code),
         };
         if output.status.code() == Some(expected) {
             return Ok(output);
         }
-        Err(Failure::failed(anyhow!(
+        Err(Failure::operation(anyhow!(
             "wincimg {} ended with {}: expected exit code {expected}",
             step.command,
             output.status
@@ -193,7 +193,7 @@ impl Stage<'_> {
     }
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), Failure> {
     write_result(None, |out| writeln!(out, "{text}"))
 }
 

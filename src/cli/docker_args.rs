@@ -17,6 +17,6 @@ pub(super) struct DockerArgs {
 impl DockerArgs {
     /// Finds the daemon as Docker's own command line would.
     pub(super) fn endpoint(&self) -> Result<Endpoint, Problem> {
-        Endpoint::find(self.docker_host.as_deref(), &Environment::of_process())
+        Endpoint::find(self.docker_host.as_deref(), &Environment::from_env())
     }
 }

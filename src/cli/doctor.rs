@@ -12,23 +12,23 @@ use clap::Args;
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::json;
-use wincimg_common::diagnose::{Diagnose, in_one_line};
-use wincimg_common::foreign::Foreign;
+use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::progress::Silent;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, BaseRepository, ResolveError};
 use wincimg_oci::mirror::MirrorTarget;
 use wincimg_oci::reference::Reference;
-use wincimg_oci::remote::{Connection, Login, Ping, Registry, RegistryError};
+use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryClient, RegistryError};
 
 use self::catalog::CatalogArg;
-use super::Answer;
+use super::CommandOutcome;
+use super::argument_passwords::redact;
+use super::command_context::colour_on;
 use super::docker_args::DockerArgs;
-use super::failure::{Failure, label};
-use super::output::{Format, write_json, write_result};
+use super::error::{Failure, label};
+use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::session::colour_on;
-use super::typed::hide;
 
 /// Check registries, credentials, Docker and the Update Catalog
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(super) struct Doctor {
     push: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     catalog: CatalogArg,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(super) struct Check {
     kind: &'static str,
     /// Which one.
     subject: String,
-    state: State,
+    state: CheckState,
     /// What was found.
     finding: String,
     /// What to do about it, where it is a problem.
@@ -83,14 +83,14 @@ pub(super) struct Check {
 /// How one check ended; the words are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum CheckState {
     Ok,
     /// It was not checked, or nothing needs it.
     Skipped,
     Problem,
 }
 
-impl State {
+impl CheckState {
     fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -111,11 +111,11 @@ impl State {
 
 impl Check {
     fn ok(kind: &'static str, subject: &str, finding: impl Into<String>) -> Self {
-        Self::new(kind, subject, State::Ok, finding)
+        Self::new(kind, subject, CheckState::Ok, finding)
     }
 
     fn skipped(kind: &'static str, subject: &str, finding: impl Into<String>) -> Self {
-        Self::new(kind, subject, State::Skipped, finding)
+        Self::new(kind, subject, CheckState::Skipped, finding)
     }
 
     fn problem(
@@ -125,34 +125,41 @@ impl Check {
         fix: impl Into<String>,
     ) -> Self {
         Self {
-            fix: Some(hide(&fix.into()).into_owned()),
-            ..Self::new(kind, subject, State::Problem, finding)
+            fix: Some(redact(&fix.into()).into_owned()),
+            ..Self::new(kind, subject, CheckState::Problem, finding)
         }
     }
 
-    fn new(kind: &'static str, subject: &str, state: State, finding: impl Into<String>) -> Self {
+    fn new(
+        kind: &'static str,
+        subject: &str,
+        state: CheckState,
+        finding: impl Into<String>,
+    ) -> Self {
         Self {
             kind,
             subject: subject.to_owned(),
             state,
-            finding: hide(&finding.into()).into_owned(),
+            finding: redact(&finding.into()).into_owned(),
             fix: None,
         }
     }
 
     fn is_problem(&self) -> bool {
-        self.state == State::Problem
+        self.state == CheckState::Problem
     }
 }
 
 impl Doctor {
-    pub(super) fn run(self) -> Result<Answer, Failure> {
-        let registry = self.connection.connect_briefly(Arc::new(Silent))?;
+    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+        let registry = self
+            .connection
+            .connect_with_short_timeout(Arc::new(Silent))?;
         let certificates = self.connection.certificates.files()?;
         let pushed_to = self.pushed_to()?;
         let trial = self
             .connection
-            .connect_for_trial(push::PIECE, Arc::new(Silent))?;
+            .connect_for_test_push(push::PIECE, Arc::new(Silent))?;
         let checks = registry_args::run(async {
             let mut checks = self.check_all(&registry, certificates).await;
             for reference in &pushed_to {
@@ -173,22 +180,26 @@ impl Doctor {
             Ok(checks)
         })?;
         write_result(None, |out| match self.format {
-            Format::Text => write_text(&checks, colour_on(&io::stdout()), out),
-            Format::Json => {
+            OutputFormat::Text => write_text(&checks, colour_on(&io::stdout()), out),
+            OutputFormat::Json => {
                 let ok = !checks.iter().any(Check::is_problem);
                 write_json(&json!({"ok": ok, "checks": checks}), out)
             }
         })?;
         Ok(if checks.iter().any(Check::is_problem) {
-            Answer::No
+            CommandOutcome::No
         } else {
-            Answer::Yes
+            CommandOutcome::Yes
         })
     }
 
-    async fn check_all(&self, registry: &Registry, certificates: CertificateFiles) -> Vec<Check> {
+    async fn check_all(
+        &self,
+        registry: &RegistryClient,
+        certificates: CertificateFiles,
+    ) -> Vec<Check> {
         let base = &self.base.base_registry;
-        let (started, patience) = (Instant::now(), self.connection.patience());
+        let (started, patience) = (Instant::now(), self.connection.short_timeout());
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
             if host == base.host() {
@@ -247,7 +258,7 @@ impl Doctor {
 }
 
 /// What is to be said of a host, and how it is reached where all is well.
-async fn check_host(registry: &Registry, host: &str) -> (Vec<Check>, Option<Connection>) {
+async fn check_host(registry: &RegistryClient, host: &str) -> (Vec<Check>, Option<Protocol>) {
     match registry.ping(host).await {
         Ok(ping) => {
             let checks = vec![
@@ -268,21 +279,21 @@ fn not_reached(host: &str) -> String {
     format!("not checked, because of the problem with {host}")
 }
 
-fn reached(connection: Connection) -> &'static str {
+fn reached(connection: Protocol) -> &'static str {
     match connection {
-        Connection::Https => "reachable over TLS with a trusted certificate",
-        Connection::UnverifiedHttps => {
+        Protocol::Https => "reachable over TLS with a trusted certificate",
+        Protocol::UnverifiedHttps => {
             "reachable over TLS; listed as insecure, so its certificate is not verified"
         }
-        Connection::PlainHttp => "reachable over plain HTTP, listed as insecure",
+        Protocol::PlainHttp => "reachable over plain HTTP, listed as insecure",
     }
 }
 
 fn login(ping: &Ping) -> String {
     match ping.login {
-        Login::NotNeeded => "none needed".to_owned(),
-        Login::Basic => format!("accepted: {}", ping.credential),
-        Login::Token => format!("a token was given for {}", ping.credential),
+        AuthScheme::NotNeeded => "none needed".to_owned(),
+        AuthScheme::Basic => format!("accepted: {}", ping.credential),
+        AuthScheme::Token => format!("a token was given for {}", ping.credential),
     }
 }
 
@@ -298,7 +309,7 @@ fn is_about_credentials(error: &RegistryError) -> bool {
 }
 
 /// Whether base images can be had: the registry may be there and the mirror's prefix wrong.
-async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
+async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Check> {
     const SAMPLE: &str = "nanoserver";
     let subject = base.to_string();
     let reference = base.repository(SAMPLE).ok()?;
@@ -328,7 +339,7 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
 }
 
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
-    let finding = in_one_line(error);
+    let finding = error_chain(error);
     let fix = error.diagnosis().hint.unwrap_or_else(|| {
         format!(
             "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
@@ -343,11 +354,11 @@ fn write_text(checks: &[Check], colour: bool, out: &mut dyn Write) -> io::Result
         let gap = " ".repeat("problem".len() - name.len());
         let state = label(name, check.state.colour(), colour);
         let (kind, subject, finding) = (check.kind, &check.subject, &check.finding);
-        let (subject, finding) = (Foreign(subject), Foreign(finding));
+        let (subject, finding) = (Untrusted(subject), Untrusted(finding));
         writeln!(out, "{state}{gap}  {kind} {subject}: {finding}")?;
         if let Some(fix) = &check.fix {
             let fix_label = label("fix:", "36", colour);
-            writeln!(out, "         {fix_label} {}", Foreign(fix))?;
+            writeln!(out, "         {fix_label} {}", Untrusted(fix))?;
         }
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use wincimg_engine::delivery::{Documents, Run};
-use wincimg_inspect::provenance::{Form, SourceFile, Tool};
+use wincimg_engine::delivery::{AttachmentOptions, RunDetails};
+use wincimg_inspect::provenance::{SbomFormat, SourceFile, Tool};
 
 /// What is attached to images.
 #[derive(Debug, Default, Args)]
@@ -11,7 +11,7 @@ use wincimg_inspect::provenance::{Form, SourceFile, Tool};
 pub(super) struct DocumentArgs {
     /// Attach an SBOM to each image (repeatable)
     #[arg(long, value_enum, value_name = "FORM")]
-    sbom: Vec<Form>,
+    sbom: Vec<SbomFormat>,
     /// Attach SLSA provenance to each image
     #[arg(long, hide_short_help = true)]
     provenance: bool,
@@ -35,22 +35,22 @@ const TOOL: Tool = Tool {
 impl DocumentArgs {
     /// What was asked for, of a run that was told by `source` with these `arguments`. Where
     /// everything new has a time that was set from outside, a run's own times stay out.
-    pub(super) fn wanted(
+    pub(super) fn to_options(
         &self,
         source: Option<SourceFile>,
         arguments: Vec<String>,
         created: Option<Timestamp>,
-    ) -> Documents {
-        let mut bills: Vec<Form> = self.sbom.clone();
+    ) -> AttachmentOptions {
+        let mut bills: Vec<SbomFormat> = self.sbom.clone();
         bills.sort();
         bills.dedup();
-        let run = || Run {
+        let run = || RunDetails {
             builder: self.builder_id.clone(),
             source,
             arguments,
             started: created.is_none().then(Timestamp::now),
         };
-        Documents {
+        AttachmentOptions {
             tool: TOOL,
             bills,
             provenance: self.provenance.then(run),

@@ -9,18 +9,18 @@ use clap::{Args, Subcommand};
 use jiff::Zoned;
 use wincimg_cluster::live::Cluster;
 use wincimg_cluster::nodes::{Node, NodeList};
-use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Mode, Run, Shard, bring, schema};
+use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions, schema, sync};
 
 use super::build::source_date_epoch;
-use super::check_compat::{Format, ReportArgs};
+use super::check_compat::{ReportArgs, ReportFormat};
+use super::command_context::Session;
 use super::document_args::DocumentArgs;
-use super::failure::{COULD_NOT, Failure};
+use super::error::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
-use super::online::Online;
+use super::online_context::Online;
 use super::output::{write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
-use super::{Answer, complete};
+use super::{CommandOutcome, complete};
 use crate::report::{
     write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
     write_fleet_text,
@@ -126,18 +126,18 @@ pub(super) struct KubeArgs {
 }
 
 impl FleetArgs {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             FleetCommand::Build(BuildArgs { common, documents }) => {
-                common.run(Mode::Build, &documents, session)
+                common.run(SyncMode::Build, &documents, session)
             }
             FleetCommand::Check(CheckArgs { common }) => {
-                common.run(Mode::Check, &DocumentArgs::default(), session)
+                common.run(SyncMode::Check, &DocumentArgs::default(), session)
             }
             FleetCommand::Follow(command) => command.run(session),
             FleetCommand::Schema(SchemaArgs {}) => {
                 write_result(None, |out| write_json(&schema(), out))?;
-                Ok(Answer::Yes)
+                Ok(CommandOutcome::Yes)
             }
         }
     }
@@ -146,10 +146,10 @@ impl FleetArgs {
 impl CommonArgs {
     fn run(
         self,
-        mode: Mode,
+        mode: SyncMode,
         documents: &DocumentArgs,
         session: &Session,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<CommandOutcome, Failure> {
         let shard = self.shard()?;
         let mut fleet = Fleet::read(&self.file)?;
         if let Some(shard) = shard {
@@ -158,29 +158,29 @@ impl CommonArgs {
         let nodes = self.nodes(session)?;
         let online = Online::new(&self.connection, session)?;
         let created = source_date_epoch()?;
-        let run = Run {
-            means: online.means(),
+        let run = SyncOptions {
+            means: online.build_context(),
             base_registry: &self.base.base_registry,
-            documents: &documents.wanted(None, Vec::new(), created),
+            documents: &documents.to_options(None, Vec::new(), created),
             created,
             today: Zoned::now().date(),
         };
-        let mut report = registry_args::run(async { Ok(bring(&fleet, &nodes, run, mode).await) })?;
+        let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
         self.report.write(|format, _, out| match format {
-            Format::Text => write_fleet_text(&report, out),
-            Format::Json => write_fleet_json(&report, out),
-            Format::Markdown => write_fleet_markdown(&report, out),
-            Format::Junit => write_fleet_junit(&report, out),
-            Format::Sarif => write_fleet_sarif(&report, out),
-            Format::Html => write_fleet_html(&report, out),
+            ReportFormat::Text => write_fleet_text(&report, out),
+            ReportFormat::Json => write_fleet_json(&report, out),
+            ReportFormat::Markdown => write_fleet_markdown(&report, out),
+            ReportFormat::Junit => write_fleet_junit(&report, out),
+            ReportFormat::Sarif => write_fleet_sarif(&report, out),
+            ReportFormat::Html => write_fleet_html(&report, out),
         })?;
         Ok(if report.complete {
-            Answer::Yes
-        } else if report.is_blind() {
-            Answer::Code(u8::try_from(COULD_NOT).unwrap_or(u8::MAX))
+            CommandOutcome::Yes
+        } else if report.is_unreachable() {
+            CommandOutcome::Code(u8::try_from(COULD_NOT).unwrap_or(u8::MAX))
         } else {
-            Answer::No
+            CommandOutcome::No
         })
     }
 
@@ -207,7 +207,7 @@ impl CommonArgs {
 
     /// All Windows nodes that were named or that the cluster has.
     fn nodes(&self, session: &Session) -> Result<Vec<Node>, Failure> {
-        let mut nodes = if self.kube.kube && !self.hosts.are_given() {
+        let mut nodes = if self.kube.kube && !self.hosts.is_given() {
             NodeList::default()
         } else {
             self.hosts.nodes(session)?

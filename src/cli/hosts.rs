@@ -9,8 +9,8 @@ use wincimg_engine::plans::TargetHost;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::failure::Failure;
-use super::session::Session;
+use super::command_context::Session;
+use super::error::Failure;
 use super::{complete, input};
 
 /// Which hosts.
@@ -37,7 +37,7 @@ pub(super) struct Builds {
 
 impl HostArgs {
     /// Whether any were named.
-    pub(super) fn are_given(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         !self.builds.is_empty() || self.nodes.is_some()
     }
 
@@ -58,7 +58,7 @@ impl HostArgs {
             windows: self
                 .builds
                 .iter()
-                .map(|version| Node::of_build(HostBuild::new(*version)))
+                .map(|version| Node::from_build(HostBuild::new(*version)))
                 .collect(),
             others: Vec::new(),
         };
@@ -122,7 +122,7 @@ impl HostArgs {
 impl Builds {
     /// The builds with the names of the nodes that run them.
     pub(super) fn targets(&self) -> Vec<TargetHost> {
-        TargetHost::of_nodes(&self.nodes)
+        TargetHost::from_nodes(&self.nodes)
     }
 }
 

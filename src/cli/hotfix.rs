@@ -8,11 +8,11 @@ mod update_args;
 
 use clap::{Args, Subcommand};
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
-use wincimg_http::Http;
+use wincimg_http::HttpClient;
 
-use super::Answer;
-use super::failure::Failure;
-use super::session::Session;
+use super::CommandOutcome;
+use super::command_context::Session;
+use super::error::Failure;
 
 /// Find, download and install Windows updates for nodes
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ enum HotfixCommand {
 }
 
 impl Hotfix {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             HotfixCommand::Resolve(command) => command.run(session),
             HotfixCommand::Search(command) => command.run(session),
@@ -53,7 +53,7 @@ struct CatalogArgs {
 }
 
 impl CatalogArgs {
-    fn open<'h>(&self, http: &'h Http) -> Result<Catalog<'h>, Failure> {
-        Ok(Catalog::at(&self.catalog, http)?)
+    fn open<'h>(&self, http: &'h HttpClient) -> Result<Catalog<'h>, Failure> {
+        Ok(Catalog::new(&self.catalog, http)?)
     }
 }

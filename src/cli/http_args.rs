@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use wincimg_common::progress::Progress;
-use wincimg_http::{Http, RetryPolicy};
+use wincimg_http::{HttpClient, RetryPolicy};
 
-use super::failure::Failure;
+use super::error::Failure;
 use super::registry_args::{CertificateArgs, read_time};
 
 /// What requests say of who sends them.
@@ -27,8 +27,8 @@ pub(super) struct HttpArgs {
 }
 
 impl HttpArgs {
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
-        let http = Http::new(USER_AGENT, &self.insecure, RetryPolicy::default(), progress)?;
+    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<HttpClient, Failure> {
+        let http = HttpClient::new(USER_AGENT, &self.insecure, RetryPolicy::default(), progress)?;
         let http = http.with_certificates(self.certificates.files()?);
         Ok(http.with_time_limit(self.timeout))
     }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use wincimg_images::recipes;
 use wincimg_recipe::{Recipe, schema};
 
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
-use super::{Answer, complete};
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use super::{CommandOutcome, complete};
 
 /// List the built-in recipes and their variables
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ use super::{Answer, complete};
 pub(super) struct Images {
     /// Output format; the schema is always JSON
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     /// Print the JSON schema of recipe files, for editors
     #[arg(long, conflicts_with = "show")]
     schema: bool,
@@ -30,36 +30,36 @@ pub(super) struct Images {
 }
 
 impl Images {
-    pub(super) fn run(self) -> Result<Answer, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
         if self.schema {
             write_result(None, |out| write_json(&schema(), out))?;
-            return Ok(Answer::Yes);
+            return Ok(CommandOutcome::Yes);
         }
         if let Some(name) = &self.show {
             let recipe = Recipe::find(name)?;
             write_result(None, |out| match self.format {
-                Format::Text => out.write_all(recipe.text().as_bytes()),
-                Format::Json => write_json(
+                OutputFormat::Text => out.write_all(recipe.text().as_bytes()),
+                OutputFormat::Json => write_json(
                     &json!({"name": recipe.name(), "recipe": recipe.text()}),
                     out,
                 ),
             })?;
-            return Ok(Answer::Yes);
+            return Ok(CommandOutcome::Yes);
         }
         let recipes = recipes()
             .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
         write_result(None, |out| match self.format {
-            Format::Text => recipes
+            OutputFormat::Text => recipes
                 .iter()
                 .try_for_each(|recipe| write_text(recipe, out)),
-            Format::Json => {
+            OutputFormat::Json => {
                 let list: Vec<Value> = recipes.iter().map(as_json).collect();
                 write_json(&json!({ "images": list }), out)
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 

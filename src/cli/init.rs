@@ -9,17 +9,17 @@ use serde_json::json;
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
-use wincimg_recipe::start::{Project, Start, plain};
+use wincimg_recipe::starter::{Project, StarterRecipe, plain};
 
-use super::Answer;
+use super::CommandOutcome;
+use super::command_context::Session;
 use super::convert::{Convert, refuse_overwriting};
-use super::failure::Failure;
+use super::error::Failure;
 use super::hosts::HostArgs;
-use super::output::{Format, write_json, write_result};
+use super::output::{OutputFormat, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
-use crate::cli::failure::Context;
+use crate::cli::error::Context;
 
 /// The recipe of a folder.
 const FILE: &str = "recipe.toml";
@@ -51,7 +51,7 @@ pub(super) struct Init {
     force: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     hosts: HostArgs,
     // The last two, because the heading of each goes for what follows it.
@@ -62,7 +62,7 @@ pub(super) struct Init {
 }
 
 impl Init {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if let Some(dockerfile) = self.from.clone() {
             return self.convert(&dockerfile, session);
         }
@@ -93,7 +93,7 @@ impl Init {
         self.write(&folder, &plain(&name))
     }
 
-    fn write(&self, folder: &Path, start: &Start) -> Result<Answer, Failure> {
+    fn write(&self, folder: &Path, start: &StarterRecipe) -> Result<CommandOutcome, Failure> {
         let file = folder.join(FILE);
         refuse_overwriting(&file, self.force)?;
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -104,22 +104,22 @@ impl Init {
             typed(folder)
         ));
         write_result(None, |out| match self.format {
-            Format::Text => {
+            OutputFormat::Text => {
                 writeln!(out, "wrote {}", file.display())?;
                 writeln!(out, "next:")?;
                 commands
                     .iter()
                     .try_for_each(|line| writeln!(out, "  {line}"))
             }
-            Format::Json => write_json(
+            OutputFormat::Json => write_json(
                 &json!({ "file": file.display().to_string(), "next": commands }),
                 out,
             ),
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    fn convert(self, dockerfile: &Path, session: &Session) -> Result<Answer, Failure> {
+    fn convert(self, dockerfile: &Path, session: &Session) -> Result<CommandOutcome, Failure> {
         let folder = if dockerfile.is_dir() {
             dockerfile
         } else {

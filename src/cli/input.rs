@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use wincimg_common::files;
-use wincimg_common::files::{Bounded, LARGEST_TEXT};
-use wincimg_registry::text::{CutUtf16, from_utf16};
+use wincimg_common::files::{LARGEST_TEXT, LimitedReader};
+use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
-use super::failure::Failure;
-use crate::cli::failure::Context;
+use super::error::Failure;
+use crate::cli::error::Context;
 
 /// More than any list of a cluster's has.
 const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
@@ -21,7 +21,7 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     as_utf8(source).map_err(|error| {
         if error
             .get_ref()
-            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<CutUtf16>)
+            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<TruncatedUtf16>)
         {
             Failure::usage(anyhow!("{}: {error}", name(path)))
                 .hint("write it again, or save it as UTF-8")
@@ -47,21 +47,21 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Why a file could not be read, with the one that was probably meant.
 fn unreadable(what: &str, path: &Path, error: io::Error) -> Failure {
-    let failure = Failure::failed(anyhow::Error::new(error));
+    let failure = Failure::operation(anyhow::Error::new(error));
     let failure = failure.context(format!("cannot {what} {}", name(path)));
-    match files::like(path).filter(|_| !is_stdin(path)) {
+    match files::similar_path(path).filter(|_| !is_stdin(path)) {
         Some(meant) => failure.hint(format!("did you mean {}?", meant.display())),
         None => failure,
     }
 }
 
-fn source(path: &Path, limit: u64) -> io::Result<Bounded<Box<dyn Read>>> {
+fn source(path: &Path, limit: u64) -> io::Result<LimitedReader<Box<dyn Read>>> {
     let source: Box<dyn Read> = if is_stdin(path) {
         Box::new(io::stdin().lock())
     } else {
         Box::new(files::open_stream(path)?)
     };
-    Ok(Bounded::new(source, limit))
+    Ok(LimitedReader::new(source, limit))
 }
 
 /// What messages call it.

@@ -9,18 +9,20 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use wincimg_dockerfile::has_from;
-use wincimg_dockerfile::lint::{BaseShell, Offer, Options, Severity, base_images, lint, offers};
+use wincimg_dockerfile::lint::{
+    BaseShell, LintOptions, RecipeAlternative, Severity, base_images, lint, recipe_alternatives,
+};
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::failure::Failure;
+use super::command_context::{Session, colour_on};
+use super::error::Failure;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
-use super::session::{Session, colour_on};
-use super::{Answer, complete, input};
-use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
+use super::{CommandOutcome, complete, input};
+use crate::report::{LintedFile, write_lint_json, write_lint_sarif, write_lint_text};
 
 /// Find mistakes in Dockerfiles for Windows, with fixes
 #[derive(Debug, Args)]
@@ -48,45 +50,45 @@ pub(super) struct Lint {
     host_build: Option<WindowsVersion>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: LintFormat,
     #[command(flatten)]
     registry: RegistryArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum LintFormat {
     Text,
     Json,
     Sarif,
 }
 
 impl Lint {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let texts = self
             .dockerfiles
             .iter()
             .map(|path| Ok((path.display().to_string(), read(path)?)))
             .collect::<Result<Vec<(String, String)>, Failure>>()?;
         let options = self.options(session, &texts)?;
-        let offers: Vec<(String, Offer)> = texts
+        let offers: Vec<(String, RecipeAlternative)> = texts
             .iter()
             .flat_map(|(name, text)| {
-                let offers = offers(text, &options).into_iter();
+                let offers = recipe_alternatives(text, &options).into_iter();
                 offers.map(|offer| (name.clone(), offer))
             })
             .collect();
-        let files: Vec<Linted> = texts
+        let files: Vec<LintedFile> = texts
             .into_iter()
-            .map(|(file, text)| Linted {
+            .map(|(file, text)| LintedFile {
                 findings: lint(&text, &options),
                 file,
                 text,
             })
             .collect();
         write_result(None, |out| match self.format {
-            Format::Text => write_lint_text(&files, colour_on(&io::stdout()), out),
-            Format::Json => write_lint_json(&files, out),
-            Format::Sarif => write_lint_sarif(&files, out),
+            LintFormat::Text => write_lint_text(&files, colour_on(&io::stdout()), out),
+            LintFormat::Json => write_lint_json(&files, out),
+            LintFormat::Sarif => write_lint_sarif(&files, out),
         })?;
         let count = |severity: Severity| {
             let findings = files.iter().flat_map(|linted| &linted.findings);
@@ -108,16 +110,24 @@ impl Lint {
                 on_lines(&offer.lines)
             ));
         }
-        Ok(if errors == 0 { Answer::Yes } else { Answer::No })
+        Ok(if errors == 0 {
+            CommandOutcome::Yes
+        } else {
+            CommandOutcome::No
+        })
     }
 
     /// What is known besides the texts; a registry is asked only where that was asked for.
-    fn options(&self, session: &Session, texts: &[(String, String)]) -> Result<Options, Failure> {
+    fn options(
+        &self,
+        session: &Session,
+        texts: &[(String, String)],
+    ) -> Result<LintOptions, Failure> {
         let host = self.host_build.map(HostBuild::new);
-        let mut options = Options {
+        let mut options = LintOptions {
             shell: self.shell,
             host,
-            ..Options::default()
+            ..LintOptions::default()
         };
         if self.base.is_none() && !self.resolve {
             return Ok(options);
@@ -164,7 +174,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     let bytes = input::read_bytes(path)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::failed(anyhow!(
+        Failure::operation(anyhow!(
             "{} is not a Dockerfile: byte {at} is not UTF-8",
             path.display()
         ))
@@ -176,7 +186,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         || toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty());
     if is_toml {
         let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
-        return Err(Failure::failed(problem).hint(format!(
+        return Err(Failure::operation(problem).hint(format!(
             "check a recipe with: wincimg build {} --dry-run",
             path.display()
         )));
@@ -184,7 +194,9 @@ fn read(path: &Path) -> Result<String, Failure> {
     if !has_from(&text) {
         // No findings would read as if all were well.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
-        return Err(Failure::failed(problem).hint("check the file's name and the spelling of FROM"));
+        return Err(
+            Failure::operation(problem).hint("check the file's name and the spelling of FROM")
+        );
     }
     Ok(text)
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
-use wincimg_common::foreign::Foreign;
 use wincimg_common::progress::Silent;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
-use wincimg_oci::remote::{Kept, Login as HowTo, Password, forget, keep};
+use wincimg_oci::remote::{AuthScheme as HowTo, CredentialStore, Password, erase, store};
 
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{self, RegistryArgs};
-use super::session::Session;
-use super::{Answer, prompt};
-use crate::cli::failure::Context;
+use super::{CommandOutcome, prompt};
+use crate::cli::error::Context;
 
 /// No password is longer.
 const MOST_INPUT: u64 = 64 * 1024;
@@ -43,7 +43,7 @@ pub(super) struct Login {
     password_stdin: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     connection: RegistryArgs,
 }
@@ -61,7 +61,7 @@ pub(super) struct Logout {
     registry_config: Option<std::path::PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// A registry's host; a scheme, as Docker takes it too, and a slash at the end mean nothing.
@@ -83,33 +83,33 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 impl Login {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let registry = self.connection.connect(Arc::new(Silent))?;
         let (user, password) = self.credential()?;
         let ping = registry_args::run(async {
             Ok(registry.try_login(&self.host, &user, &password).await?)
         })?;
         let file = self.connection.registry_config();
-        let kept = keep(&self.host, &user, &password, file)?;
+        let kept = store(&self.host, &user, &password, file)?;
         if ping.login == HowTo::NotNeeded {
             session.note(format_args!(
                 "{} asked for no password, so it is not known whether this one is right",
                 self.host
             ));
         }
-        if matches!(kept, Kept::File(_)) {
+        if matches!(kept, CredentialStore::File(_)) {
             session.note(format_args!(
                 "whoever may read {kept} has the password; a credential helper (credsStore) keeps it better"
             ));
         }
         write_result(None, |out| match self.format {
-            Format::Text => writeln!(
+            OutputFormat::Text => writeln!(
                 out,
                 "logged in to {} as {}; kept in {kept}",
                 self.host,
-                Foreign(&user)
+                Untrusted(&user)
             ),
-            Format::Json => {
+            OutputFormat::Json => {
                 let kept = kept.to_string();
                 write_json(
                     &json!({ "host": self.host, "user": user, "kept_in": kept }),
@@ -117,7 +117,7 @@ impl Login {
                 )
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn credential(&self) -> Result<(String, Password), Failure> {
@@ -167,21 +167,21 @@ fn from_stdin() -> Result<String, Failure> {
 }
 
 impl Logout {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let forgotten = forget(&self.host, self.registry_config.as_deref())?;
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let forgotten = erase(&self.host, self.registry_config.as_deref())?;
         if forgotten.is_none() {
             session.note(format_args!("nothing is kept for {}", self.host));
         }
         write_result(None, |out| match (self.format, &forgotten) {
-            (Format::Text, None) => Ok(()),
-            (Format::Text, Some(place)) => {
+            (OutputFormat::Text, None) => Ok(()),
+            (OutputFormat::Text, Some(place)) => {
                 writeln!(out, "logged out of {}; removed from {place}", self.host)
             }
-            (Format::Json, place) => {
+            (OutputFormat::Json, place) => {
                 let place = place.as_ref().map(ToString::to_string);
                 write_json(&json!({ "host": self.host, "removed_from": place }), out)
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }

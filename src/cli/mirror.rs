@@ -6,27 +6,27 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
-use wincimg_common::foreign::Foreign;
-use wincimg_engine::notice::tell_what_was_looked_at;
-use wincimg_inspect::bases::{BaseName, BaseRepository, Match, NAMES, parse_location};
-use wincimg_inspect::library::FactsMaker;
-use wincimg_oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::notice::report_searched_tags;
+use wincimg_inspect::bases::{BaseMatch, BaseName, BaseRepository, NAMES, parse_location};
+use wincimg_inspect::facts_provider::MirrorFactsCollector;
+use wincimg_oci::copy::{BlobAction, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
-    Carried, Companion, Fate, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome,
-    mirror,
+    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage,
+    ReferrerOutcome, ReferrerReport, mirror,
 };
 use wincimg_oci::reference::Reference;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError};
 
-use super::failure::Failure;
+use super::command_context::Session;
+use super::error::Failure;
 use super::hosts::HostArgs;
-use super::output::{Format, write_json, write_result};
+use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
-use super::{Answer, complete};
-use wincimg_oci::document::Flavour;
+use super::{CommandOutcome, complete};
+use wincimg_oci::document::ManifestFormat;
 
 /// Copy images with all layers to your own registry
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ pub(super) struct Mirror {
         value_enum,
         default_value = "nearest"
     )]
-    wanted: Match,
+    wanted: BaseMatch,
     /// Copy only images of this platform from an index (repeatable)
     #[arg(
         long,
@@ -70,7 +70,7 @@ pub(super) struct Mirror {
     jobs: usize,
     /// Manifest format in the target registry [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
-    manifest_format: Option<Flavour>,
+    manifest_format: Option<ManifestFormat>,
     /// Do not index the files and registry keys of Windows images
     #[arg(long, hide_short_help = true)]
     no_facts: bool,
@@ -82,7 +82,7 @@ pub(super) struct Mirror {
     dry_run: bool,
     /// Report format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -122,14 +122,14 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
 }
 
 /// An image as the command line names it.
-enum Wanted {
+enum MirrorImage {
     Image(Reference),
     /// The base image of each host, from this repository.
     Base(BaseName),
 }
 
 impl Mirror {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let wanted = self.wanted_images(session)?;
         let progress = display(session);
         let registry = self.registry.connect(progress.clone())?;
@@ -140,10 +140,10 @@ impl Mirror {
             flavour: self.manifest_format,
             with_referrers: !self.no_referrers,
         };
-        let library = session.cache.library(&registry, &progress);
+        let library = session.cache.facts_provider(&registry, &progress);
         let facts = (!self.no_facts).then(|| {
-            let maker = FactsMaker::new(library.clone());
-            Arc::new(maker) as Arc<dyn Companion>
+            let maker = MirrorFactsCollector::new(library.clone());
+            Arc::new(maker) as Arc<dyn MirrorHook>
         });
         let report = registry_args::run(async {
             let images = self.resolve(&registry, &wanted, session).await?;
@@ -161,11 +161,11 @@ impl Mirror {
             }
         }
         for carried in report.images.iter().flat_map(|image| &image.beside) {
-            tell_of(carried, session);
+            report_referrer(carried, session);
         }
         write_result(None, |out| match self.format {
-            Format::Text => write_text(&report, out),
-            Format::Json => write_json(&report, out),
+            OutputFormat::Text => write_text(&report, out),
+            OutputFormat::Json => write_json(&report, out),
         })?;
         conclude(report, session)
     }
@@ -178,25 +178,27 @@ impl Mirror {
         }
     }
 
-    fn wanted_images(&self, session: &Session) -> Result<Vec<Wanted>, Failure> {
+    fn wanted_images(&self, session: &Session) -> Result<Vec<MirrorImage>, Failure> {
         let mut wanted = Vec::with_capacity(self.images.len());
         for image in &self.images {
             wanted.push(match image.strip_prefix("base:") {
                 Some(name) => {
                     let repository = self.base.base_registry.repository(name);
-                    Wanted::Base(repository?)
+                    MirrorImage::Base(repository?)
                 }
-                None => Wanted::Image(in_a_registry(image)?),
+                None => MirrorImage::Image(in_a_registry(image)?),
             });
         }
-        let has_base = wanted.iter().any(|image| matches!(image, Wanted::Base(_)));
-        if has_base && !self.hosts.are_given() {
+        let has_base = wanted
+            .iter()
+            .any(|image| matches!(image, MirrorImage::Base(_)));
+        if has_base && !self.hosts.is_given() {
             return Err(
                 Failure::usage(anyhow!("a base image needs a host to choose it for"))
                     .hint("add --host-build 17763.973 or --nodes FILE"),
             );
         }
-        if !has_base && self.hosts.are_given() {
+        if !has_base && self.hosts.is_given() {
             session.warn("the hosts are not used: only base:NAME is chosen by them");
         }
         Ok(wanted)
@@ -205,11 +207,11 @@ impl Mirror {
     /// The images to copy; a base image for each build of the hosts.
     async fn resolve(
         &self,
-        registry: &Registry,
-        wanted: &[Wanted],
+        registry: &RegistryClient,
+        wanted: &[MirrorImage],
         session: &Session,
     ) -> Result<Vec<Reference>, Failure> {
-        let hosts = if self.hosts.are_given() {
+        let hosts = if self.hosts.is_given() {
             self.hosts.distinct_builds(session)?.all
         } else {
             Vec::new()
@@ -217,20 +219,20 @@ impl Mirror {
         let mut images = Vec::new();
         for image in wanted {
             let repository = match image {
-                Wanted::Image(reference) => {
+                MirrorImage::Image(reference) => {
                     images.push(reference.clone());
                     continue;
                 }
-                Wanted::Base(repository) => repository,
+                MirrorImage::Base(repository) => repository,
             };
             let matched = self.wanted;
             let bases = BaseRepository::open(registry, repository).await?;
-            let bases = bases.of_one_flavour(&hosts, matched)?;
+            let bases = bases.with_single_flavour(&hosts, matched)?;
             for host in &hosts {
                 let found = bases
                     .resolve(*host, matched)
                     .await
-                    .inspect_err(|error| tell_what_was_looked_at(error, session))?;
+                    .inspect_err(|error| report_searched_tags(error, session))?;
                 for tag in &found.set_aside {
                     session.warn(tag);
                 }
@@ -242,7 +244,7 @@ impl Mirror {
                     bases,
                     found.base.reference.tag().unwrap_or_default()
                 ));
-                images.push(found.base.published());
+                images.push(found.base.published_reference());
             }
         }
         Ok(images)
@@ -250,28 +252,30 @@ impl Mirror {
 }
 
 /// Says what of that which lies beside images is not in the mirror.
-fn tell_of(carried: &Carried, session: &Session) {
-    let Carried { about, kind, .. } = carried;
+fn report_referrer(carried: &ReferrerReport, session: &Session) {
+    let ReferrerReport { about, kind, .. } = carried;
     let problem = carried.problem.as_deref().unwrap_or_default();
     match carried.outcome {
-        Fate::Left => session.warn(format_args!(
+        ReferrerOutcome::Left => session.warn(format_args!(
             "{kind} beside {about} stays where it is: the image got another digest in the mirror"
         )),
-        Fate::Unknown => session.warn(format_args!(
+        ReferrerOutcome::Unknown => session.warn(format_args!(
             "what lies beside {about} is not in the mirror: {problem}"
         )),
-        Fate::Failed => session.warn(format_args!(
+        ReferrerOutcome::Failed => session.warn(format_args!(
             "{kind} beside {about} is not in the mirror: {problem}"
         )),
-        Fate::Present | Fate::Copied => {}
+        ReferrerOutcome::Present | ReferrerOutcome::Copied => {}
     }
 }
 
 /// Reports what failed; the images that did not fail are in the mirror all the same.
-fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> {
+fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, Failure> {
     let count = report.images.len();
     let beside = report.images.iter().flat_map(|image| &image.beside);
-    let failed = beside.filter(|it| it.outcome == Fate::Failed).count();
+    let failed = beside
+        .filter(|it| it.outcome == ReferrerOutcome::Failed)
+        .count();
     let mut failures: Vec<Failure> = report
         .images
         .into_iter()
@@ -286,11 +290,11 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
             let problem = anyhow!(
                 "all images are in the mirror, but {failed} {what} beside them could not be copied"
             );
-            Err(Failure::failed(problem).hint(
+            Err(Failure::operation(problem).hint(
                 "run the same command again, or leave out what lies beside images with --no-referrers",
             ))
         }
-        (None, _) => Ok(Answer::Yes),
+        (None, _) => Ok(CommandOutcome::Yes),
         (Some(only), 0) => Err(only),
         (Some(last), others) => {
             for failure in failures {
@@ -298,7 +302,7 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
             }
             last.report(session.colour);
             let problem = anyhow!("{} of {count} images could not be mirrored", others + 1);
-            Err(Failure::failed(problem).hint("run the same command again for those alone"))
+            Err(Failure::operation(problem).hint("run the same command again for those alone"))
         }
     }
 }
@@ -351,16 +355,16 @@ fn write_image(
     writeln!(
         out,
         "{} -> {}",
-        Foreign(&image.source),
-        Foreign(&image.target)
+        Untrusted(&image.source),
+        Untrusted(&image.target)
     )?;
     writeln!(out, "  {} {state}", copied.digest)?;
     for learnt in &image.facts {
         let what = match learnt.outcome {
-            Outcome::Present => "is known",
-            Outcome::Copied => "known to the source, copied",
-            Outcome::Made => "looked at, written beside it",
-            Outcome::Failed => "not known",
+            CompanionOutcome::Present => "is known",
+            CompanionOutcome::Copied => "known to the source, copied",
+            CompanionOutcome::Made => "looked at, written beside it",
+            CompanionOutcome::Failed => "not known",
         };
         let size = learnt
             .size
@@ -369,30 +373,32 @@ fn write_image(
     }
     for carried in &image.beside {
         let what = match (carried.outcome, dry_run) {
-            (Fate::Present, _) => "is there",
-            (Fate::Copied, false) => "copied",
-            (Fate::Copied, true) => "would be copied",
-            (Fate::Left | Fate::Failed | Fate::Unknown, _) => continue,
+            (ReferrerOutcome::Present, _) => "is there",
+            (ReferrerOutcome::Copied, false) => "copied",
+            (ReferrerOutcome::Copied, true) => "would be copied",
+            (ReferrerOutcome::Left | ReferrerOutcome::Failed | ReferrerOutcome::Unknown, _) => {
+                continue;
+            }
         };
-        let kind = Foreign(&carried.kind);
+        let kind = Untrusted(&carried.kind);
         writeln!(out, "  beside {}: {kind} {what}", carried.about)?;
     }
     if dry_run {
         for blob in &copied.blobs {
             let size = BinaryBytes(blob.size).to_string();
             let what = in_words(&blob.action);
-            writeln!(out, "  {} {size:>12} {}", blob.digest, Foreign(what))?;
+            writeln!(out, "  {} {size:>12} {}", blob.digest, Untrusted(what))?;
         }
     }
     Ok(())
 }
 
-fn in_words(action: &Action) -> String {
+fn in_words(action: &BlobAction) -> String {
     match action {
-        Action::Present => "is there".to_owned(),
-        Action::Mount { from } => format!("would be mounted from {from}"),
-        Action::Copy => "would be copied".to_owned(),
-        Action::Download { from } => format!("would be downloaded from {from}"),
-        Action::Skip => "stays where it is".to_owned(),
+        BlobAction::Present => "is there".to_owned(),
+        BlobAction::Mount { from } => format!("would be mounted from {from}"),
+        BlobAction::Copy => "would be copied".to_owned(),
+        BlobAction::Download { from } => format!("would be downloaded from {from}"),
+        BlobAction::Skip => "stays where it is".to_owned(),
     }
 }

@@ -1,11 +1,12 @@
 //! The command line: parses the arguments once, runs one command and turns its end into an exit
 //! code.
 
+mod argument_passwords;
 mod base;
 mod build;
 mod cache_args;
-mod called;
 mod check_compat;
+mod command_context;
 mod complete;
 mod completions;
 mod config;
@@ -14,7 +15,7 @@ mod demo;
 mod docker_args;
 mod doctor;
 mod document_args;
-mod failure;
+mod error;
 mod fleet;
 mod groups;
 mod hosts;
@@ -28,17 +29,16 @@ mod lint;
 mod login;
 mod mirror;
 mod node;
-mod online;
+mod online_context;
 mod output;
+mod program_name;
 mod progress;
 mod prompt;
 mod recipe_args;
 mod registry_args;
 mod render;
-mod session;
-mod stop;
+mod shutdown;
 mod try_image;
-mod typed;
 mod update;
 mod updates;
 
@@ -46,9 +46,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
-use config::{Arguments, Refusal};
-use failure::Failure;
-use session::Session;
+use command_context::Session;
+use config::{Arguments, ArgumentsError};
+use error::Failure;
 
 /// Build, check and copy Windows container images, from Linux.
 #[derive(Debug, Parser)]
@@ -63,7 +63,7 @@ use session::Session;
 )]
 struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -71,7 +71,7 @@ struct Cli {
 /// What every command understands.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
-struct Global {
+struct GlobalArgs {
     /// Print only the result and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
@@ -111,7 +111,7 @@ enum Command {
 }
 
 impl Command {
-    fn run(self, session: &Session) -> Result<Answer, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self {
             // It can refresh the table first.
             Self::Hotfix(_)
@@ -124,7 +124,7 @@ impl Command {
             | Self::Node(_)
             | Self::Try(_) => {}
             _ => {
-                updates::known(session);
+                updates::updates_table(session);
             }
         }
         let relies_on_updates = match &self {
@@ -162,7 +162,7 @@ impl Command {
 
 /// How a command ends that could do its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum CommandOutcome {
     /// Done, and the answer, if there was a question, is yes.
     Yes,
     /// The answer is no.
@@ -181,11 +181,11 @@ pub fn main() -> ExitCode {
     if let Some(code) = complete::answer() {
         return code;
     }
-    let colour = session::colour_on_stderr();
+    let colour = command_context::colour_on_stderr();
     let Arguments { matches, warning } = match config::arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(Refusal::File(failure)) => return failure.report(colour),
-        Err(Refusal::Arguments(error)) => {
+        Err(ArgumentsError::File(failure)) => return failure.report(colour),
+        Err(ArgumentsError::Arguments(error)) => {
             print_refusal(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -198,15 +198,15 @@ pub fn main() -> ExitCode {
     if let Some(warning) = warning {
         session.warn(warning);
     }
-    stop::watch(time_limit(&matches));
+    shutdown::watch(time_limit(&matches));
     let ended = cli.command.run(&session);
-    if let Some(reason) = stop::reason() {
-        stop::end(reason);
+    if let Some(reason) = shutdown::reason() {
+        shutdown::end(reason);
     }
     match ended {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
-        Ok(Answer::Code(code)) => ExitCode::from(code),
+        Ok(CommandOutcome::Yes) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::No) => ExitCode::from(1),
+        Ok(CommandOutcome::Code(code)) => ExitCode::from(code),
         Err(failure) => {
             if wants_json(&matches) && !output::has_begun() {
                 failure.print_json();
@@ -238,12 +238,12 @@ fn print_refusal(error: &clap::Error) {
     use std::io::Write as _;
 
     let text = error.to_string();
-    let hidden = typed::hide(&text);
+    let hidden = argument_passwords::redact(&text);
     // Nobody is left to tell when stderr is gone.
     let _ = if hidden == text {
         error.print()
     } else {
-        let hint = typed::hint().unwrap_or_default();
+        let hint = argument_passwords::hint().unwrap_or_default();
         writeln!(std::io::stderr(), "{hidden}hint: {hint}")
     };
 }

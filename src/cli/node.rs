@@ -9,17 +9,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeScript, Runtime};
+use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeRuntime, NodeScript};
 use wincimg_http::read_certificates;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
 
-use super::failure::Failure;
+use super::command_context::Session;
+use super::error::Failure;
 use super::hosts::HostArgs;
-use super::output::{Format, write_json, write_result};
+use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{BaseRegistryArgs, read_time};
-use super::session::Session;
-use super::{Answer, complete};
+use super::{CommandOutcome, complete};
 
 /// Configure nodes to use your registry and pause image
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ enum NodeCommand {
 }
 
 impl Node {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
         }
@@ -84,7 +84,7 @@ struct MakeScript {
     ca_files: Vec<PathBuf>,
     /// Container runtime of the nodes [default: detected on each node]
     #[arg(long, value_enum, hide_short_help = true)]
-    runtime: Option<Runtime>,
+    runtime: Option<NodeRuntime>,
     /// How long a pull may stall
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline, hide_short_help = true)]
     pull_deadline: String,
@@ -102,11 +102,11 @@ struct MakeScript {
     output: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 impl MakeScript {
-    fn run(self, session: &Session) -> Result<Answer, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let hosts = self.hosts.distinct_builds(session)?.all;
         let images = hosts
             .iter()
@@ -127,13 +127,13 @@ impl MakeScript {
             script.render()
         };
         write_result(self.output.as_deref(), |out| match self.format {
-            Format::Text => out.write_all(text.as_bytes()),
-            Format::Json => {
+            OutputFormat::Text => out.write_all(text.as_bytes()),
+            OutputFormat::Json => {
                 let text = (!self.dry_run).then_some(&text);
                 write_json(&as_json(&script, text), out)
             }
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn images(&self, host: HostBuild) -> Result<NodeImages, Failure> {
@@ -204,7 +204,7 @@ fn in_words(script: &NodeScript<'_>) -> String {
     };
     let runtime = script.runtime.map_or(
         "containerd or docker, whichever the node has",
-        Runtime::name,
+        NodeRuntime::name,
     );
     line(&format!("runtime     {runtime}"));
     if script.undo {
@@ -252,7 +252,7 @@ fn as_json(script: &NodeScript<'_>, text: Option<&String>) -> serde_json::Value 
         })
     });
     json!({
-        "runtime": script.runtime.map(Runtime::name),
+        "runtime": script.runtime.map(NodeRuntime::name),
         "registries": registries.collect::<Vec<_>>(),
         "images": images.collect::<Vec<_>>(),
         "pull_deadline": script.deadline,

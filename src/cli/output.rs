@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use wincimg_common::files::Draft;
+use wincimg_common::files::AtomicFile;
 
-use super::failure::Failure;
-use crate::cli::failure::Context;
+use super::error::Failure;
+use crate::cli::error::Context;
 
 /// The forms that every result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum OutputFormat {
     /// For people
     Text,
     /// For programs
@@ -75,7 +75,7 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut draft = Draft::in_folder(folder).map_err(|error| no_file_in(folder, &error))?;
+    let mut draft = AtomicFile::in_folder(folder).map_err(|error| no_file_in(folder, &error))?;
     let mut out = BufWriter::with_capacity(1 << 16, draft.file());
     write(&mut out)?;
     out.flush()?;

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Write};
 use anyhow::anyhow;
 use wincimg_common::lock;
 
-use super::failure::Failure;
-use crate::cli::failure::Context;
+use super::error::Failure;
+use crate::cli::error::Context;
 
 /// Asks for a line.
 pub(super) fn line(question: &str) -> Result<String, Failure> {

@@ -6,18 +6,18 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
-use wincimg_engine::design::{Named, dockerfile_of};
+use wincimg_engine::definition::{BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
-use wincimg_inspect::bases::Match;
+use wincimg_inspect::bases::BaseMatch;
 
 use super::base::MatchArgs;
+use super::command_context::Session;
 use super::complete;
-use super::failure::Failure;
+use super::error::Failure;
 use super::hosts::{Builds, HostArgs};
-use super::online::Online;
+use super::online_context::Online;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
 
 /// What is built, and the hosts that its images are for.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub(super) struct DockerfileArgs {
 }
 
 /// What was asked for, read and checked as far as that goes without a registry.
-pub(super) struct Wanted {
+pub(super) struct ResolvedRequest {
     /// What is built, and for which builds of Windows.
     pub(super) request: BuildRequest,
     /// The nodes that get no image, because they do not tell their version.
@@ -78,7 +78,7 @@ impl RecipeArgs {
             image,
             hosts,
             matched: MatchArgs {
-                wanted: Match::Nearest,
+                wanted: BaseMatch::Nearest,
             },
             values: Vec::new(),
             context: None,
@@ -93,9 +93,9 @@ impl RecipeArgs {
         dockerfile: &DockerfileArgs,
         arguments: Vec<(String, String)>,
         session: &Session,
-    ) -> Result<Wanted, Failure> {
+    ) -> Result<ResolvedRequest, Failure> {
         let design = self.named(dockerfile, arguments).read(session)?;
-        let hosts = if design.is_for_any_host()? && !self.hosts.are_given() {
+        let hosts = if design.is_for_any_host()? && !self.hosts.is_given() {
             Builds::default()
         } else {
             self.hosts.distinct_builds(session)?
@@ -104,16 +104,16 @@ impl RecipeArgs {
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
         request.noting = noting();
-        Ok(Wanted {
+        Ok(ResolvedRequest {
             request,
             left_out: hosts.left_out,
             nodes: hosts.nodes,
         })
     }
 
-    fn named(&self, dockerfile: &DockerfileArgs, arguments: Vec<(String, String)>) -> Named {
+    fn named(&self, dockerfile: &DockerfileArgs, arguments: Vec<(String, String)>) -> BuildInput {
         let stages = dockerfile.stages.iter();
-        Named {
+        BuildInput {
             image: self.image.clone(),
             values: self.values.clone(),
             context: self.context.clone(),
@@ -152,7 +152,7 @@ impl RecipeArgs {
     /// What the images are planned with, by whoever looks inside their bases after that.
     pub(super) fn online<'s>(&self, session: &'s Session) -> Result<Online<'s>, Failure> {
         let online = Online::new(&self.connection, session)?;
-        online.library.will_look();
+        online.library.enable_prefetch();
         Ok(online)
     }
 }

@@ -12,11 +12,11 @@ use tokio::runtime::Builder;
 use wincimg_common::progress::Progress;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::BaseRegistry;
-use wincimg_oci::remote::{Options, Registry, RetryPolicy};
+use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
 
-use super::failure::Failure;
-use super::stop;
-use crate::cli::failure::Context;
+use super::error::Failure;
+use super::shutdown;
+use crate::cli::error::Context;
 use crate::cli::http_args::USER_AGENT;
 
 /// The patience of somebody who only wants to know whether a registry is there.
@@ -106,35 +106,38 @@ pub(super) struct RegistryArgs {
 
 impl RegistryArgs {
     /// The client for all registries of this run.
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
-        Ok(Registry::new(self.options()?, progress)?)
+    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<RegistryClient, Failure> {
+        Ok(RegistryClient::new(self.options()?, progress)?)
     }
 
     /// The client for a question whose answer is not worth waiting long for.
-    pub(super) fn connect_briefly(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
-        let options = Options {
+    pub(super) fn connect_with_short_timeout(
+        &self,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RegistryClient, Failure> {
+        let options = RegistryOptions {
             retries: RetryPolicy {
                 retries: 1,
                 ..RetryPolicy::default()
             },
-            timeout: Some(self.patience()),
+            timeout: Some(self.short_timeout()),
             ..self.options()?
         };
-        Ok(Registry::new(options, progress)?)
+        Ok(RegistryClient::new(options, progress)?)
     }
 
     /// The client for a push that is only a trial, in pieces of this size.
-    pub(super) fn connect_for_trial(
+    pub(super) fn connect_for_test_push(
         &self,
         piece: u64,
         progress: Arc<dyn Progress>,
-    ) -> Result<Registry, Failure> {
-        let options = Options {
+    ) -> Result<RegistryClient, Failure> {
+        let options = RegistryOptions {
             chunk_size: piece,
             timeout: Some(self.timeout.unwrap_or(TRIAL)),
             ..self.options()?
         };
-        Ok(Registry::new(options, progress)?)
+        Ok(RegistryClient::new(options, progress)?)
     }
 
     /// The same flags again, each name and each value a word.
@@ -161,25 +164,25 @@ impl RegistryArgs {
     }
 
     /// How long such an answer is waited for.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn short_timeout(&self) -> Duration {
         self.timeout.unwrap_or(BRIEFLY)
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    fn options(&self) -> Result<RegistryOptions, Failure> {
         if let Some(path) = &self.registry_config
             && !path.is_file()
         {
             let hint = "--registry-config takes a file like Docker's config.json";
             return Err(not_a_file(path).hint(hint));
         }
-        Ok(Options {
+        Ok(RegistryOptions {
             user_agent: USER_AGENT,
             insecure: self.insecure.clone(),
             certificates: self.certificates.files()?,
             config_file: self.registry_config.clone(),
             plain_credentials: self.plain_credentials,
             timeout: self.timeout,
-            ..Options::default()
+            ..RegistryOptions::default()
         })
     }
 }
@@ -205,14 +208,14 @@ pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
 
 /// The same in one thread: for work that hands what is heavy to threads of its own, and would only
 /// lose time on the way between others.
-pub(super) fn run_in_one_thread<T>(
+pub(super) fn run_single_threaded<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     run_in(Builder::new_current_thread(), work)
 }
 
-/// Runs work that listens for [`stop::asked`] itself, because it has something to let go of first.
-pub(super) fn run_to_its_end<T>(
+/// Runs work that listens for [`shutdown::asked`] itself, because it has something to let go of first.
+pub(super) fn run_uninterrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     block_on(Builder::new_multi_thread(), work)
@@ -225,7 +228,7 @@ fn run_in<T>(
     block_on(runtime, async {
         tokio::select! {
             result = work => result,
-            reason = stop::asked() => Err(stop::failure(reason)),
+            reason = shutdown::requested() => Err(shutdown::failure(reason)),
         }
     })
 }

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
-use wincimg_dockerfile::{DOCKERFILE, Rendered, render};
+use wincimg_dockerfile::{DOCKERFILE, RenderedDockerfile, render};
+use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::plans;
-use wincimg_engine::choice::Engine;
-use wincimg_engine::downloads::Manner;
-use wincimg_engine::inside::Purpose;
+use wincimg_engine::downloads::LockMode;
+use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::plans::PlannedImage;
 
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted};
-use super::session::Session;
-use super::{Answer, registry_args};
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest};
+use super::{CommandOutcome, registry_args};
 
 /// Render an image's Dockerfile and build context
 ///
@@ -36,36 +36,37 @@ pub(super) struct Render {
     force: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     // The last, because its heading goes for what follows it.
     #[command(flatten)]
     recipe: RecipeArgs,
 }
 
 /// A Dockerfile, and the folder that it was written to.
-struct Written {
+struct RenderedImage {
     image: PlannedImage,
-    rendered: Rendered,
+    rendered: RenderedDockerfile,
     folder: Option<PathBuf>,
 }
 
 impl Render {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.recipe.refuse_dockerfile()?;
         let options = DockerfileArgs::default();
-        let Wanted { mut request, .. } = self.recipe.read(&options, Vec::new(), session)?;
+        let ResolvedRequest { mut request, .. } =
+            self.recipe.read(&options, Vec::new(), session)?;
         request.engine = Some(Engine::Docker);
         if self.output.is_none() {
-            request.downloads = Manner::Offline;
+            request.downloads = LockMode::Offline;
         }
         let online = self.recipe.online(session)?;
-        let means = online.means();
+        let means = online.build_context();
         let images = registry_args::run(async {
             let planning = plans(&request, Purpose::Dockerfile, &means);
             Ok(planning.await?)
         })?;
         let several = images.len() > 1;
-        if several && self.output.is_none() && self.format == Format::Text {
+        if several && self.output.is_none() && self.format == OutputFormat::Text {
             return Err(Failure::usage(anyhow!(
                 "stdout takes one Dockerfile, and {} hosts need one each",
                 images.len()
@@ -76,14 +77,14 @@ impl Render {
         let written = images
             .into_iter()
             .map(|image| {
-                Ok(Written {
+                Ok(RenderedImage {
                     rendered: render(&image.plan, image.base.inside.as_ref())?,
                     folder: self.folder(&image, several),
                     image,
                 })
             })
             .collect::<Result<Vec<_>, Failure>>()?;
-        for Written {
+        for RenderedImage {
             rendered, folder, ..
         } in &written
         {
@@ -95,7 +96,7 @@ impl Render {
             session.note(note);
         }
         self.print(&written)?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn folder(&self, image: &PlannedImage, several: bool) -> Option<PathBuf> {
@@ -107,15 +108,15 @@ impl Render {
         })
     }
 
-    fn print(&self, written: &[Written]) -> Result<(), Failure> {
+    fn print(&self, written: &[RenderedImage]) -> Result<(), Failure> {
         write_result(None, |out| match self.format {
-            Format::Text => written
+            OutputFormat::Text => written
                 .iter()
                 .try_for_each(|written| match &written.folder {
                     Some(folder) => writeln!(out, "{}", folder.join(DOCKERFILE).display()),
                     None => out.write_all(written.rendered.dockerfile.as_bytes()),
                 }),
-            Format::Json => {
+            OutputFormat::Json => {
                 let images: Vec<Value> = written.iter().map(as_json).collect();
                 write_json(&json!({ "images": images }), out)
             }
@@ -124,7 +125,7 @@ impl Render {
 }
 
 /// What becomes of a program's path where `BuildKit` builds: as the lint rule `args-escaped` has it.
-fn bare_program(written: &Written) -> Option<String> {
+fn bare_program(written: &RenderedImage) -> Option<String> {
     let plan = &written.image.plan;
     plan.cmd.as_ref()?;
     let words = plan.entrypoint.as_ref().or(plan.cmd.as_ref())?;
@@ -135,8 +136,8 @@ fn bare_program(written: &Written) -> Option<String> {
     ))
 }
 
-fn as_json(written: &Written) -> Value {
-    let Written {
+fn as_json(written: &RenderedImage) -> Value {
+    let RenderedImage {
         image,
         rendered,
         folder,

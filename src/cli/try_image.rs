@@ -11,20 +11,20 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
-use wincimg_inspect::wine::{Prefix, Start, StartError, Wine};
+use wincimg_inspect::wine::{Prefix, StartCommand, StartError, WineInstallation};
 use wincimg_inspect::{Own, own, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::{Location, Source};
 
-use super::failure::Failure;
-use super::output::{Format, write_json, write_result};
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
-use super::session::Session;
-use super::{Answer, complete, stop};
+use super::{CommandOutcome, complete, shutdown};
 
 /// Run an image's program under wine (experimental)
 ///
@@ -65,7 +65,7 @@ pub(super) struct Try {
     dry_run: bool,
     /// Output format of --dry-run
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     connection: RegistryArgs,
 }
@@ -76,19 +76,19 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 const CONTROL_C: u32 = 0xC000_013A;
 
 impl Try {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         // Nothing is fetched where it could not be started.
         let wine = if self.dry_run {
             None
         } else {
-            Some(Wine::find()?)
+            Some(WineInstallation::find()?)
         };
         let progress = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
         registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             let image = self.one_image(&source).await?;
-            let start = Start::new(
+            let start = StartCommand::new(
                 &image.config().config,
                 self.entrypoint.as_deref(),
                 &self.arguments,
@@ -108,12 +108,12 @@ impl Try {
             };
             if start.is_powershell() {
                 let problem = anyhow!("the image starts PowerShell, which wine does not have");
-                return Err(Failure::failed(problem).hint(format!(
+                return Err(Failure::operation(problem).hint(format!(
                     "start a program of the image: {}",
                     self.instead("PROGRAM -- ARGS")
                 )));
             }
-            let undoing = stop::Undoing::begin();
+            let undoing = shutdown::CleanupGuard::new();
             let prefix = Prefix::boot(wine, &start.user);
             let (own, prefix) = tokio::join!(own(&source, &image, &progress), prefix);
             let (prefix, own) = (prefix?, own?);
@@ -134,7 +134,7 @@ impl Try {
 
     async fn one_image(&self, source: &Source) -> Result<Image, Failure> {
         let platforms: Vec<PlatformFilter> = self.platform.iter().cloned().collect();
-        let images = windows_images(source, self.image.wanted(), &platforms).await?;
+        let images = windows_images(source, self.image.tag_or_digest(), &platforms).await?;
         let count = images.len();
         let versions: Vec<String> = images
             .iter()
@@ -165,7 +165,7 @@ impl Try {
     async fn start_in(
         &self,
         prefix: &Prefix,
-        start: &Start,
+        start: &StartCommand,
         own: &Own,
         session: &Session,
     ) -> Result<u32, Failure> {
@@ -175,7 +175,7 @@ impl Try {
                 "left out layer {number} ({size}), which is Windows itself: wine stands in for it"
             ));
         }
-        let laid = prefix.lay(own, start)?;
+        let laid = prefix.copy_files(own, start)?;
         if let Some(first) = laid.left_out.first() {
             session.warn(format_args!(
             "left out {} of the image's files, links and names that wine cannot have, such as {first}",
@@ -211,8 +211,13 @@ impl Try {
         Ok(ended.code)
     }
 
-    fn print(&self, image: &Image, start: &Start, own: &Own) -> Result<Answer, Failure> {
-        let plan = Plan {
+    fn print(
+        &self,
+        image: &Image,
+        start: &StartCommand,
+        own: &Own,
+    ) -> Result<CommandOutcome, Failure> {
+        let plan = TryPlan {
             reference: self.image.to_string(),
             digest: image.digest(),
             start,
@@ -223,20 +228,20 @@ impl Try {
             windows_layers: own.windows.iter().map(|(number, _)| *number).collect(),
         };
         match self.format {
-            Format::Text => write_result(None, |out| plan.write(out))?,
-            Format::Json => write_result(None, |out| write_json(&plan, out))?,
+            OutputFormat::Text => write_result(None, |out| plan.write(out))?,
+            OutputFormat::Json => write_result(None, |out| write_json(&plan, out))?,
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
 /// What would start.
 #[derive(Serialize)]
-struct Plan<'a> {
+struct TryPlan<'a> {
     reference: String,
     digest: &'a Digest,
     #[serde(flatten)]
-    start: &'a Start,
+    start: &'a StartCommand,
     files: usize,
     deleted: usize,
     registry: bool,
@@ -244,10 +249,10 @@ struct Plan<'a> {
     windows_layers: Vec<usize>,
 }
 
-impl Plan<'_> {
+impl TryPlan<'_> {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut row = |name: &str, value: &dyn std::fmt::Display| {
-            writeln!(out, "{name:<12}{}", Foreign(value))
+            writeln!(out, "{name:<12}{}", Untrusted(value))
         };
         row("starts", &self.start.command_line)?;
         row("in", &self.start.working_dir)?;
@@ -299,14 +304,14 @@ fn pass_on(
     end
 }
 
-fn answer(code: u32, session: &Session) -> Answer {
+fn answer(code: u32, session: &Session) -> CommandOutcome {
     match code {
-        0 => return Answer::Yes,
+        0 => return CommandOutcome::Yes,
         CONTROL_C => session.note("the program was interrupted"),
         1..=255 => session.note(format_args!("the program ended with exit code {code}")),
         _ => session.note(format_args!(
             "the program ended with exit code {code} (0x{code:08X})"
         )),
     }
-    Answer::Code(u8::try_from(code).unwrap_or(u8::MAX))
+    CommandOutcome::Code(u8::try_from(code).unwrap_or(u8::MAX))
 }

@@ -6,34 +6,34 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
-use wincimg_engine::delivery::{Delivered, Documents, Target};
+use wincimg_engine::compat_check::check_served;
+use wincimg_engine::delivery::{AttachmentOptions, DeliveryReport, DeliveryTarget};
 use wincimg_engine::error::search;
-use wincimg_engine::notice::tell_what_was_looked_at;
-use wincimg_engine::publication::Naming;
-use wincimg_engine::served::review;
+use wincimg_engine::notice::report_searched_tags;
+use wincimg_engine::publication::NamingOptions;
 use wincimg_engine::update;
-use wincimg_engine::update::{UpdateRequest, Updates};
+use wincimg_engine::update::{UpdatePlan, UpdateRequest};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
-use wincimg_oci::document::Flavour;
+use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, LocationError};
 
-use self::text::{write_plan, write_way_out};
+use self::text::{write_hint, write_plan};
 use super::base::MatchArgs;
-use super::build::places::{check_output, destinations, output_place};
+use super::build::destinations::{check_output, destinations, output_place};
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, source_date_epoch};
+use super::command_context::Session;
 use super::document_args::DocumentArgs;
-use super::failure::Failure;
+use super::error::Failure;
 use super::hosts::HostArgs;
-use super::online::Online;
-use super::output::{Format, write_json, write_result};
+use super::online_context::Online;
+use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
-use super::{Answer, complete};
+use super::{CommandOutcome, complete};
 use crate::report::extended;
 
 /// Rebase an image onto its current base, without its sources
@@ -76,10 +76,10 @@ pub(super) struct Update {
     tags: TagArgs,
     /// Manifest format in the registry [default: the image's]
     #[arg(long, value_enum, value_name = "FORMAT")]
-    manifest_format: Option<Flavour>,
+    manifest_format: Option<ManifestFormat>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     base_registry: BaseRegistryArgs,
     #[command(flatten)]
@@ -90,14 +90,14 @@ pub(super) struct Update {
 }
 
 impl Update {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let image = self.image()?;
         let tag = self.target_tag(&image)?;
         check_output(self.output.as_ref(), "--push")?;
         let hosts = self.hosts.distinct_builds(session)?;
         let targets = hosts.targets();
         let online = Online::new(&self.registry, session)?;
-        let means = online.means();
+        let means = online.build_context();
         let request = UpdateRequest {
             image: &image,
             hosts: &targets,
@@ -114,7 +114,7 @@ impl Update {
             }
             let updates = planned.inspect_err(|error| {
                 if let Some(error) = search(error) {
-                    tell_what_was_looked_at(error, session);
+                    report_searched_tags(error, session);
                 }
             })?;
             warn(&updates, session);
@@ -124,19 +124,23 @@ impl Update {
             };
             if self.check || updates.are_refused() || updates.planned.is_empty() {
                 let is_yes = updates.are_up_to_date();
-                return plan(if is_yes { Answer::Yes } else { Answer::No });
+                return plan(if is_yes {
+                    CommandOutcome::Yes
+                } else {
+                    CommandOutcome::No
+                });
             }
             let is_same_tag = Some(tag.as_str()) == image.tag() && image.digest().is_none();
             if updates.are_up_to_date() && is_same_tag && self.output.is_none() {
-                return plan(Answer::Yes);
+                return plan(CommandOutcome::Yes);
             }
             if !self.push && self.output.is_none() {
                 session.note("nothing is pushed without --push");
-                return plan(Answer::Yes);
+                return plan(CommandOutcome::Yes);
             }
             let today = Zoned::now().date();
-            let target = Target {
-                naming: Naming {
+            let target = DeliveryTarget {
+                naming: NamingOptions {
                     name: image.repository().to_owned(),
                     tag: Some(tag.clone()),
                     index: self.tags.index(),
@@ -146,17 +150,21 @@ impl Update {
                 flavour: self.manifest_format,
                 existing: self.tags.existing(),
                 documents: self.documents(&image, &updates)?,
-                review: &|outlooks| review(outlooks, &hosts.nodes, today, session),
+                review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
             };
             let delivered = update::deliver(&updates, &image, target, &means).await?;
             self.print(&image, &updates, Some(&delivered), &hosts.left_out)?;
-            Ok(Answer::Yes)
+            Ok(CommandOutcome::Yes)
         };
         registry_args::run(work)
     }
 
     /// What goes along with the new image, of which the old one is the source.
-    fn documents(&self, image: &Reference, updates: &Updates) -> Result<Documents, Failure> {
+    fn documents(
+        &self,
+        image: &Reference,
+        updates: &UpdatePlan,
+    ) -> Result<AttachmentOptions, Failure> {
         let first = updates.planned.first();
         let source = first.map(|update| SourceFile {
             kind: "image",
@@ -164,7 +172,7 @@ impl Update {
             digest: update.from.digest().clone(),
         });
         let created = source_date_epoch()?;
-        Ok(self.documents.wanted(source, Vec::new(), created))
+        Ok(self.documents.to_options(source, Vec::new(), created))
     }
 
     /// The image in a registry.
@@ -204,18 +212,18 @@ impl Update {
     fn print(
         &self,
         image: &Reference,
-        updates: &Updates,
-        delivered: Option<&Delivered>,
+        updates: &UpdatePlan,
+        delivered: Option<&DeliveryReport>,
         left_out: &[String],
     ) -> Result<(), Failure> {
         write_result(None, |out| match (self.format, delivered) {
-            (Format::Text, None) => {
+            (OutputFormat::Text, None) => {
                 write_plan(image, updates, out)?;
-                write_way_out(updates, out)
+                write_hint(updates, out)
             }
-            (Format::Text, Some(delivered)) => write_text(delivered, "written", out),
-            (Format::Json, _) => {
-                let none = Delivered::default();
+            (OutputFormat::Text, Some(delivered)) => write_text(delivered, "written", out),
+            (OutputFormat::Json, _) => {
+                let none = DeliveryReport::default();
                 let more = json!({"updates": reports(updates), "left_out": left_out});
                 write_json(&extended(delivered.unwrap_or(&none), more), out)
             }
@@ -223,7 +231,7 @@ impl Update {
     }
 }
 
-fn reports(updates: &Updates) -> Vec<Value> {
+fn reports(updates: &UpdatePlan) -> Vec<Value> {
     let updates = updates.planned.iter();
     let reports = updates.map(|update| {
         let base = &update.planned.base;
@@ -246,7 +254,7 @@ fn reports(updates: &Updates) -> Vec<Value> {
 }
 
 /// What deserves a look about the bases, each once.
-fn warn(updates: &Updates, session: &Session) {
+fn warn(updates: &UpdatePlan, session: &Session) {
     let mut told: Vec<String> = Vec::new();
     for update in &updates.planned {
         let planned = &update.planned;

@@ -9,12 +9,12 @@ use clap::Args;
 use jiff::Zoned;
 use jiff::civil::Date;
 use wincimg_catalog::{RELEASE_INFO, load_updates, refresh_updates};
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::error_chain;
 use wincimg_windows::update::Updates;
 
-use super::failure::Failure;
+use super::command_context::Session;
+use super::error::Failure;
 use super::http_args::HttpArgs;
-use super::session::Session;
 use super::{progress, registry_args};
 
 /// How many rows that cannot be read are quoted.
@@ -39,10 +39,10 @@ impl RefreshArgs {
         session: &Session,
     ) -> Result<&'static Updates, Failure> {
         if !self.refresh {
-            return Ok(known(session));
+            return Ok(updates_table(session));
         }
         let path = cache_path(session).ok_or_else(|| {
-            Failure::failed(anyhow!("no folder to keep the table of updates in"))
+            Failure::operation(anyhow!("no folder to keep the table of updates in"))
                 .hint("name one with --cache-dir DIR")
         })?;
         let http = http.connect(progress::display(session))?;
@@ -56,7 +56,7 @@ impl RefreshArgs {
             let more = read.unread.len() - QUOTED;
             session.warn(format_args!("{more} more rows of the page were left out"));
         }
-        Ok(read.updates.choose())
+        Ok(read.updates.set_global())
     }
 }
 
@@ -64,7 +64,7 @@ impl RefreshArgs {
 /// has better hints.
 pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
-    if let Some(newest) = Updates::known().stale_since(today) {
+    if let Some(newest) = Updates::global().stale_since(today) {
         session.warn(format_args!(
             "the newest update known is of {newest}; to read what has come since: wincimg hotfix \
              resolve --latest 17763 --refresh"
@@ -73,19 +73,19 @@ pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
 }
 
 /// The table of this run.
-pub(super) fn known(session: &Session) -> &'static Updates {
+pub(super) fn updates_table(session: &Session) -> &'static Updates {
     let Some(path) = cache_path(session) else {
-        return Updates::known();
+        return Updates::global();
     };
     match load_updates(&path) {
-        Ok(updates) => updates.choose(),
+        Ok(updates) => updates.set_global(),
         Err(error) => {
             session.warn(format_args!(
                 "{}; until `wincimg hotfix resolve --latest 17763 --refresh` repairs it, only the \
                  updates that this program came with are known",
-                in_one_line(error.as_ref())
+                error_chain(error.as_ref())
             ));
-            Updates::known()
+            Updates::global()
         }
     }
 }

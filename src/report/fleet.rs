@@ -2,20 +2,22 @@
 
 use std::io::{self, Write};
 
-use wincimg_common::foreign::Foreign;
-use wincimg_engine::fleet::{BuildReport, ImageReport, Report, State, Trouble};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::fleet::{
+    BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError,
+};
 
 use super::html::{escaped, hash_of};
 use super::markdown::cell;
-use super::names::{count, shown};
-use super::sarif::{Place, Result as Shown, Rule, write as write_sarif};
+use super::names::{count, escape_untrusted};
+use super::sarif::{Result as Shown, SarifRegion, SarifRule, write as write_sarif};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 
 /// GitHub takes comments of 65,536 characters.
 const ROOM: usize = 60_000;
 
 /// `fleet.toml: 3 images for their builds of Windows: 8 current, 1 missing`.
-fn headline(report: &Report) -> String {
+fn headline(report: &FleetReport) -> String {
     let summary = &report.summary;
     let counts = [
         (summary.current, "current"),
@@ -42,7 +44,7 @@ fn headline(report: &Report) -> String {
 /// Whether there is something to say of an image.
 fn is_worth_a_word(image: &ImageReport) -> bool {
     let mut builds = image.builds.iter();
-    image.problem.is_some() || builds.any(|build| build.state != State::Current)
+    image.problem.is_some() || builds.any(|build| build.state != FleetImageState::Current)
 }
 
 /// `17763.973`, or `any`.
@@ -59,10 +61,10 @@ fn details(build: &BuildReport) -> String {
 }
 
 /// For people: how many there are, and each image that is not simply as it was.
-pub(crate) fn write_fleet_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", Foreign(headline(report)))?;
+pub(crate) fn write_fleet_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", Untrusted(headline(report)))?;
     for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
-        writeln!(out, "\n{}", Foreign(&image.reference))?;
+        writeln!(out, "\n{}", Untrusted(&image.reference))?;
         for build in &image.builds {
             let line = format!(
                 "  {:<12} {:<9} {}",
@@ -70,7 +72,7 @@ pub(crate) fn write_fleet_text(report: &Report, out: &mut dyn Write) -> io::Resu
                 build.state.name(),
                 details(build)
             );
-            writeln!(out, "{}", Foreign(line.trim_end()))?;
+            writeln!(out, "{}", Untrusted(line.trim_end()))?;
             if let Some(trouble) = &build.problem {
                 write_trouble(trouble, "    ", out)?;
             }
@@ -82,28 +84,28 @@ pub(crate) fn write_fleet_text(report: &Report, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
-fn write_trouble(trouble: &Trouble, indent: &str, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{indent}error: {}", Foreign(&trouble.problem))?;
+fn write_trouble(trouble: &ReportedError, indent: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{indent}error: {}", Untrusted(&trouble.problem))?;
     match &trouble.hint {
-        Some(hint) => writeln!(out, "{indent}hint: {}", Foreign(hint)),
+        Some(hint) => writeln!(out, "{indent}hint: {}", Untrusted(hint)),
         None => Ok(()),
     }
 }
 
 /// For programs.
-pub(crate) fn write_fleet_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     out.write_all(b"\n")
 }
 
 /// For a comment of a pull request: a table of what is not simply as it was.
-pub(crate) fn write_fleet_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(report)))?;
     let mut rows = Vec::new();
     for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
         for build in &image.builds {
             let trouble = build.problem.as_ref().or(image.problem.as_ref());
-            let trouble = trouble.filter(|_| !build.state.is_there());
+            let trouble = trouble.filter(|_| !build.state.is_present());
             rows.push(format!(
                 "| {} | {} | {} | {} | {} |\n",
                 cell(&image.reference),
@@ -140,7 +142,7 @@ pub(crate) fn write_fleet_markdown(report: &Report, out: &mut dyn Write) -> io::
     Ok(())
 }
 
-fn in_a_cell(trouble: &Trouble) -> String {
+fn in_a_cell(trouble: &ReportedError) -> String {
     match &trouble.hint {
         Some(hint) => format!("{}<br>{}", cell(&trouble.problem), cell(hint)),
         None => cell(&trouble.problem),
@@ -148,11 +150,11 @@ fn in_a_cell(trouble: &Trouble) -> String {
 }
 
 /// JUnit XML: a suite for each image, a case for each build of Windows.
-pub(crate) fn write_fleet_junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_junit(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let suites = report.images.iter().map(|image| {
-        let name = shown(&image.reference);
+        let name = escape_untrusted(&image.reference);
         let builds = image.builds.iter().map(|build| {
-            let title = format!("{name} for {}", shown(host(build)));
+            let title = format!("{name} for {}", escape_untrusted(host(build)));
             case(title, image, Some(build))
         });
         let mut cases: Vec<TestCase> = builds.collect();
@@ -165,19 +167,19 @@ pub(crate) fn write_fleet_junit(report: &Report, out: &mut dyn Write) -> io::Res
 }
 
 fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> TestCase {
-    let state = build.map_or(State::Failed, |build| build.state);
+    let state = build.map_or(FleetImageState::Failed, |build| build.state);
     let outcome = match state {
-        State::Current | State::Built => None,
-        State::Missing | State::Outdated => Some(Outcome::Failure),
-        State::Failed => Some(Outcome::Error),
+        FleetImageState::Current | FleetImageState::Built => None,
+        FleetImageState::Missing | FleetImageState::Outdated => Some(Outcome::Failure),
+        FleetImageState::Failed => Some(Outcome::Error),
     };
     let failure = outcome.map(|outcome| {
-        let (message, hint) = why(image, build);
-        let message = shown(&message);
+        let (message, hint) = reason(image, build);
+        let message = escape_untrusted(&message);
         Failure {
             outcome,
             rule: Some(state.name()),
-            description: hint.map(|hint| format!("{message}\nfix: {}", shown(hint))),
+            description: hint.map(|hint| format!("{message}\nfix: {}", escape_untrusted(hint))),
             message,
         }
     });
@@ -190,31 +192,33 @@ fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> Test
 }
 
 /// Why an image is not there, and what to do about it.
-fn why<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, Option<&'r str>) {
+fn reason<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, Option<&'r str>) {
     let own = build.and_then(|build| build.problem.as_ref());
     if let Some(trouble) = own.or(image.problem.as_ref()) {
         return (trouble.problem.clone(), trouble.hint.as_deref());
     }
-    let name = build.map_or(State::Missing, |build| build.state).name();
+    let name = build
+        .map_or(FleetImageState::Missing, |build| build.state)
+        .name();
     let reason = build.and_then(|build| build.reason.as_deref());
     let message = reason.map_or_else(|| name.to_owned(), |reason| format!("{name}: {reason}"));
     (message, None)
 }
 
 /// SARIF: a result for each image that is not there, at its line of the fleet's file.
-pub(crate) fn write_fleet_sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let mut results = Vec::new();
     for image in &report.images {
         let mut add = |build: Option<&BuildReport>| {
-            let (message, hint) = why(image, build);
+            let (message, hint) = reason(image, build);
             let host = build.map_or_else(String::new, |build| format!(" for {}", host(build)));
             let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
-            let state = build.map_or(State::Failed, |build| build.state);
+            let state = build.map_or(FleetImageState::Failed, |build| build.state);
             results.push(Shown {
                 rule: state.name(),
                 level: "error",
                 message: format!("{}{host}: {message}{hint}", image.reference),
-                place: Some(Place {
+                place: Some(SarifRegion {
                     file: report.file.clone(),
                     first_line: image.line,
                     last_line: image.line,
@@ -224,7 +228,11 @@ pub(crate) fn write_fleet_sarif(report: &Report, out: &mut dyn Write) -> io::Res
                 fix: None,
             });
         };
-        for build in image.builds.iter().filter(|build| !build.state.is_there()) {
+        for build in image
+            .builds
+            .iter()
+            .filter(|build| !build.state.is_present())
+        {
             add(Some(build));
         }
         if image.builds.is_empty() && image.problem.is_some() {
@@ -232,11 +240,17 @@ pub(crate) fn write_fleet_sarif(report: &Report, out: &mut dyn Write) -> io::Res
         }
     }
     let rules = [
-        (State::Missing, "the image is not there"),
-        (State::Outdated, "the image is not as it should be"),
-        (State::Failed, "the image could not be made or looked at"),
+        (FleetImageState::Missing, "the image is not there"),
+        (
+            FleetImageState::Outdated,
+            "the image is not as it should be",
+        ),
+        (
+            FleetImageState::Failed,
+            "the image could not be made or looked at",
+        ),
     ];
-    let rules = rules.iter().map(|(state, summary)| Rule {
+    let rules = rules.iter().map(|(state, summary)| SarifRule {
         id: state.name(),
         summary: (*summary).to_owned(),
     });
@@ -252,8 +266,8 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color:#
     .new{color:#82b1ff}}";
 
 /// One HTML file that fetches nothing: every image for every build.
-pub(crate) fn write_fleet_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let headline = escaped(&shown(headline(report)));
+pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+    let headline = escaped(&escape_untrusted(headline(report)));
     let policy = format!("default-src 'none'; style-src '{}'", hash_of(STYLE));
     writeln!(
         out,
@@ -279,15 +293,17 @@ fn write_row(
     build: Option<&BuildReport>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let state = build.map_or(State::Failed, |build| build.state);
+    let state = build.map_or(FleetImageState::Failed, |build| build.state);
     let class = match state {
-        State::Current => "",
-        State::Built => " class=\"new\"",
-        State::Missing | State::Outdated | State::Failed => " class=\"no\"",
+        FleetImageState::Current => "",
+        FleetImageState::Built => " class=\"new\"",
+        FleetImageState::Missing | FleetImageState::Outdated | FleetImageState::Failed => {
+            " class=\"no\""
+        }
     };
     let trouble = build.and_then(|build| build.problem.as_ref());
     let trouble = trouble.or(image.problem.as_ref());
-    let trouble = trouble.filter(|_| !state.is_there());
+    let trouble = trouble.filter(|_| !state.is_present());
     let problem = trouble.map_or_else(String::new, |trouble| {
         let hint = trouble.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!("<br>{}", page_text(hint)));
@@ -308,5 +324,5 @@ fn write_row(
 }
 
 fn page_text(text: &str) -> String {
-    escaped(&shown(text))
+    escaped(&escape_untrusted(text))
 }

@@ -2,8 +2,8 @@
 //! and a matrix of nodes and images or workloads. The page's script draws tables from data inside the
 //! page, a part at a time, so that thousands of nodes cost no more than the screen shows.
 
+mod charts;
 mod data;
-mod pictures;
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
 
-use super::answer::{answers, as_it_is};
+use super::summary::{answers, current_headline};
 use super::{behind, remarks};
 
 const PAGE: &str = include_str!("html/page.html");
@@ -27,7 +27,7 @@ const SCRIPTS: [&str; 4] = [
 
 /// Writes the report as HTML.
 pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
-    let data = serde_json::to_string(&data::Data::of(rollout))?
+    let data = serde_json::to_string(&data::Data::new(rollout))?
         // Nothing inside the data may end the element that it is in.
         .replace('<', "\\u003c");
     let script = SCRIPTS.concat();
@@ -41,12 +41,12 @@ pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<(
     let mut lines = vec![rollout.summary.to_string()];
     lines.extend(remarks(rollout));
     lines.extend(behind(rollout));
-    lines.extend(as_it_is(rollout));
+    lines.extend(current_headline(rollout));
     let values = [
         ("answer", escaped(&answer)),
         ("rest", rest.join(" · ")),
         ("summary", escaped(&lines.join(". "))),
-        ("pictures", pictures::pictures(rollout)),
+        ("pictures", charts::charts(rollout)),
         // Only the page's own style and script may run, and nothing may be fetched.
         ("style-hash", hash_of(STYLE)),
         ("script-hash", hash_of(&script)),

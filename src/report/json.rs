@@ -6,12 +6,14 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Behind, Finding, Image, Placement, Prospect, Rollout, Subject};
+use wincimg_cluster::rollout::{
+    Finding, Image, OutdatedImage, Placement, Rollout, Subject, WorkloadOutcome,
+};
 use wincimg_cluster::workloads::WorkloadId;
 use wincimg_windows::version::WindowsVersion;
 
-use super::answer::{causes, fixes, in_short};
 use super::plan::as_json;
+use super::summary::{causes, fixes, summarize};
 
 /// Writes the report as one JSON document, with a check for each kind of node or for each node.
 pub(crate) fn write_json(
@@ -27,7 +29,7 @@ pub(crate) fn write_json(
         "{{\n  \"compatible\": {compatible},\n  \"summary\": {summary},\n  \"workloads\": ["
     )?;
     let mut separator = "\n    ";
-    for prospect in rollout.prospects() {
+    for prospect in rollout.outcomes() {
         if let Subject::Workload(workload) = prospect.subject {
             let part = workload_part(rollout, &prospect, workload);
             write!(out, "{separator}{part}")?;
@@ -64,7 +66,7 @@ pub(crate) fn write_json(
     if rollout.inactive > 0 {
         write!(out, ",\n  \"inactive\": {}", rollout.inactive)?;
     }
-    let behind = rollout.behind();
+    let behind = rollout.outdated_images();
     if !behind.is_empty() {
         let behind: Value = behind.iter().map(|it| behind_part(rollout, it)).collect();
         write!(out, ",\n  \"behind\": {behind}")?;
@@ -76,8 +78,8 @@ pub(crate) fn write_json(
 }
 
 /// What becomes of one workload, with the worst thing about it and everything that mends it.
-fn workload_part(rollout: &Rollout, prospect: &Prospect<'_>, workload: usize) -> Value {
-    let causes = in_short(causes(rollout, prospect, workload), prospect.starts);
+fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: usize) -> Value {
+    let causes = summarize(causes(rollout, prospect, workload), prospect.starts);
     let worst = causes.first();
     let fixes = fixes(&causes);
     let words: Vec<&str> = fixes.iter().map(|(fix, _)| *fix).collect();
@@ -92,7 +94,7 @@ fn workload_part(rollout: &Rollout, prospect: &Prospect<'_>, workload: usize) ->
         "nodes": prospect.nodes,
         "starts_on": prospect.starts_on,
         "rule": worst.map(|cause| cause.finding.rule),
-        "reason": worst.map(|cause| cause.in_words(rollout)),
+        "reason": worst.map(|cause| cause.describe(rollout)),
         "fix": (!words.is_empty()).then(|| words.join("; ")),
         "commands": commands,
     });
@@ -100,7 +102,7 @@ fn workload_part(rollout: &Rollout, prospect: &Prospect<'_>, workload: usize) ->
 }
 
 /// An image that lacks the update of the month.
-fn behind_part(rollout: &Rollout, behind: &Behind<'_>) -> Value {
+fn behind_part(rollout: &Rollout, behind: &OutdatedImage<'_>) -> Value {
     json!({
         "image": {
             "reference": rollout.images[behind.image].reference,
@@ -158,7 +160,7 @@ impl<'a> Checks<'a> {
         if self.each_node {
             for &(host, group) in &placement.selection.hosts {
                 for end in &ends {
-                    self.begin(out)?;
+                    self.start_array(out)?;
                     out.write_all(self.hosts[host as usize].as_bytes())?;
                     out.write_all(end[group as usize].as_bytes())?;
                 }
@@ -172,7 +174,7 @@ impl<'a> Checks<'a> {
                     .map(|host| &self.rollout.hosts[*host as usize].name);
                 let names = serde_json::to_string(&names.collect::<Vec<_>>())?;
                 for end in &ends {
-                    self.begin(out)?;
+                    self.start_array(out)?;
                     out.write_all(self.hosts[hosts[0] as usize].as_bytes())?;
                     if hosts.len() > 1 {
                         write!(out, ",\"nodes\":{names}")?;
@@ -187,7 +189,7 @@ impl<'a> Checks<'a> {
     fn write_notices(&mut self, out: &mut impl Write) -> io::Result<()> {
         let nowhere = host_text(None, None);
         for notice in &self.rollout.notices {
-            self.begin(out)?;
+            self.start_array(out)?;
             out.write_all(nowhere.as_bytes())?;
             let end = self.end_of_check(notice.image, notice.workload, &notice.finding)?;
             out.write_all(end.as_bytes())?;
@@ -195,7 +197,7 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    fn begin(&mut self, out: &mut impl Write) -> io::Result<()> {
+    fn start_array(&mut self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(self.separator.as_bytes())?;
         self.separator = ",";
         out.write_all(b"\n    ")

@@ -3,13 +3,13 @@
 
 use std::io::{self, Write};
 
-use wincimg_cluster::rollout::{Finding, Placement, Prospect, Rollout, Subject, host_label};
-use wincimg_windows::compat::Outcome as Verdict;
+use wincimg_cluster::rollout::{Finding, Placement, Rollout, Subject, WorkloadOutcome, host_label};
+use wincimg_windows::compat::VerdictOutcome as Verdict;
 
-use super::answer::{causes, fixes, outlook};
 use super::matrix::HOSTS_BY_NAME;
-use super::names::shown;
+use super::names::escape_untrusted;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
+use super::summary::{causes, fixes, outlook};
 use super::{behind_in_words, in_words, what_if};
 
 /// What the cases are grouped by.
@@ -18,10 +18,10 @@ const CLASS: Option<&str> = Some("wincimg.check-compat");
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
 pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
     let name = match what_if(rollout) {
-        Some(what_if) => format!("wincimg check-compat: {}", shown(what_if)),
+        Some(what_if) => format!("wincimg check-compat: {}", escape_untrusted(what_if)),
         None => "wincimg check-compat".to_owned(),
     };
-    let workloads = rollout.prospects();
+    let workloads = rollout.outcomes();
     let workloads = workloads.filter_map(|prospect| match prospect.subject {
         Subject::Workload(workload) => Some(workload_case(rollout, &prospect, workload, strict)),
         Subject::Image(_) => None,
@@ -33,7 +33,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
     }
     suites.push(suite("images", notices(rollout, strict)));
     let skipped = rollout.skipped.iter().map(|skipped| TestCase {
-        name: shown(skipped),
+        name: escape_untrusted(skipped),
         failure: Some(Failure {
             outcome: Outcome::Skipped,
             message: "no pods were found in it".to_owned(),
@@ -43,10 +43,10 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         ..TestCase::default()
     });
     suites.push(suite("skipped", skipped));
-    let behind = rollout.behind();
+    let behind = rollout.outdated_images();
     let behind = behind.iter().map(|behind| {
         // No verdict: whoever reads the report may look at it.
-        let words = shown(behind_in_words(rollout, behind));
+        let words = escape_untrusted(behind_in_words(rollout, behind));
         TestCase {
             name: words.clone(),
             class: CLASS,
@@ -71,7 +71,7 @@ fn host_suites(rollout: &Rollout, placement: &Placement, strict: bool) -> Vec<Te
     let places = places(rollout, placement).into_iter();
     let suites = places.map(|(group, hosts)| {
         let cases = placement.images.iter().map(|placed| {
-            let image = shown(rollout.images[placed.image].label());
+            let image = escape_untrusted(rollout.images[placed.image].label());
             let name = format!("{image} starts on {hosts}");
             case(name, &placed.findings[group], strict)
         });
@@ -83,7 +83,7 @@ fn host_suites(rollout: &Rollout, placement: &Placement, strict: bool) -> Vec<Te
 /// The places of a placement: each host by name, or many by their kind. Each has the number of its
 /// group and what to call it.
 fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
-    let label = |host: u32| shown(host_label(&rollout.hosts[host as usize]));
+    let label = |host: u32| escape_untrusted(host_label(&rollout.hosts[host as usize]));
     let selection = &placement.selection;
     if rollout.hosts.len() <= HOSTS_BY_NAME {
         return selection
@@ -101,7 +101,7 @@ fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
 /// One workload: it starts, or what keeps it from that, pair by pair.
 fn workload_case(
     rollout: &Rollout,
-    prospect: &Prospect<'_>,
+    prospect: &WorkloadOutcome<'_>,
     workload: usize,
     strict: bool,
 ) -> TestCase {
@@ -111,19 +111,19 @@ fn workload_case(
     let mut lines: Vec<String> = causes
         .iter()
         .map(|cause| {
-            shown(format!(
+            escape_untrusted(format!(
                 "{} ({})",
-                cause.in_words(rollout),
+                cause.describe(rollout),
                 cause.finding.rule
             ))
         })
         .collect();
     for (fix, commands) in fixes(&causes) {
-        lines.push(format!("fix: {}", shown(fix)));
+        lines.push(format!("fix: {}", escape_untrusted(fix)));
         lines.extend(
             commands
                 .iter()
-                .map(|command| format!("run: {}", shown(command))),
+                .map(|command| format!("run: {}", escape_untrusted(command))),
         );
     }
     let details = lines.join("\n");
@@ -132,16 +132,16 @@ fn workload_case(
     let failure = failed(outcome, strict).zip(worst);
     let failure = failure.map(|(outcome, finding)| Failure {
         outcome,
-        message: shown(&outlook),
+        message: escape_untrusted(&outlook),
         rule: Some(finding.rule),
         description: Some(details.clone()),
     });
     let is_told = failure.is_none() && !details.is_empty();
     TestCase {
-        name: format!("{} starts", shown(id)),
+        name: format!("{} starts", escape_untrusted(id)),
         class: CLASS,
         failure,
-        output: is_told.then(|| format!("{}\n{details}", shown(outlook))),
+        output: is_told.then(|| format!("{}\n{details}", escape_untrusted(outlook))),
     }
 }
 
@@ -152,7 +152,11 @@ fn notices(rollout: &Rollout, strict: bool) -> impl Iterator<Item = TestCase> {
     notices.map(move |notice| {
         let finding = &notice.finding;
         let name = match notice.image {
-            Some(image) => format!("{}: {}", shown(rollout.images[image].label()), finding.rule),
+            Some(image) => format!(
+                "{}: {}",
+                escape_untrusted(rollout.images[image].label()),
+                finding.rule
+            ),
             None => finding.rule.to_owned(),
         };
         case(name, finding, strict)
@@ -162,7 +166,7 @@ fn notices(rollout: &Rollout, strict: bool) -> impl Iterator<Item = TestCase> {
 fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
     let failure = failed(finding.outcome, strict).map(|outcome| Failure {
         outcome,
-        message: shown(&finding.reason),
+        message: escape_untrusted(&finding.reason),
         rule: Some(finding.rule),
         description: Some(explained(finding)),
     });
@@ -186,10 +190,10 @@ fn failed(verdict: Verdict, strict: bool) -> Option<Outcome> {
 }
 
 fn explained(finding: &Finding) -> String {
-    let reason = shown(&finding.reason);
+    let reason = escape_untrusted(&finding.reason);
     match finding.advice() {
         Some(fix) => {
-            let lines: Vec<String> = fix.lines().map(shown).collect();
+            let lines: Vec<String> = fix.lines().map(escape_untrusted).collect();
             format!("{reason}\nfix: {}", lines.join("\n"))
         }
         None => reason,

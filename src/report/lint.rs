@@ -5,28 +5,28 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Excerpt;
-use wincimg_common::foreign::Foreign;
-use wincimg_dockerfile::lint::{Finding, Rule, Severity};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_dockerfile::lint::{LintFinding, LintRule, Severity};
 
 use super::sarif;
 
 /// A file that was looked through.
-pub(crate) struct Linted {
+pub(crate) struct LintedFile {
     /// The file's name as the user gave it.
     pub file: String,
     /// The file's text.
     pub text: String,
     /// What was found in it.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
 }
 
 /// Writes `file:line: severity[rule]: why`, and under it the line and the corrected ones.
 pub(crate) fn write_lint_text(
-    files: &[Linted],
+    files: &[LintedFile],
     colour: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for Linted {
+    for LintedFile {
         file,
         text,
         findings,
@@ -36,19 +36,19 @@ pub(crate) fn write_lint_text(
             writeln!(
                 out,
                 "{}:{}: {}[{}]: {}",
-                Foreign(file),
+                Untrusted(file),
                 finding.line,
                 finding.severity.name(),
                 finding.rule.name(),
-                Foreign(&finding.message),
+                Untrusted(&finding.message),
             )?;
-            writeln!(out, "{}", excerpt(text, finding).shown(colour))?;
+            writeln!(out, "{}", excerpt(text, finding).render(colour))?;
             let lines = finding.fix.iter().flat_map(|fix| fix.lines());
             for (label, line) in std::iter::once("fix:")
                 .chain(std::iter::repeat(""))
                 .zip(lines)
             {
-                writeln!(out, "  {label:4} {}", Foreign(line))?;
+                writeln!(out, "  {label:4} {}", Untrusted(line))?;
             }
         }
     }
@@ -57,7 +57,7 @@ pub(crate) fn write_lint_text(
 
 /// The first line of the finding that the correction changes, with a mark below what; all of its first
 /// where it changes none, or there is no correction.
-fn excerpt(text: &str, finding: &Finding) -> Excerpt {
+fn excerpt(text: &str, finding: &LintFinding) -> Excerpt {
     let lines = text.lines().zip(1..).skip(finding.line - 1);
     let lines = lines.take_while(|(_, number)| *number <= finding.last_line);
     let corrected = finding.fix.iter().flat_map(|fix| fix.lines());
@@ -66,16 +66,16 @@ fn excerpt(text: &str, finding: &Finding) -> Excerpt {
         .zip(corrected)
         .find(|((line, _), fix)| line != fix);
     match changed {
-        Some(((line, number), fix)) => Excerpt::of_change(number, line, fix),
+        Some(((line, number), fix)) => Excerpt::from_diff(number, line, fix),
         None => {
             let line = lines.map(|(line, _)| line).next().unwrap_or_default();
-            Excerpt::of_line(finding.line, line)
+            Excerpt::from_line(finding.line, line)
         }
     }
 }
 
 /// Writes the findings as the command line's contract has them.
-pub(crate) fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
     let findings: Vec<Value> = files
         .iter()
         .flat_map(|linted| {
@@ -101,8 +101,8 @@ pub(crate) fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Resu
 }
 
 /// Writes the findings as SARIF.
-pub(crate) fn write_lint_sarif(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
-    let rules = Rule::ALL.iter().map(|rule| sarif::Rule {
+pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
+    let rules = LintRule::ALL.iter().map(|rule| sarif::SarifRule {
         id: rule.name(),
         summary: rule.summary().to_owned(),
     });
@@ -112,7 +112,7 @@ pub(crate) fn write_lint_sarif(files: &[Linted], out: &mut dyn Write) -> io::Res
     sarif::write("wincimg lint", rules.collect(), results.collect(), out)
 }
 
-fn result(file: &str, finding: &Finding) -> sarif::Result {
+fn result(file: &str, finding: &LintFinding) -> sarif::Result {
     sarif::Result {
         rule: finding.rule.name(),
         level: match finding.severity {
@@ -120,7 +120,7 @@ fn result(file: &str, finding: &Finding) -> sarif::Result {
             Severity::Warning => "warning",
         },
         message: finding.message.clone(),
-        place: Some(sarif::Place {
+        place: Some(sarif::SarifRegion {
             file: file.to_owned(),
             first_line: finding.line,
             last_line: finding.last_line,

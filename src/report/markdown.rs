@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use wincimg_cluster::rollout::{Plan, Rollout};
-use wincimg_common::foreign::Foreign;
-use wincimg_windows::compat::Outcome;
+use wincimg_cluster::rollout::{ActionPlan, Rollout};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_windows::compat::VerdictOutcome;
 
-use super::answer::{as_it_is, cases, headline};
 use super::matrix::Matrix;
-use super::plan::{Step, outcome, steps};
-use super::problems::{Problem, problems};
+use super::plan::{PlanStep, outcome, steps};
+use super::problems::{ReportProblem, problems};
+use super::summary::{current_headline, headline, workload_groups};
 use super::{behind, names, remarks, what_if};
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
@@ -29,7 +29,7 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "\n{}.", cell(&what_if))?;
     }
-    if let Some(as_it_is) = as_it_is(rollout) {
+    if let Some(as_it_is) = current_headline(rollout) {
         writeln!(out, "\n{}.", cell(&as_it_is))?;
     }
     for remark in remarks(rollout) {
@@ -55,7 +55,7 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
 
 /// The workloads for which something is to be done, an outage first.
 fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Result<usize> {
-    let cases = cases(rollout);
+    let cases = workload_groups(rollout);
     if cases.is_empty() {
         return Ok(0);
     }
@@ -65,7 +65,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
         "\n| Workload | Outlook | Why | Fix |\n| --- | --- | --- | --- |"
     )?;
     let rows = cases.iter().map(|case| {
-        let (whys, more) = case.whys(rollout);
+        let (whys, more) = case.reasons(rollout);
         let mut whys: Vec<String> = whys
             .iter()
             .map(|(why, rule)| format!("{} (`{rule}`)", cell(why)))
@@ -79,8 +79,8 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
             .collect();
         format!(
             "| {} | {} | {} | {} |\n",
-            cell(&case.who(&names)),
-            cell(&case.outlook()),
+            cell(&case.subject_names(&names)),
+            cell(&case.describe_starts()),
             whys.join("<br>"),
             fixes.join("<br>")
         )
@@ -90,7 +90,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
 
 /// Images down, nodes by their kind across: names are longer than builds.
 fn matrix_text(rollout: &Rollout) -> String {
-    let matrix = Matrix::of(rollout);
+    let matrix = Matrix::new(rollout);
     let mut text = String::new();
     // Writing to a string cannot fail.
     if matrix.images.is_empty() || matrix.rows.len() > MOST_COLUMNS {
@@ -105,10 +105,10 @@ fn matrix_text(rollout: &Rollout) -> String {
         let _ = write!(text, "| {} |", cell(&short[image]));
         for row in 0..heads.len() {
             let word = match matrix.cell(row, column) {
-                Some(Outcome::Compatible) => "starts",
-                Some(Outcome::Warning) => "starts, with a warning",
-                Some(Outcome::Incompatible) => "**does not start**",
-                Some(Outcome::Unknown) => "not known",
+                Some(VerdictOutcome::Compatible) => "starts",
+                Some(VerdictOutcome::Warning) => "starts, with a warning",
+                Some(VerdictOutcome::Incompatible) => "**does not start**",
+                Some(VerdictOutcome::Unknown) => "not known",
                 None => "",
             };
             let _ = write!(text, " {word} |");
@@ -125,7 +125,8 @@ fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::R
     if problems.is_empty() {
         return Ok(());
     }
-    let is_warning = |problem: &Problem<'_>| problem.finding.outcome == Outcome::Warning;
+    let is_warning =
+        |problem: &ReportProblem<'_>| problem.finding.outcome == VerdictOutcome::Warning;
     let summary = if problems.iter().all(is_warning) {
         "Warnings"
     } else {
@@ -169,7 +170,7 @@ fn write_what_fits(
     Ok(used)
 }
 
-fn row(problem: &Problem<'_>, has_workloads: bool) -> String {
+fn row(problem: &ReportProblem<'_>, has_workloads: bool) -> String {
     let finding = problem.finding;
     let image = if problem.images.is_empty() {
         String::new()
@@ -177,13 +178,13 @@ fn row(problem: &Problem<'_>, has_workloads: bool) -> String {
         cell(&problem.subject())
     };
     let workloads = if has_workloads {
-        format!(" {} |", cell(&problem.workloads_in_words()))
+        format!(" {} |", cell(&problem.format_workloads()))
     } else {
         String::new()
     };
     format!(
         "| {image} | {} |{workloads} {} | `{}` | {} | {} |\n",
-        cell(&problem.hosts_in_words()),
+        cell(&problem.format_hosts()),
         finding.outcome.name(),
         finding.rule,
         cell(&finding.reason),
@@ -194,7 +195,7 @@ fn row(problem: &Problem<'_>, has_workloads: bool) -> String {
 /// Says how many bytes its steps took.
 fn write_plan(
     rollout: &Rollout,
-    plan: &Plan,
+    plan: &ActionPlan,
     room: usize,
     out: &mut impl Write,
 ) -> io::Result<usize> {
@@ -214,10 +215,10 @@ fn write_plan(
     Ok(used)
 }
 
-fn step_text((index, step): (usize, &Step<'_>)) -> String {
+fn step_text((index, step): (usize, &PlanStep<'_>)) -> String {
     let mut text = format!("{}. {}\n   ```sh\n", index + 1, cell(&step.title));
     for command in step.commands {
-        text.extend(["   ", &Foreign(command).to_string(), "\n"]);
+        text.extend(["   ", &Untrusted(command).to_string(), "\n"]);
     }
     text.push_str("   ```\n");
     text
@@ -226,7 +227,7 @@ fn step_text((index, step): (usize, &Step<'_>)) -> String {
 fn fix_cell(fix: Option<&str>, commands: &[String]) -> String {
     let mut lines = vec![cell(fix.unwrap_or_default())];
     for command in commands {
-        lines.push(code(&Foreign(command).to_string()));
+        lines.push(code(&Untrusted(command).to_string()));
     }
     lines.join("<br>")
 }
@@ -256,7 +257,7 @@ pub(super) fn cell(text: &str) -> String {
             other => escaped.push(other),
         }
     }
-    Foreign(escaped).to_string()
+    Untrusted(escaped).to_string()
 }
 
 #[cfg(test)]

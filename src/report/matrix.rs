@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_cluster::rollout::{HostKind, Rollout, host_label, severity};
-use wincimg_windows::compat::Outcome;
+use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::release;
 
 use super::names;
@@ -19,12 +19,12 @@ pub(super) struct Matrix {
     pub(super) images: Vec<usize>,
     /// Those that can land on no node, and so are not across.
     pub(super) nowhere: Vec<usize>,
-    cells: Vec<Option<Outcome>>,
+    cells: Vec<Option<VerdictOutcome>>,
 }
 
 impl Matrix {
     /// The matrix, by name or, for many hosts, by build.
-    pub(super) fn of(rollout: &Rollout) -> Self {
+    pub(super) fn new(rollout: &Rollout) -> Self {
         let (rows, row_of) = rows_of(rollout);
         let mut lands: Vec<Option<bool>> = vec![None; rollout.images.len()];
         for placement in &rollout.placements {
@@ -61,7 +61,7 @@ impl Matrix {
         matrix
     }
 
-    fn note(&mut self, row: usize, column: usize, outcome: Outcome) {
+    fn note(&mut self, row: usize, column: usize, outcome: VerdictOutcome) {
         let cell = &mut self.cells[row * self.images.len() + column];
         if cell.is_none_or(|known| severity(outcome) > severity(known)) {
             *cell = Some(outcome);
@@ -74,7 +74,7 @@ impl Matrix {
     }
 
     /// What can happen there; nothing where the image cannot land.
-    pub(super) fn cell(&self, row: usize, column: usize) -> Option<Outcome> {
+    pub(super) fn cell(&self, row: usize, column: usize) -> Option<VerdictOutcome> {
         self.cells[row * self.images.len() + column]
     }
 }

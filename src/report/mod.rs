@@ -1,6 +1,5 @@
 //! The forms in which people and programs read what a roll-out comes to, or a fleet of images.
 
-mod answer;
 mod fleet;
 mod html;
 mod json;
@@ -13,6 +12,7 @@ mod plan;
 mod problems;
 mod sarif;
 mod suites;
+mod summary;
 mod text;
 
 pub(crate) use fleet::{
@@ -22,12 +22,12 @@ pub(crate) use fleet::{
 pub(crate) use html::write_html;
 pub(crate) use json::{extended, write_json};
 pub(crate) use junit::write_junit;
-pub(crate) use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
+pub(crate) use lint::{LintedFile, write_lint_json, write_lint_sarif, write_lint_text};
 pub(crate) use markdown::write_markdown;
-pub(crate) use names::shortened;
+pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;
-pub(crate) use text::{Screen, write_glance, write_text};
-use wincimg_cluster::rollout::{Behind, Rollout, host_label};
+pub(crate) use text::{TextStyle, write_glance, write_text};
+use wincimg_cluster::rollout::{OutdatedImage, Rollout, host_label};
 use wincimg_windows::update::Update;
 
 /// `What if: 3 nodes with KB4549949`, where something is taken to be otherwise than it is.
@@ -60,13 +60,13 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
 
 /// Which images lack the update of the month, the first few by name.
 fn behind(rollout: &Rollout) -> Option<String> {
-    let behind = rollout.behind();
+    let behind = rollout.outdated_images();
     let names = behind.iter().map(|behind| behind_in_words(rollout, behind));
     (!behind.is_empty()).then(|| format!("Behind the month's update: {}", in_words(names)))
 }
 
 /// `web:1.4 is 17763.973 (KB4534273), and KB5094125 of 2026-09-08 is out`.
-fn behind_in_words(rollout: &Rollout, behind: &Behind<'_>) -> String {
+fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let image = &rollout.images[behind.image];
     let name = match &image.reference {
         Some(reference) => format!("{reference} is {}", behind.version),

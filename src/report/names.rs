@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use wincimg_cluster::rollout::{Image, Rollout};
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 
 /// `shop/web`, with the kind where several share that name.
 pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
@@ -58,12 +58,12 @@ fn ends(reference: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A text of at most so many characters, with what is too much left out of its middle.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    shortened_after(text, most, most.saturating_sub(1) / 2)
+pub(crate) fn shorten(text: &str, most: usize) -> String {
+    shorten_after(text, most, most.saturating_sub(1) / 2)
 }
 
 /// The same, with so many characters before the gap.
-pub(super) fn shortened_after(text: &str, most: usize, start: usize) -> String {
+pub(super) fn shorten_after(text: &str, most: usize, start: usize) -> String {
     let length = text.chars().count();
     if length <= most {
         return text.to_owned();
@@ -82,8 +82,8 @@ pub(super) fn count(number: usize, noun: &str) -> String {
 }
 
 /// What others wrote, as it may be shown.
-pub(super) fn shown(text: impl std::fmt::Display) -> String {
-    Foreign(text).to_string()
+pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
+    Untrusted(text).to_string()
 }
 
 #[cfg(test)]
@@ -94,9 +94,9 @@ mod tests {
     fn names_say_as_much_as_tells_them_apart() {
         let image = |reference: &str| Image {
             reference: Some(reference.to_owned()),
-            ..Image::of_version(wincimg_windows::version::WindowsVersion::new(17763, 973))
+            ..Image::from_version(wincimg_windows::version::WindowsVersion::new(17763, 973))
         };
-        let rollout = Rollout::new(&wincimg_cluster::rollout::Request {
+        let rollout = Rollout::new(&wincimg_cluster::rollout::RolloutRequest {
             images: [
                 "a.lan/shop/web:1",
                 "a.lan/team/web:1",
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn what_is_too_long_loses_its_middle() {
-        assert_eq!(shortened("service-17:1.4", 20), "service-17:1.4");
-        assert_eq!(shortened("service-17:1.4", 9), "serv…:1.4");
-        assert_eq!(shortened("äöüäöü", 3), "ä…ü");
-        assert_eq!(shortened("abc", 1), "…");
+        assert_eq!(shorten("service-17:1.4", 20), "service-17:1.4");
+        assert_eq!(shorten("service-17:1.4", 9), "serv…:1.4");
+        assert_eq!(shorten("äöüäöü", 3), "ä…ü");
+        assert_eq!(shorten("abc", 1), "…");
     }
 }

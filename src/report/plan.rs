@@ -3,33 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{AFTER_A_PATCH, Action, Interruption, Pin, Plan, Rollout, Starts};
+use wincimg_cluster::rollout::{
+    AFTER_A_PATCH, ActionPlan, Interruption, Pin, PlanAction, Rollout, StartStatus,
+};
 
-use super::answer::{noun, tally_in_words};
+use super::summary::{format_tally, noun};
 use super::{hosts_in_words, in_words};
 
 /// One action: what it is, and what to type for it.
-pub(super) struct Step<'a> {
+pub(super) struct PlanStep<'a> {
     pub(super) title: String,
     pub(super) commands: &'a [String],
 }
 
 /// The actions in their order.
-pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a Plan) -> Vec<Step<'a>> {
+pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a ActionPlan) -> Vec<PlanStep<'a>> {
     let actions = plan.actions.iter();
     actions
-        .map(|action| Step {
+        .map(|action| PlanStep {
             title: title_of(rollout, action),
             commands: action.commands(),
         })
         .collect()
 }
 
-fn title_of(rollout: &Rollout, action: &Action) -> String {
+fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
     match action {
-        Action::Patch { to, kb, hosts, .. } => {
+        PlanAction::Patch { to, kb, hosts, .. } => {
             let update = kb
-                .map(|kb| format!(" with {}", kb.in_advice()))
+                .map(|kb| format!(" with {}", kb.describe()))
                 .unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
             match hosts.len() {
@@ -40,12 +42,12 @@ fn title_of(rollout: &Rollout, action: &Action) -> String {
                 ),
             }
         }
-        Action::Rebuild { holds, .. } if !holds.is_empty() => format!(
+        PlanAction::Rebuild { holds, .. } if !holds.is_empty() => format!(
             "{}; no new pods go to {} until the patch",
             action.title(rollout),
             in_words(host_names(rollout, holds).into_iter())
         ),
-        Action::Pin { .. } | Action::Rebuild { .. } => action.title(rollout),
+        PlanAction::Pin { .. } | PlanAction::Rebuild { .. } => action.title(rollout),
     }
 }
 
@@ -64,7 +66,7 @@ fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
 }
 
 /// What comes of it, and before that of what works today.
-pub(super) fn outcome(rollout: &Rollout, plan: &Plan) -> String {
+pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
     for interruption in &plan.interruptions {
         let span = (interruption.from, interruption.until);
@@ -98,12 +100,12 @@ fn interruption_in_words(
     )
 }
 
-fn outcome_at_last(rollout: &Rollout, plan: &Plan) -> String {
+fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
     let left = plan.then.incompatible + plan.then.unknown;
-    let words = tally_in_words(&plan.tally, noun(rollout));
+    let words = format_tally(&plan.tally, noun(rollout));
     match (plan.actions.is_empty(), left) {
         (true, 0) => "There is nothing to do.".to_owned(),
-        (false, 0) if plan.tally.of(Starts::Unplaced) > 0 => {
+        (false, 0) if plan.tally.get(StartStatus::Unplaced) > 0 => {
             format!("Then everything starts. {words}.")
         }
         (false, 0) => "Then everything starts.".to_owned(),
@@ -113,12 +115,12 @@ fn outcome_at_last(rollout: &Rollout, plan: &Plan) -> String {
 }
 
 /// The plan as JSON.
-pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
+pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
     let actions: Vec<Value> = plan
         .actions
         .iter()
         .map(|action| match action {
-            Action::Pin {
+            PlanAction::Pin {
                 workload,
                 pin,
                 hosts,
@@ -140,7 +142,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 "hosts": host_names(rollout, hosts),
                 "commands": commands,
             }),
-            Action::Patch {
+            PlanAction::Patch {
                 to,
                 kb,
                 hosts,
@@ -152,7 +154,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 "hosts": host_names(rollout, hosts),
                 "commands": commands,
             }),
-            Action::Rebuild {
+            PlanAction::Rebuild {
                 image,
                 host_builds,
                 commands,

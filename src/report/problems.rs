@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use wincimg_cluster::rollout::{Finding, Rollout, decides, severity};
-use wincimg_windows::compat::Outcome;
+use wincimg_cluster::rollout::{Finding, Rollout, is_deciding_rule, severity};
+use wincimg_windows::compat::VerdictOutcome;
 
 use super::{hosts_in_words, in_words};
 
 /// One cause, and all hosts and workloads that it is about.
-pub(super) struct Problem<'a> {
+pub(super) struct ReportProblem<'a> {
     rollout: &'a Rollout,
     pub(super) finding: &'a Finding,
     /// Indexes of images; none where it is about workloads alone.
@@ -21,8 +21,8 @@ pub(super) struct Problem<'a> {
 }
 
 /// The problems, the worst first.
-pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
-    let mut collected = Collected {
+pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
+    let mut collected = ProblemCollector {
         rollout,
         known: HashMap::new(),
         causes: Vec::new(),
@@ -30,7 +30,7 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
     for placement in &rollout.placements {
         for placed in &placement.images {
             for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
-                if placement.workload.is_some() && finding.outcome != Outcome::Warning {
+                if placement.workload.is_some() && finding.outcome != VerdictOutcome::Warning {
                     continue;
                 }
                 collected.add(
@@ -43,7 +43,7 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
         }
     }
     for notice in &rollout.notices {
-        if decides(notice.finding.rule) {
+        if is_deciding_rule(notice.finding.rule) {
             continue;
         }
         collected.add(&notice.finding, notice.image, notice.workload, &[]);
@@ -59,13 +59,13 @@ struct Cause<'a> {
     workloads: Vec<usize>,
 }
 
-struct Collected<'a> {
+struct ProblemCollector<'a> {
     rollout: &'a Rollout,
     known: HashMap<&'a Finding, usize>,
     causes: Vec<Cause<'a>>,
 }
 
-impl<'a> Collected<'a> {
+impl<'a> ProblemCollector<'a> {
     fn add(
         &mut self,
         finding: &'a Finding,
@@ -73,7 +73,7 @@ impl<'a> Collected<'a> {
         workload: Option<usize>,
         hosts: &[u32],
     ) {
-        if finding.outcome == Outcome::Compatible {
+        if finding.outcome == VerdictOutcome::Compatible {
             return;
         }
         let causes = &mut self.causes;
@@ -105,12 +105,12 @@ impl<'a> Collected<'a> {
         }
     }
 
-    fn into_problems(self) -> Vec<Problem<'a>> {
+    fn into_problems(self) -> Vec<ReportProblem<'a>> {
         let rollout = self.rollout;
-        let mut problems: Vec<Problem<'a>> = self
+        let mut problems: Vec<ReportProblem<'a>> = self
             .causes
             .into_iter()
-            .map(|cause| Problem {
+            .map(|cause| ReportProblem {
                 rollout,
                 finding: cause.finding,
                 images: cause.images,
@@ -125,24 +125,24 @@ impl<'a> Collected<'a> {
     }
 }
 
-impl Problem<'_> {
+impl ReportProblem<'_> {
     /// The images, or the workloads that the problem is about where it is about no image.
     pub(super) fn subject(&self) -> String {
         let images = self.images.iter();
         if self.images.is_empty() {
-            self.workloads_in_words()
+            self.format_workloads()
         } else {
             in_words(images.map(|&image| self.rollout.images[image].label()))
         }
     }
 
     /// A few hosts by name, more of them by number.
-    pub(super) fn hosts_in_words(&self) -> String {
+    pub(super) fn format_hosts(&self) -> String {
         hosts_in_words(self.rollout, &self.hosts)
     }
 
     /// The first few workloads by name, and how many more there are.
-    pub(super) fn workloads_in_words(&self) -> String {
+    pub(super) fn format_workloads(&self) -> String {
         in_words(
             self.workloads
                 .iter()

@@ -5,22 +5,22 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Finding, Prospect, Rollout, Subject};
-use wincimg_cluster::workloads::{Origin, Workload};
-use wincimg_windows::compat::Outcome;
+use wincimg_cluster::rollout::{Finding, Rollout, Subject, WorkloadOutcome};
+use wincimg_cluster::workloads::{SourceLocation, Workload};
+use wincimg_windows::compat::VerdictOutcome;
 
-use super::answer::{causes, fixes, outlook};
 use super::behind_in_words;
-use super::problems::{Problem, problems};
+use super::problems::{ReportProblem, problems};
+use super::summary::{causes, fixes, outlook};
 
 /// A rule that results refer to.
-pub(super) struct Rule {
+pub(super) struct SarifRule {
     pub(super) id: &'static str,
     pub(super) summary: String,
 }
 
 /// Lines of a file, from 1.
-pub(super) struct Place {
+pub(super) struct SarifRegion {
     pub(super) file: String,
     pub(super) first_line: usize,
     pub(super) last_line: usize,
@@ -31,7 +31,7 @@ pub(super) struct Result {
     pub(super) rule: &'static str,
     pub(super) level: &'static str,
     pub(super) message: String,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SarifRegion>,
     /// What it is about, unless that is a file.
     pub(super) subject: Option<String>,
     /// What stays the same when lines move.
@@ -43,7 +43,7 @@ pub(super) struct Result {
 /// Writes one run of a command.
 pub(super) fn write(
     command: &str,
-    rules: Vec<Rule>,
+    rules: Vec<SarifRule>,
     results: Vec<Result>,
     mut out: impl Write,
 ) -> io::Result<()> {
@@ -74,7 +74,7 @@ pub(super) fn write(
 }
 
 impl Result {
-    fn into_value(self, rules: &[Rule]) -> Value {
+    fn into_value(self, rules: &[SarifRule]) -> Value {
         let summary = rules.iter().find(|rule| rule.id == self.rule);
         let mut location = json!({});
         if let Some(subject) = &self.subject {
@@ -115,7 +115,7 @@ impl Result {
     }
 }
 
-impl Place {
+impl SarifRegion {
     fn region(&self) -> Value {
         json!({"startLine": self.first_line, "endLine": self.last_line})
     }
@@ -125,7 +125,7 @@ impl Place {
 /// one for each problem of images that no workload has; under `strict` a warning is an error.
 pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
     let workloads = rollout
-        .prospects()
+        .outcomes()
         .filter_map(|prospect| match prospect.subject {
             Subject::Workload(workload) => of_workload(rollout, &prospect, workload, strict),
             Subject::Image(_) => None,
@@ -144,7 +144,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
         fingerprint: Some(format!("skipped|{}", skipped.id)),
         fix: None,
     });
-    let behind = rollout.behind();
+    let behind = rollout.outdated_images();
     let behind = behind.iter().map(|behind| {
         let image = rollout.images[behind.image].label();
         Result {
@@ -160,7 +160,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let results = workloads.chain(images).chain(skipped).chain(behind);
     let results: Vec<Result> = results.collect();
     let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
-    let rules = ids.into_iter().map(|id| Rule {
+    let rules = ids.into_iter().map(|id| SarifRule {
         id,
         summary: match id {
             "skipped" => "no pods were found in it".to_owned(),
@@ -174,7 +174,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
 /// What becomes of a workload, for its worst cause, with every pair of image and nodes behind it.
 fn of_workload(
     rollout: &Rollout,
-    prospect: &Prospect<'_>,
+    prospect: &WorkloadOutcome<'_>,
     workload: usize,
     strict: bool,
 ) -> Option<Result> {
@@ -183,7 +183,7 @@ fn of_workload(
     let Workload { id, origin, .. } = &rollout.workloads[workload];
     let outlook = outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1);
     let mut sentences = vec![format!("{id} {outlook}")];
-    sentences.extend(causes.iter().map(|cause| cause.in_words(rollout)));
+    sentences.extend(causes.iter().map(|cause| cause.describe(rollout)));
     for (fix, commands) in fixes(&causes) {
         sentences.push(match commands.first() {
             Some(command) => format!("{fix}; type: {command}"),
@@ -202,18 +202,18 @@ fn of_workload(
 }
 
 /// A problem of an image that no workload has.
-fn of_problem(rollout: &Rollout, problem: &Problem<'_>, strict: bool) -> Vec<Result> {
+fn of_problem(rollout: &Rollout, problem: &ReportProblem<'_>, strict: bool) -> Vec<Result> {
     let images = problem.images.iter();
     images
         .map(|&image| of_image(&rollout.images[image].label(), problem, strict))
         .collect()
 }
 
-fn of_image(image: &str, problem: &Problem<'_>, strict: bool) -> Result {
+fn of_image(image: &str, problem: &ReportProblem<'_>, strict: bool) -> Result {
     let finding = problem.finding;
     let mut message = image.to_owned();
     if !problem.hosts.is_empty() {
-        message = format!("{message} on {}", problem.hosts_in_words());
+        message = format!("{message} on {}", problem.format_hosts());
     }
     message = format!("{message}: {}", finding.reason);
     if let Some(fix) = finding.advice() {
@@ -232,14 +232,14 @@ fn of_image(image: &str, problem: &Problem<'_>, strict: bool) -> Result {
 
 fn level_of(finding: &Finding, strict: bool) -> &'static str {
     match finding.outcome {
-        Outcome::Compatible => "none",
-        Outcome::Warning if !strict => "warning",
-        Outcome::Warning | Outcome::Incompatible | Outcome::Unknown => "error",
+        VerdictOutcome::Compatible => "none",
+        VerdictOutcome::Warning if !strict => "warning",
+        VerdictOutcome::Warning | VerdictOutcome::Incompatible | VerdictOutcome::Unknown => "error",
     }
 }
 
-fn place_of(origin: &Origin) -> Place {
-    Place {
+fn place_of(origin: &SourceLocation) -> SarifRegion {
+    SarifRegion {
         file: origin.file.clone(),
         first_line: origin.line,
         last_line: origin.line,

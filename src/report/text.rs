@@ -7,19 +7,19 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use grid::Grid;
-use wincimg_cluster::rollout::{Plan, Rollout, Starts};
-use wincimg_windows::compat::Outcome;
+use wincimg_cluster::rollout::{ActionPlan, Rollout, StartStatus};
+use wincimg_windows::compat::VerdictOutcome;
 
-use super::answer::{Case, answers, as_it_is, cases};
 use super::matrix::Matrix;
-use super::names::{self, shown};
+use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
-use super::problems::{Problem, problems};
+use super::problems::{ReportProblem, problems};
+use super::summary::{WorkloadGroup, answers, current_headline, workload_groups};
 use super::{behind, cordoned, in_words, what_if};
 
 /// What the report is read on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Screen {
+pub(crate) struct TextStyle {
     /// How many characters a line has.
     pub width: usize,
     /// Whether sentences are broken into lines; the commands to type never are.
@@ -36,15 +36,19 @@ const CYAN: &str = "36";
 const BOLD: &str = "1";
 
 /// Writes the report as text.
-pub(crate) fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_text(
+    rollout: &Rollout,
+    screen: TextStyle,
+    mut out: impl Write,
+) -> io::Result<()> {
     write_answer(rollout, screen, &mut out)?;
     let names = names::workloads(rollout);
-    for case in cases(rollout) {
+    for case in workload_groups(rollout) {
         write_case(rollout, &case, &names, screen, &mut out)?;
     }
     let (urgent, warnings): (Vec<_>, Vec<_>) = problems(rollout)
         .into_iter()
-        .partition(|problem| problem.finding.outcome != Outcome::Warning);
+        .partition(|problem| problem.finding.outcome != VerdictOutcome::Warning);
     for problem in &urgent {
         write_problem(problem, screen, &mut out)?;
     }
@@ -56,17 +60,17 @@ pub(crate) fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write)
         write_problem(problem, screen, &mut out)?;
     }
     if let Some(cordoned) = cordoned(rollout) {
-        writeln!(out, "\n{}", shown(cordoned))?;
+        writeln!(out, "\n{}", escape_untrusted(cordoned))?;
     }
     for skipped in &rollout.skipped {
         writeln!(
             out,
             "\n{}: skipped, as no pods were found in it",
-            shown(skipped)
+            escape_untrusted(skipped)
         )?;
     }
     if let Some(behind) = behind(rollout) {
-        writeln!(out, "\n{}", screen.wrapped("", &shown(behind)))?;
+        writeln!(out, "\n{}", screen.wrapped("", &escape_untrusted(behind)))?;
     }
     writeln!(
         out,
@@ -85,19 +89,22 @@ pub(crate) fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write)
 /// Writes the answer and the matrix alone: what a person looks at again and again.
 pub(crate) fn write_glance(
     rollout: &Rollout,
-    screen: Screen,
+    screen: TextStyle,
     mut out: impl Write,
 ) -> io::Result<()> {
     write_answer(rollout, screen, &mut out)?;
     write_matrix(rollout, screen, &mut out)
 }
 
-fn write_answer(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::Result<()> {
+fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> io::Result<()> {
     if let Some(what_if) = what_if(rollout) {
-        writeln!(out, "{}\n", screen.wrapped("", &shown(what_if)))?;
+        writeln!(out, "{}\n", screen.wrapped("", &escape_untrusted(what_if)))?;
     }
     for parts in answers(rollout) {
-        let words: Vec<String> = parts.iter().map(|part| shown(part.with_names())).collect();
+        let words: Vec<String> = parts
+            .iter()
+            .map(|part| escape_untrusted(part.with_names()))
+            .collect();
         let mut line = screen.wrapped("", &words.join(" · "));
         for (part, words) in parts.iter().zip(&words) {
             // A part that is broken over lines is painted up to there.
@@ -106,23 +113,23 @@ fn write_answer(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::
         }
         writeln!(out, "{line}")?;
     }
-    if let Some(as_it_is) = as_it_is(rollout) {
-        writeln!(out, "{}", screen.wrapped("", &shown(as_it_is)))?;
+    if let Some(as_it_is) = current_headline(rollout) {
+        writeln!(out, "{}", screen.wrapped("", &escape_untrusted(as_it_is)))?;
     }
     Ok(())
 }
 
 fn write_case(
     rollout: &Rollout,
-    case: &Case<'_>,
+    case: &WorkloadGroup<'_>,
     names: &[String],
-    screen: Screen,
+    screen: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let title = format!("{} {}", case.who(names), case.outlook());
-    let title = screen.wrapped("", &shown(title));
+    let title = format!("{} {}", case.subject_names(names), case.describe_starts());
+    let title = screen.wrapped("", &escape_untrusted(title));
     writeln!(out, "\n{}", screen.paint(colour_of(case.starts), title))?;
-    let (whys, more) = case.whys(rollout);
+    let (whys, more) = case.reasons(rollout);
     for (why, rule) in whys {
         write_why(&why, Some(rule), screen, out)?;
     }
@@ -135,14 +142,21 @@ fn write_case(
     Ok(())
 }
 
-fn write_problem(problem: &Problem<'_>, screen: Screen, out: &mut impl Write) -> io::Result<()> {
+fn write_problem(
+    problem: &ReportProblem<'_>,
+    screen: TextStyle,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let finding = problem.finding;
     let mut title = problem.subject();
     if !problem.hosts.is_empty() {
-        title = format!("{title} on {}", problem.hosts_in_words());
+        title = format!("{title} on {}", problem.format_hosts());
     }
     let (verdict, rule) = (finding.outcome.name(), finding.rule);
-    let title = screen.wrapped("", &format!("{}: {verdict} ({rule})", shown(title)));
+    let title = screen.wrapped(
+        "",
+        &format!("{}: {verdict} ({rule})", escape_untrusted(title)),
+    );
     // These are its last words.
     let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
     let title = match title.rsplit_once(finding.outcome.name()) {
@@ -154,7 +168,7 @@ fn write_problem(problem: &Problem<'_>, screen: Screen, out: &mut impl Write) ->
     };
     writeln!(out, "\n{title}")?;
     if !problem.images.is_empty() && !problem.workloads.is_empty() {
-        let workloads = shown(problem.workloads_in_words());
+        let workloads = escape_untrusted(problem.format_workloads());
         writeln!(out, "{}", screen.wrapped("  for: ", &workloads))?;
     }
     write_why(&finding.reason, None, screen, out)?;
@@ -164,11 +178,11 @@ fn write_problem(problem: &Problem<'_>, screen: Screen, out: &mut impl Write) ->
 fn write_why(
     why: &str,
     rule: Option<&str>,
-    screen: Screen,
+    screen: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let rule = rule.map(|rule| format!(" ({rule})")).unwrap_or_default();
-    let text = screen.wrapped("  why: ", &format!("{}{rule}", shown(why)));
+    let text = screen.wrapped("  why: ", &format!("{}{rule}", escape_untrusted(why)));
     // The rule is the last word.
     let (before, last) = text.rsplit_once(' ').unwrap_or(("", &text));
     if rule.is_empty() {
@@ -181,11 +195,11 @@ fn write_why(
 fn write_fix(
     fix: Option<&str>,
     commands: &[String],
-    screen: Screen,
+    screen: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
     if let Some(fix) = fix {
-        let text = screen.wrapped("  fix: ", &shown(fix));
+        let text = screen.wrapped("  fix: ", &escape_untrusted(fix));
         writeln!(
             out,
             "{}",
@@ -193,41 +207,46 @@ fn write_fix(
         )?;
     }
     for command in commands {
-        writeln!(out, "  {} {}", screen.paint("1;36", "run:"), shown(command))?;
+        writeln!(
+            out,
+            "  {} {}",
+            screen.paint("1;36", "run:"),
+            escape_untrusted(command)
+        )?;
     }
     Ok(())
 }
 
 fn write_plan(
     rollout: &Rollout,
-    plan: &Plan,
-    screen: Screen,
+    plan: &ActionPlan,
+    screen: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(out, "\n{}", screen.paint(BOLD, "plan:"))?;
     for (number, step) in (1..).zip(steps(rollout, plan)) {
-        let title = screen.wrapped(&format!("{number}. "), &shown(step.title));
+        let title = screen.wrapped(&format!("{number}. "), &escape_untrusted(step.title));
         writeln!(out, "{title}")?;
         for command in step.commands {
-            writeln!(out, "   {}", shown(command))?;
+            writeln!(out, "   {}", escape_untrusted(command))?;
         }
     }
     writeln!(
         out,
         "{}",
-        screen.wrapped("", &shown(outcome(rollout, plan)))
+        screen.wrapped("", &escape_untrusted(outcome(rollout, plan)))
     )
 }
 
-fn write_matrix(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::Result<()> {
-    let matrix = Matrix::of(rollout);
+fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> io::Result<()> {
+    let matrix = Matrix::new(rollout);
     let short = names::images(rollout);
     let labels = |images: &[usize]| -> Vec<String> {
-        let names = images.iter().map(|&image| shown(&short[image]));
+        let names = images.iter().map(|&image| escape_untrusted(&short[image]));
         names.collect()
     };
     if !matrix.images.is_empty() {
-        let rows: Vec<String> = matrix.rows.iter().map(shown).collect();
+        let rows: Vec<String> = matrix.rows.iter().map(escape_untrusted).collect();
         let grid = Grid::new("node", &rows, &labels(&matrix.images), screen.width);
         writeln!(out)?;
         grid.write(
@@ -265,7 +284,7 @@ fn write_matrix(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::
     Ok(())
 }
 
-impl Screen {
+impl TextStyle {
     fn paint(self, colour: &str, text: impl Display) -> String {
         if self.colour {
             format!("\x1b[{colour}m{text}\x1b[0m")
@@ -301,30 +320,30 @@ impl Screen {
     }
 }
 
-fn colour_of(starts: Starts) -> &'static str {
+fn colour_of(starts: StartStatus) -> &'static str {
     match starts {
-        Starts::Nowhere | Starts::Unplaced => RED,
-        Starts::Somewhere | Starts::Warned => YELLOW,
-        Starts::Unknown => MAGENTA,
-        Starts::Everywhere => GREEN,
+        StartStatus::Nowhere | StartStatus::Unplaced => RED,
+        StartStatus::Somewhere | StartStatus::Warned => YELLOW,
+        StartStatus::Unknown => MAGENTA,
+        StartStatus::Everywhere => GREEN,
     }
 }
 
-fn colour_of_outcome(outcome: Outcome) -> &'static str {
+fn colour_of_outcome(outcome: VerdictOutcome) -> &'static str {
     match outcome {
-        Outcome::Compatible => GREEN,
-        Outcome::Warning => YELLOW,
-        Outcome::Incompatible => RED,
-        Outcome::Unknown => MAGENTA,
+        VerdictOutcome::Compatible => GREEN,
+        VerdictOutcome::Warning => YELLOW,
+        VerdictOutcome::Incompatible => RED,
+        VerdictOutcome::Unknown => MAGENTA,
     }
 }
 
-fn mark(outcome: Option<Outcome>) -> &'static str {
+fn mark(outcome: Option<VerdictOutcome>) -> &'static str {
     match outcome {
-        Some(Outcome::Compatible) => "ok",
-        Some(Outcome::Warning) => "!",
-        Some(Outcome::Incompatible) => "NO",
-        Some(Outcome::Unknown) => "?",
+        Some(VerdictOutcome::Compatible) => "ok",
+        Some(VerdictOutcome::Warning) => "!",
+        Some(VerdictOutcome::Incompatible) => "NO",
+        Some(VerdictOutcome::Unknown) => "?",
         None => "-",
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::{noise, options, repository};
 
 use super::{Dice, outcome, rounds, survives};
@@ -26,7 +26,7 @@ fn network() {
                 if cutting.load(Ordering::Relaxed) && chance.one_in(5) {
                     fault(&mut chance)
                 } else {
-                    Fault::Pass
+                    ProxyFault::Pass
                 }
             }
         };
@@ -67,17 +67,17 @@ pub(super) fn recipe(site: &Site, dice: &mut Dice) {
     site.write("own/files/noise", noise(length, dice.below(1000) as u64));
 }
 
-fn fault(dice: &mut Dice) -> Fault {
+fn fault(dice: &mut Dice) -> ProxyFault {
     let at = 1 << dice.below(22);
     match dice.below(8) {
-        0 => Fault::CutRequest(at),
-        1 => Fault::CutAnswer(at),
-        2 => Fault::LoseAnswer,
-        3 => Fault::Drip(at.max(64), Duration::from_millis(5)),
-        4 => Fault::Stall(at),
-        5 => Fault::StallRequest(at),
-        6 => Fault::Flip(at),
-        _ => Fault::Shorten(at),
+        0 => ProxyFault::CutRequest(at),
+        1 => ProxyFault::CutAnswer(at),
+        2 => ProxyFault::LoseAnswer,
+        3 => ProxyFault::Drip(at.max(64), Duration::from_millis(5)),
+        4 => ProxyFault::Stall(at),
+        5 => ProxyFault::StallRequest(at),
+        6 => ProxyFault::Flip(at),
+        _ => ProxyFault::Shorten(at),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tokio::runtime::Runtime;
 use wincimg_testkit::docker_config;
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::scripted::{answer, scripted};
 
 use super::{Dice, network, outcome, rounds, survives};
@@ -22,11 +22,11 @@ fn registry() {
         let mut chance = Dice::new(dice.below(1 << 30) as u64);
         let away = elsewhere.url("taken");
         let often = 2 + dice.below(8);
-        let rule = move |passed: &Passed| {
+        let rule = move |passed: &ProxiedRequest| {
             if chance.one_in(often) {
                 misbehaviour(&mut chance, passed, &away)
             } else {
-                Fault::Pass
+                ProxyFault::Pass
             }
         };
         let proxy = runtime.block_on(FaultProxy::start(site.host(), rule));
@@ -69,7 +69,7 @@ fn registry() {
     });
 }
 
-fn misbehaviour(dice: &mut Dice, passed: &Passed, away: &str) -> Fault {
+fn misbehaviour(dice: &mut Dice, passed: &ProxiedRequest, away: &str) -> ProxyFault {
     let here = passed.path.clone();
     let body = match dice.below(8) {
         0 => String::new(),
@@ -115,5 +115,5 @@ fn misbehaviour(dice: &mut Dice, passed: &Passed, away: &str) -> Fault {
             ("Range", "9-0".to_owned()),
         ],
     };
-    Fault::Answer(status, headers, body)
+    ProxyFault::Answer(status, headers, body)
 }

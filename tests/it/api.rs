@@ -13,13 +13,13 @@ use axum::extract::State;
 use axum::http::{Request, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg_testkit::serve::{Served, serve};
+use wincimg_testkit::serve::{TestServer, serve};
 
 /// A server that runs until it is dropped.
 pub struct Api {
     state: Shared,
     folder: TempDir,
-    _served: Served,
+    _served: TestServer,
 }
 
 type Shared = Arc<Mutex<Played>>;

@@ -3,12 +3,12 @@
 use std::fs;
 
 use serde_json::Value;
-use wincimg_oci::archive::{Archive, ArchiveError};
-use wincimg_oci::document::{Document, Flavour, ImageConfig, Verbatim};
+use wincimg_oci::archive::{DockerArchive, DockerArchiveError};
+use wincimg_oci::document::{Document, ImageConfig, ManifestFormat, Verbatim};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
-use wincimg_testkit::places::{
+use wincimg_testkit::image_locations::{
     OS_VERSION, base, copy, files, no_registry, path, sink, skopeo, try_copy,
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
@@ -78,7 +78,7 @@ async fn archives_are_the_same_bytes_whatever_the_order_of_writing() {
     let dir = tempfile::tempdir().unwrap();
     let images = [
         base(),
-        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
+        StandIn::new(ManifestFormat::Oci, "10.0.20348.10", &[(900, 9)]),
     ];
     let mut archives = Vec::new();
     for order in [[0, 1], [1, 0]] {
@@ -101,9 +101,9 @@ async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
     let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
     let images = [
         base(),
-        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
+        StandIn::new(ManifestFormat::Oci, "10.0.20348.10", &[(900, 9)]),
     ];
-    put_index(Flavour::Oci, &images, &target, Some("app:all")).await;
+    put_index(ManifestFormat::Oci, &images, &target, Some("app:all")).await;
     images[1].put(&target, Some("app:2022")).await;
     target.finish().await.unwrap();
     let mut tar = tar::Archive::new(fs::File::open(&file).unwrap());
@@ -139,25 +139,29 @@ async fn what_is_no_archive_is_refused_with_its_reason() {
 
     let open = async |bytes: &[u8]| {
         fs::write(&file, bytes).unwrap();
-        Archive::open(&file).await.unwrap_err()
+        DockerArchive::open(&file).await.unwrap_err()
     };
     let error = open(&whole[..whole.len() / 2]).await;
-    assert!(matches!(error, ArchiveError::Truncated { .. }), "{error}");
+    assert!(
+        matches!(error, DockerArchiveError::Truncated { .. }),
+        "{error}"
+    );
     let error = open(b"\x1f\x8b\x08\x00 and so on").await;
     let with_gzip = error.to_string().contains("gzip");
     assert!(with_gzip, "{error}");
     for bytes in [&b""[..], &[0; 1024], &[0xFF; 2048], b"no tar at all"] {
         let error = open(bytes).await;
         assert!(
-            matches!(error, ArchiveError::NotAnArchive { .. }),
+            matches!(error, DockerArchiveError::NotAnArchive { .. }),
             "{error}"
         );
     }
 
     fs::write(&file, &whole).unwrap();
-    let archive = Archive::open(&file).await.unwrap();
+    let archive = DockerArchive::open(&file).await.unwrap();
     let error = archive.resolve(Some("app:2")).await.unwrap_err();
-    let is_named = matches!(&error, ArchiveError::NotFound { wanted, .. } if wanted == "app:2");
+    let is_named =
+        matches!(&error, DockerArchiveError::NotFound { wanted, .. } if wanted == "app:2");
     assert!(is_named, "{error}");
 }
 
@@ -205,9 +209,9 @@ async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
     assert_eq!(
         types,
         [
-            Flavour::Docker.layer(),
-            Flavour::Docker.layer_gzip(),
-            Flavour::Docker.config()
+            ManifestFormat::Docker.layer(),
+            ManifestFormat::Docker.layer_gzip(),
+            ManifestFormat::Docker.config()
         ]
     );
     assert_eq!(
@@ -221,7 +225,11 @@ async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
     let daemon = Dockerd::start();
     let dir = tempfile::tempdir().unwrap();
     let ours = path(&dir, "ours.tar");
-    let mut image = StandIn::new(Flavour::Docker, OS_VERSION, &[(5_000, 1), (6_000, 2)]);
+    let mut image = StandIn::new(
+        ManifestFormat::Docker,
+        OS_VERSION,
+        &[(5_000, 1), (6_000, 2)],
+    );
     // A daemon on Linux loads no Windows images.
     image.image = image
         .image
@@ -254,7 +262,7 @@ async fn a_damaged_archive_never_passes_for_another_image() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(&dir, "app.tar");
     let archive = format!("docker-archive:{file}");
-    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(600, 1)]);
+    let image = StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(600, 1)]);
     let target = sink(&archive, &no_registry()).await;
     image.put(&target, Some("app:1")).await;
     target.finish().await.unwrap();
@@ -266,7 +274,7 @@ async fn a_damaged_archive_never_passes_for_another_image() {
         for damaged in [flipped.as_slice(), &whole[..at]] {
             fs::write(&file, damaged).unwrap();
             let to = format!("oci:{}", path(&dir, &format!("{at}-{}", damaged.len())));
-            let opened = Archive::open(&file).await;
+            let opened = DockerArchive::open(&file).await;
             match opened {
                 Ok(_) => match try_copy(&archive, &to, &no_registry()).await {
                     Ok(report) => assert_eq!(report.digest, image.image.digest().to_string()),

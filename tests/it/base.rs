@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wincimg_common::progress::Silent;
-use wincimg_inspect::bases::{Match, Resolution, ResolveError, resolve};
+use wincimg_inspect::bases::{BaseMatch, Resolution, ResolveError, resolve};
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::remote::{Options, Registry};
+use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_windows::compat::HostBuild;
 
 const NANO: &str = "windows/nanoserver";
@@ -18,7 +18,7 @@ async fn ask(
     registry: &FakeRegistry,
     repository: &str,
     host_build: &str,
-    wanted: Match,
+    wanted: BaseMatch,
 ) -> Result<Resolution, ResolveError> {
     ask_at(&registry.host(), repository, host_build, wanted).await
 }
@@ -27,14 +27,14 @@ async fn ask_at(
     host: &str,
     repository: &str,
     host_build: &str,
-    wanted: Match,
+    wanted: BaseMatch,
 ) -> Result<Resolution, ResolveError> {
-    let options = Options {
+    let options = RegistryOptions {
         insecure: vec![host.to_owned()],
-        ..Options::default()
+        ..RegistryOptions::default()
     };
     let reference = parse_reference(&format!("{host}/{repository}")).unwrap();
-    let client = Registry::new(options, Arc::new(Silent)).unwrap();
+    let client = RegistryClient::new(options, Arc::new(Silent)).unwrap();
     resolve(
         &client,
         &reference.into(),
@@ -45,7 +45,7 @@ async fn ask_at(
 }
 
 async fn nearest(registry: &FakeRegistry, repository: &str, host: &str) -> Resolution {
-    ask(registry, repository, host, Match::Nearest)
+    ask(registry, repository, host, BaseMatch::Nearest)
         .await
         .unwrap()
 }
@@ -69,7 +69,7 @@ async fn five_thousand_tags_take_one_request_a_page_and_the_one_image() {
     let registry = registry_with_5000_tags();
     let found = nearest(&registry, NANO, "20348.502").await.base;
     assert_eq!(found.os_version.to_string(), "20348.502");
-    assert_eq!(found.matched, Match::Exact);
+    assert_eq!(found.matched, BaseMatch::Exact);
     assert_eq!(found.reference.tag(), Some("10.0.20348.502"));
     assert_eq!(found.reference.digest(), Some(found.digest().as_ref()));
 
@@ -93,10 +93,10 @@ async fn without_the_hosts_revision_the_one_below_is_taken_and_nothing_else_read
     let registry = registry_with_5000_tags();
     let found = nearest(&registry, NANO, "20348.503").await.base;
     assert_eq!(found.os_version.to_string(), "20348.502");
-    assert_eq!(found.matched, Match::Nearest);
+    assert_eq!(found.matched, BaseMatch::Nearest);
     assert_eq!(registry.requests().len(), 5 + 3);
 
-    let error = ask(&registry, NANO, "20348.503", Match::Exact)
+    let error = ask(&registry, NANO, "20348.503", BaseMatch::Exact)
         .await
         .unwrap_err();
     let ResolveError::NothingFits(nothing) = error else {
@@ -160,7 +160,7 @@ async fn an_index_without_versions_is_answered_by_the_images() {
     let index = registry.index(&[(&image, None)]);
     registry.tag("base/app", "ltsc2022", &index);
     let found = nearest(&registry, "base/app", "20348.2402").await.base;
-    assert_eq!(found.matched, Match::Exact);
+    assert_eq!(found.matched, BaseMatch::Exact);
 }
 
 #[test]
@@ -196,7 +196,7 @@ async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
 async fn an_index_that_contradicts_its_tag_is_set_aside() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.1158");
-    let error = ask(&registry, NANO, "17763.973", Match::Nearest)
+    let error = ask(&registry, NANO, "17763.973", BaseMatch::Nearest)
         .await
         .unwrap_err();
     let ResolveError::NothingFits(nothing) = error else {
@@ -214,7 +214,7 @@ async fn an_image_that_is_not_windows_is_set_aside() {
     let arm = json!({"os": "windows", "architecture": "arm64", "os.version": "10.0.20348.1"});
     let arm = registry.image_with(&arm);
     registry.tag("base/app", "10.0.20348.1", &arm);
-    let error = ask(&registry, "base/app", "20348.1", Match::Nearest)
+    let error = ask(&registry, "base/app", "20348.1", BaseMatch::Nearest)
         .await
         .unwrap_err();
     let ResolveError::NothingFits(nothing) = error else {
@@ -242,30 +242,30 @@ async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
     let registry = Arc::new(registry);
     let moving = registry.clone();
-    let rule = move |passed: &Passed| {
+    let rule = move |passed: &ProxiedRequest| {
         if passed.path.ends_with("/manifests/10.0.17763.973") {
             let other = moving.image("windows", "10.0.17763.1158");
             moving.tag(NANO, "10.0.17763.973", &other);
         }
-        Fault::Pass
+        ProxyFault::Pass
     };
     let proxy = FaultProxy::start(registry.host(), rule).await;
-    let resolution = ask_at(&proxy.host(), NANO, "17763.973", Match::Nearest)
+    let resolution = ask_at(&proxy.host(), NANO, "17763.973", BaseMatch::Nearest)
         .await
         .unwrap();
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
     assert_eq!(resolution.set_aside.len(), 1);
 
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
-    let gone = |passed: &Passed| {
+    let gone = |passed: &ProxiedRequest| {
         if passed.path.ends_with("/manifests/10.0.17763.973") {
-            Fault::Answer(404, Vec::new(), String::new())
+            ProxyFault::Answer(404, Vec::new(), String::new())
         } else {
-            Fault::Pass
+            ProxyFault::Pass
         }
     };
     let proxy = FaultProxy::start(registry.host(), gone).await;
-    let resolution = ask_at(&proxy.host(), NANO, "17763.973", Match::Nearest)
+    let resolution = ask_at(&proxy.host(), NANO, "17763.973", BaseMatch::Nearest)
         .await
         .unwrap();
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
@@ -289,7 +289,7 @@ async fn server_2016_gets_its_own_revision_or_nothing() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.14393.3384"], "10.0.14393.3384");
     registry.publish(NANO, &["10.0.14393.3504", "ltsc2016"], "10.0.14393.3504");
-    let error = ask(&registry, NANO, "14393.3443", Match::Nearest)
+    let error = ask(&registry, NANO, "14393.3443", BaseMatch::Nearest)
         .await
         .unwrap_err();
     assert!(matches!(error, ResolveError::NothingFits(_)), "{error}");
@@ -298,19 +298,19 @@ async fn server_2016_gets_its_own_revision_or_nothing() {
         assert!(message.contains(version), "{message}");
     }
     let found = nearest(&registry, NANO, "14393.3384").await.base;
-    assert_eq!(found.matched, Match::Exact);
+    assert_eq!(found.matched, BaseMatch::Exact);
 }
 
 #[test]
 async fn a_repository_without_base_tags_says_so() {
     let registry = FakeRegistry::start();
     registry.publish("app/web", &["v1", "v2"], "10.0.17763.973");
-    let error = ask(&registry, "app/web", "17763.973", Match::Nearest)
+    let error = ask(&registry, "app/web", "17763.973", BaseMatch::Nearest)
         .await
         .unwrap_err();
     let has_none = matches!(error, ResolveError::NoBaseTags { count: 2, .. });
     assert!(has_none, "{error}");
-    let error = ask(&registry, "app/none", "17763.973", Match::Nearest)
+    let error = ask(&registry, "app/none", "17763.973", BaseMatch::Nearest)
         .await
         .unwrap_err();
     assert!(
@@ -326,7 +326,7 @@ async fn tags_that_say_too_little_are_not_asked_about_without_end() {
         let tag = format!("1803-KB41000{number:02}");
         registry.publish(NANO, &[&tag], &format!("10.0.17134.{number}"));
     }
-    let error = ask(&registry, NANO, "17134.999", Match::Nearest)
+    let error = ask(&registry, NANO, "17134.999", BaseMatch::Nearest)
         .await
         .unwrap_err();
     assert!(error.to_string().contains("64 tags"), "{error}");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use wincimg_testkit::docker_config;
 use wincimg_testkit::scripted::{answer, scripted};
-use wincimg_testkit::serve::Served;
+use wincimg_testkit::serve::TestServer;
 
 use crate::failure::{Fails, Failure};
 use crate::site::{Site, stderr};
@@ -18,7 +18,7 @@ use crate::site::{Site, stderr};
 /// A registry that wants a password, and a user whose helper is this script.
 struct Helped {
     folder: tempfile::TempDir,
-    registry: Served,
+    registry: TestServer,
 }
 
 impl Helped {

@@ -19,7 +19,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use wincimg_oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_testkit::harness::skip_always;
 use wincimg_testkit::programs::in_path;
 use wincimg_testkit::windows_base::StandIn;
@@ -370,7 +370,11 @@ ASPNETCORE_URLS = "http://+:8080"
 
 /// A base with a variable, a command and a label of its own.
 fn publish_base(site: &Site) {
-    let mut base = StandIn::new(Flavour::Docker, "10.0.17763.973", &[(2000, 1), (3000, 2)]);
+    let mut base = StandIn::new(
+        ManifestFormat::Docker,
+        "10.0.17763.973",
+        &[(2000, 1), (3000, 2)],
+    );
     let edit = base.image.edit_config(|config| {
         let container = &mut config.config;
         container.shell = None;
@@ -392,7 +396,7 @@ fn publish_base(site: &Site) {
         let digest = base.image.digest().to_string();
         let bytes = manifest.bytes().clone();
         stored.add_manifest(repository, &digest, manifest.media_type(), bytes);
-        let index = Index::new(Flavour::Docker, vec![base.image.index_entry()]);
+        let index = Index::new(ManifestFormat::Docker, vec![base.image.index_entry()]);
         let index = Document::Index(Verbatim::new(index).unwrap());
         let bytes = index.bytes().clone();
         stored.add_manifest(repository, "10.0.17763.973", index.media_type(), bytes);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::dockerd::Dockerd;
 use wincimg_testkit::windows_builds::{base, build_all};
 use wincimg_testkit::windows_daemon::WindowsDaemon;
@@ -56,7 +56,7 @@ fn build(site: &Site, arguments: &[&str]) -> Output {
 /// A daemon on Windows that builds what the recipe asks for.
 async fn windows(site: &Site) -> WindowsDaemon {
     let host = site.host();
-    let client = Registry::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
+    let client = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
     let base = base(&client, &format!("{host}/mcr"), VERSION).await;
     let windows = WindowsDaemon::start();
     build_all(&windows, &site.registry, &[base]);

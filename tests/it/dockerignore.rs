@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use wincimg_layer::dockerignore::Ignore;
+use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_testkit::windows_daemon::{WindowsDaemon, built};
 
 const FILES: [&str; 32] = [
@@ -143,7 +143,7 @@ async fn every_kind_of_rule_leaves_out_what_docker_leaves_out() {
             "docker took {rules:?}"
         );
         assert!(
-            Ignore::read(rules, Path::new("x")).is_err(),
+            IgnoreRules::read(rules, Path::new("x")).is_err(),
             "we took {rules:?}"
         );
     }
@@ -160,8 +160,8 @@ fn docker_build(docker: &Path, windows: &WindowsDaemon, folder: &Path) -> Output
 }
 
 fn kept(rules: &str) -> BTreeSet<String> {
-    let rules = Ignore::read(rules, Path::new(".dockerignore")).unwrap();
-    let files = FILES.iter().filter(|file| !rules.leaves_out(file));
+    let rules = IgnoreRules::read(rules, Path::new(".dockerignore")).unwrap();
+    let files = FILES.iter().filter(|file| !rules.is_ignored(file));
     files.map(ToString::to_string).collect()
 }
 

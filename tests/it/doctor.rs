@@ -4,7 +4,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 
 use crate::failure::Fails;
 use crate::fake_catalog::FakeCatalog;
@@ -341,15 +341,15 @@ fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
 #[test(multi_thread)]
 async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
     let docker = DockerRegistry::start(Setup::default());
-    let rule = |passed: &Passed| {
+    let rule = |passed: &ProxiedRequest| {
         let docker_format = passed.header("content-type") == Some(wincimg_testkit::DOCKER_MANIFEST);
         match passed.method.as_str() {
-            "PATCH" | "DELETE" => Fault::Answer(405, Vec::new(), String::new()),
+            "PATCH" | "DELETE" => ProxyFault::Answer(405, Vec::new(), String::new()),
             "POST" if passed.path.contains("mount=") => {
-                Fault::Answer(403, Vec::new(), String::new())
+                ProxyFault::Answer(403, Vec::new(), String::new())
             }
-            "PUT" if docker_format => Fault::Answer(415, Vec::new(), String::new()),
-            _ => Fault::Pass,
+            "PUT" if docker_format => ProxyFault::Answer(415, Vec::new(), String::new()),
+            _ => ProxyFault::Pass,
         }
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
@@ -376,9 +376,9 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
 #[test(multi_thread)]
 async fn a_trial_push_that_is_refused_is_a_problem_with_its_mend() {
     let docker = DockerRegistry::start(Setup::default());
-    let rule = |passed: &Passed| match passed.method.as_str() {
-        "POST" => Fault::Answer(403, Vec::new(), r#"{"error":"read only"}"#.to_owned()),
-        _ => Fault::Pass,
+    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
+        "POST" => ProxyFault::Answer(403, Vec::new(), r#"{"error":"read only"}"#.to_owned()),
+        _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let (code, lines) = trial(&proxy.host(), &[]);

@@ -5,7 +5,7 @@ use std::fs;
 use predicates::Predicate as _;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use wincimg_testkit::file_server::{Fault, FileServer};
+use wincimg_testkit::file_server::{FileServer, ResponseFault};
 
 use crate::failure::{Fails, line, note, warning};
 use crate::site::{Site, json_of, stderr};
@@ -195,14 +195,14 @@ fn what_goes_wrong_on_the_way_is_told_and_nothing_is_written() {
 fn a_download_goes_on_where_a_connection_broke_or_a_run_was_killed() {
     let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
     recipe(&site, &server, &format!("sha256 = \"{}\"", sha256(&tool())));
-    server.fail("/tools/tool.exe", [Fault::Cut(300_000)]);
+    server.fail("/tools/tool.exe", [ResponseFault::Cut(300_000)]);
     assert_eq!(built(&site, &[], "app/tool.exe"), tool());
     let asked = server.requests();
     assert_eq!(asked.len(), 2);
     assert!(asked[1].starts_with("/tools/tool.exe bytes="), "{asked:?}");
 
     server.forget();
-    server.fail("/tools/tool.exe", [Fault::Hang(500_000)]);
+    server.fail("/tools/tool.exe", [ResponseFault::Hang(500_000)]);
     let cache = site.path("other");
     let mut command = site.command(&["build", "./app"]);
     command

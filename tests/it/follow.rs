@@ -52,7 +52,7 @@ impl Scene {
 
     /// Microsoft publishes the base images of a build.
     fn publish(&self, version: WindowsVersion) {
-        let add = |stored: &mut wincimg_demo::Stored| {
+        let add = |stored: &mut wincimg_demo::RegistryState| {
             add_base_images(stored, "mcr/windows/nanoserver", &[version])
         };
         self.site.registry.with(add).unwrap();

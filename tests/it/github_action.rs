@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use wincimg_testkit::component;
-use wincimg_testkit::file_server::{Fault, FileServer};
+use wincimg_testkit::file_server::{FileServer, ResponseFault};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -248,7 +248,7 @@ fn a_server_that_fails_once_is_asked_again() {
     let runner = Runner::new();
     runner
         .server
-        .fail(&place(&name(LINUX)), [Fault::Status(503)]);
+        .fail(&place(&name(LINUX)), [ResponseFault::Status(503)]);
     let step = runner.step(&[]);
     assert_eq!(step.code, 0, "{}", step.said);
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::Flavour;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ fn command(host: &str, arguments: &[&str]) -> Command {
 fn a_name_and_a_tag_that_are_like_others_are_guessed() {
     let server = DockerRegistry::start(Setup::default());
     let host = server.host();
-    let registry = Registry::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         for name in [
@@ -53,13 +53,13 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
             "shop/web:2.0-rc1",
             "windows/nanoserver:ltsc2019",
         ] {
-            let image = StandIn::new(Flavour::Docker, "10.0.17763.973", &[(1000, 1)]);
+            let image = StandIn::new(ManifestFormat::Docker, "10.0.17763.973", &[(1000, 1)]);
             let reference = format!("{host}/{name}");
             let sink = Sink::create(&reference.parse().unwrap(), &registry)
                 .await
                 .unwrap();
             let tag = name.split_once(':').unwrap().1;
-            put_index(Flavour::Docker, &[image], &sink, Some(tag)).await;
+            put_index(ManifestFormat::Docker, &[image], &sink, Some(tag)).await;
         }
     });
     let image = |name: &str| format!("{host}/{name}");
@@ -115,8 +115,8 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
 fn without_images(
     tags: (u16, String),
     catalog: (u16, String),
-) -> impl Fn(&Asked) -> axum::response::Response + Clone {
-    move |asked: &Asked| {
+) -> impl Fn(&ScriptedRequest) -> axum::response::Response + Clone {
+    move |asked: &ScriptedRequest| {
         let (status, body) = match asked.path.as_str() {
             "/v2/" => (200, "{}".to_owned()),
             "/v2/_catalog" => catalog.clone(),

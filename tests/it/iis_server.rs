@@ -16,11 +16,11 @@ use tempfile::TempDir;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{
+use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, bottom_layer, create, delta_hive, descriptor, image_of, made_software,
     made_system,
 };
-use wincimg_testkit::places::registry;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ impl Site {
             let reference = format!("{}/{name}:{VERSION}", registry.host());
             let reference = parse_reference(&reference).unwrap();
             let repository = self::registry(&registry.host()).repository(&reference);
-            base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+            base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
                 .await;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -13,22 +13,22 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg_inspect::library::Provenance;
-use wincimg_oci::document::{Descriptor, History, Layer, sha256};
+use wincimg_inspect::facts_provider::FactsSource;
+use wincimg_oci::document::{Descriptor, History, NewLayer, sha256};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{
+use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::mirror_fixture::FOREIGN;
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
+use wincimg_testkit::serve::serve;
+use wincimg_testkit::test_bases::{
     ENVIRONMENT, FILE, LayerTar, bottom_layer, gzip, image_of, made_software, made_system,
     rename_value, set, upper_layer, whole_hive,
 };
-use wincimg_testkit::places::registry;
-use wincimg_testkit::proxy::{Fault, FaultProxy, reads_blob};
-use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::StandIn;
-use wincimg_testkit::world::FOREIGN;
 
 use crate::failure::{Failure, line, note, warning};
 
@@ -50,7 +50,7 @@ pub(crate) async fn publish(base: &StandIn, host: &str) -> String {
     let reference = format!("{host}/{NAME}:{VERSION}");
     let parsed = parse_reference(&reference).unwrap();
     let repository = registry(host).repository(&parsed);
-    base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
         .await;
     reference
 }
@@ -111,18 +111,18 @@ impl Machine {
 }
 
 /// That what is inside the base is known from there.
-fn is_known(from: &Provenance) -> impl Predicate<str> + use<> {
+fn is_known(from: &FactsSource) -> impl Predicate<str> + use<> {
     contains(VERSION).and(contains(format!(": {from}")))
 }
 
 /// That nothing of it is known.
 fn is_unknown() -> impl Predicate<str> {
-    is_known(&Provenance::Nowhere)
+    is_known(&FactsSource::Nowhere)
 }
 
 /// Beside the base in its repository.
-fn beside(host: &str) -> Provenance {
-    Provenance::Repository(format!("{host}/{NAME}"))
+fn beside(host: &str) -> FactsSource {
+    FactsSource::Repository(format!("{host}/{NAME}"))
 }
 
 #[test(multi_thread)]
@@ -168,8 +168,8 @@ async fn what_one_machine_indexes_builds_everywhere_know() {
     };
     let before = layer_reads();
     elsewhere.plans(&host).stderr(is_known(&beside(&host)));
-    elsewhere.plans(&host).stderr(is_known(&Provenance::Cache));
-    here.plans(&host).stderr(is_known(&Provenance::Cache));
+    elsewhere.plans(&host).stderr(is_known(&FactsSource::Cache));
+    here.plans(&host).stderr(is_known(&FactsSource::Cache));
     assert_eq!(layer_reads(), before);
 }
 
@@ -178,8 +178,8 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     let upstream = DockerRegistry::start(Setup::default());
     let own = DockerRegistry::start(Setup::default());
     let (front, mirror) = (
-        FaultProxy::start(upstream.host(), |_| Fault::Pass).await,
-        FaultProxy::start(own.host(), |_| Fault::Pass).await,
+        FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await,
+        FaultProxy::start(own.host(), |_| ProxyFault::Pass).await,
     );
     let base = base();
     publish(&base, &upstream.host()).await;
@@ -241,7 +241,7 @@ async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
     let mut base = image_of(VERSION, Vec::new());
     base.image = base
         .image
-        .append_layer(Layer {
+        .append_layer(NewLayer {
             blob,
             diff_id: sha256(&tar),
             history: History::default(),
@@ -284,12 +284,12 @@ async fn layers_that_the_mirror_has_already_are_read_back_once() {
 async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
     let upstream = DockerRegistry::start(Setup::default());
     let own = DockerRegistry::start(Setup::default());
-    let drip = Fault::Drip(4_000, Duration::from_millis(20));
+    let drip = ProxyFault::Drip(4_000, Duration::from_millis(20));
     let front = FaultProxy::start(upstream.host(), move |passed| {
         if reads_blob(passed) {
             drip.clone()
         } else {
-            Fault::Pass
+            ProxyFault::Pass
         }
     })
     .await;
@@ -324,9 +324,9 @@ async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
     let refused = base.image.digest().to_string().replace(':', "-");
     let mirror = FaultProxy::start(own.host(), move |passed| {
         if passed.method == "PUT" && passed.path.ends_with(&refused) {
-            return Fault::Answer(403, Vec::new(), "no".to_owned());
+            return ProxyFault::Answer(403, Vec::new(), "no".to_owned());
         }
-        Fault::Pass
+        ProxyFault::Pass
     })
     .await;
     let machine = Machine::new();
@@ -351,7 +351,7 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
     let [own] = machine.kept().try_into().unwrap();
     let own = fs::read(own).unwrap();
     let parsed = parse_reference(&reference).unwrap();
-    let repository = registry(&host).repository(&parsed).to_push_to();
+    let repository = registry(&host).repository(&parsed).for_push();
     let attach = async |image: &Descriptor, facts: &[u8]| {
         let bytes = bytes::Bytes::copy_from_slice(facts);
         let blob = wincimg_testkit::put(&repository, &bytes).await;
@@ -410,7 +410,7 @@ async fn what_one_repository_says_of_a_base_means_nothing_in_another() {
     machine.plans(&two.host()).stderr(is_unknown());
     machine
         .plans(&one.host())
-        .stderr(is_known(&Provenance::Cache));
+        .stderr(is_known(&FactsSource::Cache));
 }
 
 #[test(multi_thread)]
@@ -419,9 +419,9 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     publish(&base(), &server.host()).await;
     let proxy = FaultProxy::start(server.host(), |passed| {
         if passed.path.contains("/referrers/") {
-            return Fault::Drip(1, Duration::from_secs(10));
+            return ProxyFault::Drip(1, Duration::from_secs(10));
         }
-        Fault::Pass
+        ProxyFault::Pass
     })
     .await;
     let machine = Machine::new();
@@ -492,7 +492,7 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
         .stderr(
             contains("wincimg base index")
                 .not()
-                .and(is_known(&Provenance::Cache)),
+                .and(is_known(&FactsSource::Cache)),
         );
     // What is known in part is for those alone who need it.
     machine.plans(&host).stderr(is_unknown());
@@ -511,12 +511,12 @@ async fn a_damaged_file_goes_and_is_made_again() {
         .run(&["base", "show", &reference])
         .success()
         .stderr(warning(&[&file.display().to_string()]))
-        .stdout(contains(Provenance::Layers.to_string()));
+        .stdout(contains(FactsSource::Layers.to_string()));
     assert_eq!(fs::read(&file).unwrap(), whole);
     machine
         .run(&["base", "show", &reference])
         .success()
-        .stdout(contains(Provenance::Cache.to_string()));
+        .stdout(contains(FactsSource::Cache.to_string()));
     // Damage that shows only when that part is read.
     let mut damaged = whole.clone();
     damaged[200] ^= 0x55;
@@ -618,7 +618,11 @@ async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named()
 /// The base as an OCI layout.
 async fn layout(folder: &Path) -> String {
     let place = format!("oci:{}", folder.join("base").display());
-    let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
+    let sink = wincimg_testkit::image_locations::sink(
+        &place,
+        &wincimg_testkit::image_locations::no_registry(),
+    )
+    .await;
     base().put(&sink, None).await;
     place
 }
@@ -634,7 +638,7 @@ async fn show_answers_what_is_in_this_bases_path() {
     );
     let summary = machine.json(&["base", "show", &place]);
     assert_eq!(summary["path"], format!(r"C:\runtime;{BASE_PATH}"));
-    assert_eq!(summary["from"], Provenance::Cache.to_string());
+    assert_eq!(summary["from"], FactsSource::Cache.to_string());
     assert_eq!(summary["keys"][0]["hive"], r"HKLM\SYSTEM");
     let key = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
     machine
@@ -729,8 +733,14 @@ async fn what_is_no_windows_has_nothing_to_show() {
     let machine = Machine::new();
     let folder = machine.0.path().join("standin");
     let place = format!("oci:{}", folder.display());
-    let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
-    wincimg_testkit::places::base().put(&sink, None).await;
+    let sink = wincimg_testkit::image_locations::sink(
+        &place,
+        &wincimg_testkit::image_locations::no_registry(),
+    )
+    .await;
+    wincimg_testkit::image_locations::base()
+        .put(&sink, None)
+        .await;
     let shown = machine.run(&["base", "show", &place, "--format", "json"]);
     Failure::of(shown.code(3).get_output())
         .is("base/unreadable", &["Files/Windows/System32/config/SYSTEM"]);
@@ -830,7 +840,11 @@ async fn show_looks_into_what_docker_saved() {
     let machine = Machine::new();
     let file = machine.0.path().join("base.tar");
     let place = format!("docker-archive:{}", file.display());
-    let sink = wincimg_testkit::places::sink(&place, &wincimg_testkit::places::no_registry()).await;
+    let sink = wincimg_testkit::image_locations::sink(
+        &place,
+        &wincimg_testkit::image_locations::no_registry(),
+    )
+    .await;
     base().put(&sink, Some("base:1")).await;
     sink.finish().await.unwrap();
     let shown = machine.json(&["base", "show", &place, "--registry", ENVIRONMENT]);

@@ -10,10 +10,10 @@ use base64::prelude::BASE64_STANDARD;
 use wincimg_layer::{LayerReader, Limits};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{
+use wincimg_testkit::image_locations::{blob_in, manifest_in};
+use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
 };
-use wincimg_testkit::places::{blob_in, manifest_in};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};

@@ -7,21 +7,21 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use wincimg_common::progress::{Progress, Silent, Task};
 use wincimg_oci::archive::ArchiveWriter;
-use wincimg_oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan};
-use wincimg_oci::document::{Document, Flavour, Index, Verbatim, media_type};
+use wincimg_oci::copy::{BlobAction, Copier, CopyError, CopyOptions, CopyPlan};
+use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim, media_type};
 use wincimg_oci::mirror::{MirrorOptions, MirrorTarget, mirror};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::windows_base::{StandIn, put_index};
-use wincimg_testkit::world::{
-    FOREIGN, NEW, OLD, World, client, dry_run, foreign_base, index_of, only, whole,
+use wincimg_testkit::mirror_fixture::{
+    FOREIGN, MirrorFixture, NEW, OLD, client, dry_run, foreign_base, index_of, only, whole,
 };
+use wincimg_testkit::windows_base::{StandIn, put_index};
 
 #[test]
 async fn an_index_keeps_its_digest_and_its_os_versions() {
-    let world = World::new().await;
-    for flavour in [Flavour::Docker, Flavour::Oci] {
+    let world = MirrorFixture::new().await;
+    for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
         let name = format!("windows/{}:1809", format!("{flavour:?}").to_lowercase());
         let images = [OLD, NEW].map(|version| StandIn::new(flavour, version, &[(9_000, 1)]));
         let index = put_index(flavour, &images, &world.sink(&name), Some("1809")).await;
@@ -36,7 +36,7 @@ async fn an_index_keeps_its_digest_and_its_os_versions() {
 
 #[test]
 async fn a_second_run_transfers_nothing() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -56,7 +56,7 @@ async fn a_second_run_transfers_nothing() {
 
 #[test]
 async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let (old, _old_served) = foreign_base(OLD, 1);
     let (new, _new_served) = foreign_base(NEW, 5);
     let sink = world.sink("windows/servercore:1809");
@@ -66,7 +66,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
         sink.put_document(&base.document()).await.unwrap();
     }
     let entries = vec![old.image.index_entry(), new.image.index_entry()];
-    let index = Verbatim::new(Index::new(Flavour::Docker, entries)).unwrap();
+    let index = Verbatim::new(Index::new(ManifestFormat::Docker, entries)).unwrap();
     let index = Document::Index(index);
     sink.publish(&index, Some("1809")).await.unwrap();
 
@@ -77,7 +77,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
     let downloads = copied
         .blobs
         .iter()
-        .filter(|blob| matches!(blob.action, Action::Download { .. }));
+        .filter(|blob| matches!(blob.action, BlobAction::Download { .. }));
     assert_eq!(downloads.count(), 2);
     assert_eq!(copied.source_digest, index.digest().to_string());
 
@@ -105,7 +105,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
 
 #[test]
 async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let name = "windows/servercore:1809";
     let sink = world.sink(name);
@@ -131,7 +131,7 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
         .await
         .unwrap();
     assert_eq!(report.digest, base.image.digest().to_string());
-    assert_eq!(report.blobs[0].action, Action::Skip);
+    assert_eq!(report.blobs[0].action, BlobAction::Skip);
     let foreign = base.layers[0].0.digest.as_ref();
     assert!(!world.own.blob_file(foreign).exists());
 
@@ -143,7 +143,10 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
         .await
         .unwrap();
     target.finish().await.unwrap();
-    assert!(matches!(report.blobs[0].action, Action::Download { .. }));
+    assert!(matches!(
+        report.blobs[0].action,
+        BlobAction::Download { .. }
+    ));
     let mut tar = tar::Archive::new(std::fs::File::open(&file).unwrap());
     let saved = tar
         .entries()
@@ -159,7 +162,7 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
 #[test]
 async fn skopeo_pulls_what_was_mirrored() {
     let skopeo = wincimg_testkit::component("skopeo");
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -190,13 +193,13 @@ async fn skopeo_pulls_what_was_mirrored() {
 
 #[test]
 async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     // The same base under two different layers in two repositories, mirrored at the same time.
     let names = ["app/one:1", "app/two:1", "app/one:2"];
     let mut images = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let layers = [(300_000, 1), (2_000, 10 + number as u64)];
-        let image = StandIn::new(Flavour::Docker, OLD, &layers);
+        let image = StandIn::new(ManifestFormat::Docker, OLD, &layers);
         let tag = name.split_once(':').unwrap().1;
         image.put(&world.sink(name), Some(tag)).await;
         images.push(image);
@@ -223,10 +226,13 @@ async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
         .filter(|blob| blob.digest == shared)
         .map(|blob| &blob.action)
         .collect();
-    let count = |wanted: fn(&Action) -> bool| actions.iter().filter(|a| wanted(a)).count();
-    assert_eq!(count(|action| matches!(action, Action::Copy)), 1);
-    assert_eq!(count(|action| matches!(action, Action::Mount { .. })), 1);
-    assert_eq!(count(|action| matches!(action, Action::Present)), 1);
+    let count = |wanted: fn(&BlobAction) -> bool| actions.iter().filter(|a| wanted(a)).count();
+    assert_eq!(count(|action| matches!(action, BlobAction::Copy)), 1);
+    assert_eq!(
+        count(|action| matches!(action, BlobAction::Mount { .. })),
+        1
+    );
+    assert_eq!(count(|action| matches!(action, BlobAction::Present)), 1);
 }
 
 #[test]
@@ -234,7 +240,7 @@ async fn within_one_registry_everything_is_mounted() {
     let docker = DockerRegistry::start(Setup::default());
     let registry = client(&[&docker.host()]);
     let image = parse_reference(&format!("{}/app/one:1", docker.host())).unwrap();
-    let base = StandIn::new(Flavour::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
+    let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
     base.put(&Sink::Registry(registry.repository(&image)), Some("1"))
         .await;
     let target: MirrorTarget = format!("{}/copy", docker.host()).parse().unwrap();
@@ -254,8 +260,8 @@ async fn within_one_registry_everything_is_mounted() {
 
 #[test]
 async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
-    let world = World::new().await;
-    let base = StandIn::new(Flavour::Docker, OLD, &[(5_000_000, 1), (4_000, 2)]);
+    let world = MirrorFixture::new().await;
+    let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000_000, 1), (4_000, 2)]);
     let reference = parse_reference(&format!("{}/team/app:1", world.proxy.host())).unwrap();
     let there = Sink::Registry(world.registry.repository(&reference));
     base.put(&there, Some("1")).await;
@@ -266,14 +272,18 @@ async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
         let report = world.mirror(&images, &options).await;
         let blobs = &report.images[0].copied.as_ref().unwrap().blobs;
         let from = "team/app".to_owned();
-        assert_eq!(blobs[0].action, Action::Mount { from });
-        assert_eq!(blobs[1].action, Action::Copy, "too small to be looked for");
+        assert_eq!(blobs[0].action, BlobAction::Mount { from });
+        assert_eq!(
+            blobs[1].action,
+            BlobAction::Copy,
+            "too small to be looked for"
+        );
     }
 }
 
 #[test]
 async fn a_dry_run_says_what_would_move_and_changes_nothing() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let (base, served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -309,11 +319,22 @@ async fn a_dry_run_says_what_would_move_and_changes_nothing() {
 
 #[test]
 async fn chosen_platforms_make_a_smaller_index() {
-    let world = World::new().await;
-    let images = [OLD, NEW]
-        .map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, version.len() as u64)]));
+    let world = MirrorFixture::new().await;
+    let images = [OLD, NEW].map(|version| {
+        StandIn::new(
+            ManifestFormat::Oci,
+            version,
+            &[(4_000, version.len() as u64)],
+        )
+    });
     let name = "windows/nanoserver:multi";
-    put_index(Flavour::Oci, &images, &world.sink(name), Some("multi")).await;
+    put_index(
+        ManifestFormat::Oci,
+        &images,
+        &world.sink(name),
+        Some("multi"),
+    )
+    .await;
     let report = world
         .mirror(&[world.image(name)], &only(&["windows/amd64:20348"]))
         .await;
@@ -345,10 +366,15 @@ async fn chosen_platforms_make_a_smaller_index() {
 
 #[test]
 async fn attestations_go_with_the_image_that_they_are_about() {
-    let world = World::new().await;
-    let images = [OLD, NEW]
-        .map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, version.len() as u64)]));
-    let about = StandIn::new(Flavour::Oci, "", &[(100, 50)]);
+    let world = MirrorFixture::new().await;
+    let images = [OLD, NEW].map(|version| {
+        StandIn::new(
+            ManifestFormat::Oci,
+            version,
+            &[(4_000, version.len() as u64)],
+        )
+    });
+    let about = StandIn::new(ManifestFormat::Oci, "", &[(100, 50)]);
     let sink = world.sink("app:1");
     for image in images.iter().chain([&about]) {
         image.put_blobs(&sink, |_| true).await;
@@ -366,7 +392,7 @@ async fn attestations_go_with_the_image_that_they_are_about() {
         .map(|image| image.image.index_entry())
         .collect();
     entries.push(attestation);
-    let index = Verbatim::new(Index::new(Flavour::Oci, entries)).unwrap();
+    let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
     sink.publish(&Document::Index(index), Some("1"))
         .await
         .unwrap();
@@ -384,7 +410,7 @@ async fn attestations_go_with_the_image_that_they_are_about() {
 
 #[test]
 async fn an_image_without_tag_is_published_by_its_digest() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("app:1");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -442,9 +468,9 @@ impl Drop for WatchTask {
 
 #[test]
 async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
-    let world = World::new().await;
+    let world = MirrorFixture::new().await;
     let layers: Vec<(usize, u64)> = (0..10).map(|seed| (20_000, seed)).collect();
-    let image = StandIn::new(Flavour::Docker, OLD, &layers);
+    let image = StandIn::new(ManifestFormat::Docker, OLD, &layers);
     image.put(&world.sink("app:1"), Some("1")).await;
     let options = MirrorOptions {
         jobs: 3,

@@ -8,11 +8,11 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::Flavour;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::proxy::{Fault, FaultProxy, reads_blob};
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, Failure, line, warning};
@@ -39,7 +39,7 @@ impl Pair {
 
     /// `windows/nanoserver` with a version tag for each revision; the oldest layer is shared.
     fn publish(&self, revisions: &[u32]) {
-        let registry = Registry::new(
+        let registry = RegistryClient::new(
             wincimg_testkit::options(&self.source.host()),
             Arc::new(Silent),
         );
@@ -49,12 +49,12 @@ impl Pair {
             for revision in revisions {
                 let version = format!("10.0.17763.{revision}");
                 let layers = [(40_000, 1), (5_000, u64::from(*revision))];
-                let image = StandIn::new(Flavour::Docker, &version, &layers);
+                let image = StandIn::new(ManifestFormat::Docker, &version, &layers);
                 let reference = format!("{}/windows/nanoserver:{version}", self.source.host());
                 let sink = Sink::create(&reference.parse().unwrap(), &registry)
                     .await
                     .unwrap();
-                put_index(Flavour::Docker, &[image], &sink, Some(&version)).await;
+                put_index(ManifestFormat::Docker, &[image], &sink, Some(&version)).await;
             }
         });
     }
@@ -278,9 +278,12 @@ fn manifests_are_converted_when_asked() {
     let index = runtime
         .block_on(repository.get_manifest("10.0.17763.973"))
         .unwrap();
-    assert_eq!(index.media_type, Flavour::Oci.index());
+    assert_eq!(index.media_type, ManifestFormat::Oci.index());
     let index: Value = serde_json::from_slice(&index.bytes).unwrap();
-    assert_eq!(index["manifests"][0]["mediaType"], Flavour::Oci.manifest());
+    assert_eq!(
+        index["manifests"][0]["mediaType"],
+        ManifestFormat::Oci.manifest()
+    );
 }
 
 #[test]
@@ -316,9 +319,9 @@ fn slow_mirror(before: &str, width: usize) -> String {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let drips = |passed: &_| {
         if reads_blob(passed) {
-            Fault::Drip(6_000, Duration::from_millis(250))
+            ProxyFault::Drip(6_000, Duration::from_millis(250))
         } else {
-            Fault::Pass
+            ProxyFault::Pass
         }
     };
     let slow = runtime.block_on(FaultProxy::start(pair.source.host(), drips));

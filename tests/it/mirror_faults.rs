@@ -5,27 +5,33 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::routing::get;
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::Flavour;
+use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::mirror::{MirrorTarget, mirror};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::mirror_fixture::{
+    FOREIGN, MirrorFixture, NEW, OLD, client, foreign_base, whole,
+};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::{StandIn, put_index};
-use wincimg_testkit::world::{FOREIGN, NEW, OLD, World, client, foreign_base, whole};
 
 #[test]
 async fn a_registry_that_lists_nothing_is_mirrored_to_all_the_same() {
-    let rule = |passed: &Passed| {
+    let rule = |passed: &ProxiedRequest| {
         if passed.path.contains("_catalog") {
-            Fault::Answer(500, Vec::new(), String::new())
+            ProxyFault::Answer(500, Vec::new(), String::new())
         } else {
-            Fault::Pass
+            ProxyFault::Pass
         }
     };
-    let world = World::with_rule(rule).await;
-    let image = StandIn::new(Flavour::Docker, OLD, &[(5_000_000, 1), (5_000_000, 2)]);
+    let world = MirrorFixture::with_rule(rule).await;
+    let image = StandIn::new(
+        ManifestFormat::Docker,
+        OLD,
+        &[(5_000_000, 1), (5_000_000, 2)],
+    );
     image.put(&world.sink("app:1"), Some("1")).await;
     let report = world.mirror(&[world.image("app:1")], &whole()).await;
     assert_eq!(report.totals.copied_blobs, 3, "{report:?}");
@@ -34,8 +40,8 @@ async fn a_registry_that_lists_nothing_is_mirrored_to_all_the_same() {
 
 #[test]
 async fn one_image_that_fails_does_not_keep_the_others_out() {
-    let world = World::new().await;
-    let good = StandIn::new(Flavour::Docker, OLD, &[(4_000, 1)]);
+    let world = MirrorFixture::new().await;
+    let good = StandIn::new(ManifestFormat::Docker, OLD, &[(4_000, 1)]);
     good.put(&world.sink("good:1"), Some("1")).await;
     let (bad, served) = foreign_base(OLD, 5);
     drop(served);
@@ -61,22 +67,28 @@ async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on()
     let rule = {
         let broken = broken.clone();
         // The largest blob never arrives.
-        move |passed: &Passed| {
+        move |passed: &ProxiedRequest| {
             let size = passed
                 .header("content-length")
                 .and_then(|text| text.parse().ok());
             if *broken.lock().unwrap() && size.is_some_and(|size: u64| size > 100_000) {
-                Fault::CutRequest(50_000)
+                ProxyFault::CutRequest(50_000)
             } else {
-                Fault::Pass
+                ProxyFault::Pass
             }
         }
     };
-    let world = World::with_rule(rule).await;
+    let world = MirrorFixture::with_rule(rule).await;
     let layers = [(200_000, 1), (3_000, 2), (4_000, 3)];
-    let images = [OLD, NEW].map(|version| StandIn::new(Flavour::Docker, version, &layers));
+    let images = [OLD, NEW].map(|version| StandIn::new(ManifestFormat::Docker, version, &layers));
     let name = "windows/nanoserver:1809";
-    put_index(Flavour::Docker, &images, &world.sink(name), Some("1809")).await;
+    put_index(
+        ManifestFormat::Docker,
+        &images,
+        &world.sink(name),
+        Some("1809"),
+    )
+    .await;
     let references = [world.image(name)];
     let report = world.mirror(&references, &whole()).await;
     assert_eq!(report.totals.failed_images, 1);
@@ -93,8 +105,8 @@ async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on()
 
 #[test]
 async fn a_foreign_layer_that_is_another_one_is_not_taken() {
-    let world = World::new().await;
-    let mut base = StandIn::new(Flavour::Docker, OLD, &[]);
+    let world = MirrorFixture::new().await;
+    let mut base = StandIn::new(ManifestFormat::Docker, OLD, &[]);
     let (_, gzip) = wincimg_testkit::windows_base::layer(40_000, 1);
     let mut lie = gzip.to_vec();
     lie[20_000] ^= 1;
@@ -122,12 +134,13 @@ async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
     let upstream = DockerRegistry::start(Setup::default());
     let own = DockerRegistry::start(Setup::default());
     // After the first question about the tag, it means another image.
-    let front = FaultProxy::start(upstream.host(), |_| Fault::Pass).await;
+    let front = FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await;
     let registry = client(&[&front.host(), &own.host()]);
     let image = parse_reference(&format!("{}/app:1", front.host())).unwrap();
     let sink = Sink::Registry(registry.repository(&image));
-    let images = [OLD, NEW].map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, 1)]));
-    let index = put_index(Flavour::Oci, &images, &sink, Some("1")).await;
+    let images =
+        [OLD, NEW].map(|version| StandIn::new(ManifestFormat::Oci, version, &[(4_000, 1)]));
+    let index = put_index(ManifestFormat::Oci, &images, &sink, Some("1")).await;
     let before = front.log().len();
     let target: MirrorTarget = own.host().parse().unwrap();
     let report = mirror(

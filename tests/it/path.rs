@@ -17,12 +17,12 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{
+use wincimg_testkit::image_locations::{blob_in, json_in, manifest_in, registry};
+use wincimg_testkit::programs::python_with_regipy;
+use wincimg_testkit::test_bases::{
     ENVIRONMENT, FOLDER, USER_FOLDER, bottom_layer, delta_hive, descriptor, image_of,
     made_software, made_system, real_system, set, upper_layer,
 };
-use wincimg_testkit::places::{blob_in, json_in, manifest_in, registry};
-use wincimg_testkit::programs::python_with_regipy;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{line, note};
@@ -64,7 +64,7 @@ async fn build(base: &StandIn, server: &FakeRegistry, folder: &Path, more: &[&st
     let host = server.host();
     let parsed = parse_reference(&format!("{host}/windows/nanoserver:{VERSION}")).unwrap();
     let repository = registry(&host).repository(&parsed);
-    base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
         .await;
     fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
-use wincimg_windows::quoting::argv::Reader;
-use wincimg_windows::quoting::{Escape, Shell, argv, cmd, command_text, powershell};
+use wincimg_windows::quoting::argv::ArgvParser;
+use wincimg_windows::quoting::{Escape, RunShell, argv, cmd, command_text, powershell};
 
 /// What one started program saw.
 #[derive(Debug, Default, PartialEq)]
@@ -150,8 +150,12 @@ fn any_line_is_taken_apart_as_wine_does_it() {
         .collect();
     for (line, seen) in lines.iter().zip(wine.run(&lines)) {
         let split = |reader| Some(argv::split(line, reader));
-        assert_eq!(seen.runtime, split(Reader::CRuntime), "{line}");
-        assert_eq!(seen.shell32, split(Reader::CommandLineToArgvW), "{line}");
+        assert_eq!(seen.runtime, split(ArgvParser::CRuntime), "{line}");
+        assert_eq!(
+            seen.shell32,
+            split(ArgvParser::CommandLineToArgvW),
+            "{line}"
+        );
     }
 }
 
@@ -180,7 +184,7 @@ fn a_text_for_cmd_arrives_through_cmd() {
         .collect();
     let lines: Vec<String> = lists
         .iter()
-        .map(|list| command_text(Shell::Cmd, Escape::Backslash, list).unwrap())
+        .map(|list| command_text(RunShell::Cmd, Escape::Backslash, list).unwrap())
         .map(|text| format!("{}{text}", cmd::PREFIX))
         .collect();
     assert_arrived(&wine, &lists, &lines);
@@ -196,7 +200,7 @@ fn what_powershell_would_start_arrives() {
     let lines: Vec<String> = lists
         .iter()
         .map(|list| {
-            let text = command_text(Shell::PowerShell, Escape::Backslash, list).unwrap();
+            let text = command_text(RunShell::PowerShell, Escape::Backslash, list).unwrap();
             let words = powershell::simple_command(&powershell::script(&text)).unwrap();
             powershell::native_command_line(&words)
         })
@@ -215,7 +219,7 @@ fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
     .unwrap();
     assert_eq!(
         seen[0].runtime,
-        Some(argv::split(&line, Reader::CRuntime)),
+        Some(argv::split(&line, ArgvParser::CRuntime)),
         "{line}"
     );
 }

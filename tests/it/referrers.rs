@@ -12,7 +12,7 @@ use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::{options, push_image, put, repository};
 
 const OURS: &str = "application/vnd.example.facts.v1";
@@ -193,7 +193,7 @@ fn with_link(mut response: Response, link: &str) -> Response {
 
 /// A registry whose answers about referrers are `answers`, by the query.
 async fn listed_by(
-    answers: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static,
+    answers: impl Fn(&ScriptedRequest) -> Response + Clone + Send + Sync + 'static,
 ) -> (Vec<Descriptor>, Vec<String>) {
     let (log, server) = scripted(move |asked| match asked.path.as_str() {
         "/v2/" => answer(200, &[], "{}"),

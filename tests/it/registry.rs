@@ -5,9 +5,9 @@ use std::process::Command;
 
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::Options;
+use wincimg_oci::remote::RegistryOptions;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::{
     DOCKER_MANIFEST, chain, component, describe, noise, options, push_image, put, repository,
 };
@@ -91,8 +91,8 @@ async fn tags_are_listed_and_an_unknown_repository_is_an_error() {
 #[test]
 async fn a_large_blob_goes_up_in_pieces() {
     let docker = plain();
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
-    let options = Options {
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
+    let options = RegistryOptions {
         chunk_size: 1_000_000,
         ..options(&proxy.host())
     };
@@ -133,7 +133,7 @@ async fn a_blob_is_mounted_from_another_repository() {
 #[test]
 async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
     let docker = plain();
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let target = repository(options(&proxy.host()), &format!("{}/target", proxy.host()));
     let bytes = Bytes::from_static(b"nowhere yet");
     assert!(
@@ -165,7 +165,7 @@ async fn a_blob_streams_from_one_registry_to_another() {
 #[test]
 async fn a_download_goes_on_from_what_an_earlier_one_left() {
     let docker = plain();
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(1_000_000, 4));
     let blob = put(&repository, &bytes).await;

@@ -9,9 +9,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::{Connection, HttpError, Login, Options, Registry, RegistryError};
+use wincimg_oci::remote::{
+    AuthScheme, HttpError, Protocol, RegistryClient, RegistryError, RegistryOptions,
+};
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
-use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::{chain, docker_config, loopback_options, options, push_image, repository};
 
@@ -23,7 +25,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     };
     let docker = DockerRegistry::start(setup);
     let host = docker.host();
-    let secure = Options {
+    let secure = RegistryOptions {
         insecure: Vec::new(),
         ..options(&host)
     };
@@ -41,20 +43,20 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
         hint.contains("--ca-file FILE") && hint.contains(&format!("--insecure-registry {host}"))
     );
 
-    let trusting = Options {
+    let trusting = RegistryOptions {
         certificates: wincimg_testkit::trusting(docker.ca()),
         ..secure
     };
-    let registry = Registry::new(trusting, Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(trusting, Arc::new(Silent)).unwrap();
     assert_eq!(
         registry.ping(&host).await.unwrap().connection,
-        Connection::Https
+        Protocol::Https
     );
 
-    let listed = Registry::new(options(&host), Arc::new(Silent)).unwrap();
+    let listed = RegistryClient::new(options(&host), Arc::new(Silent)).unwrap();
     assert_eq!(
         listed.ping(&host).await.unwrap().connection,
-        Connection::UnverifiedHttps
+        Protocol::UnverifiedHttps
     );
     let pushed = repository(options(&host), &format!("{host}/a"));
     push_image(&pushed, "1").await;
@@ -63,7 +65,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
 #[test]
 async fn ssl_cert_file_names_a_ca() {
     if let Some(host) = wincimg_testkit::child_argument() {
-        let secure = Options {
+        let secure = RegistryOptions {
             insecure: Vec::new(),
             ..options(&host)
         };
@@ -87,7 +89,7 @@ async fn ssl_cert_file_names_a_ca() {
 async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     let docker = DockerRegistry::start(Setup::default());
     let host = docker.host();
-    let secure = Options {
+    let secure = RegistryOptions {
         insecure: Vec::new(),
         ..options(&host)
     };
@@ -136,15 +138,15 @@ fn locked(tls: bool) -> DockerRegistry {
 async fn a_password_from_docker_config_opens_a_locked_registry() {
     let docker = locked(true);
     let host = docker.host();
-    let options = Options {
+    let options = RegistryOptions {
         config_file: Some(docker.docker_config(&host, PASSWORD)),
         ..options(&host)
     };
     push_image(&repository(options.clone(), &format!("{host}/a")), "1").await;
 
-    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
     let ping = registry.ping(&host).await.unwrap();
-    assert_eq!(ping.login, Login::Basic);
+    assert_eq!(ping.login, AuthScheme::Basic);
     let credential = &ping.credential;
     assert!(credential.contains(&format!("{USER:?}")), "{credential}");
     assert!(!format!("{registry:?} {ping:?}").contains(PASSWORD));
@@ -173,7 +175,7 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     let file = docker.docker_config(&host, "wrong secret");
     let config_file = Some(file.clone());
     let wrong = repository(
-        Options {
+        RegistryOptions {
             config_file,
             ..options(&host)
         },
@@ -214,9 +216,9 @@ async fn a_wrong_password_is_tried_once() {
 #[test]
 async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
     let docker = locked(false);
-    let seen = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let seen = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let host = seen.host();
-    let careful = Options {
+    let careful = RegistryOptions {
         config_file: Some(docker.docker_config(&host, PASSWORD)),
         ..options(&host)
     };
@@ -234,7 +236,7 @@ async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
             .all(|request| request.header("authorization").is_none())
     );
 
-    let asked = Options {
+    let asked = RegistryOptions {
         plain_credentials: true,
         ..careful
     };
@@ -247,7 +249,7 @@ async fn a_configuration_that_is_not_there_is_named() {
     let host = docker.host();
     let config_file = Some(Path::new("/nonexistent/config.json").to_owned());
     let repository = repository(
-        Options {
+        RegistryOptions {
             config_file,
             ..options(&host)
         },
@@ -267,11 +269,11 @@ async fn a_credential_helper_is_asked_and_named() {
 
     if let Some(argument) = wincimg_testkit::child_argument() {
         let (host, file) = argument.split_once(' ').unwrap();
-        let options = Options {
+        let options = RegistryOptions {
             config_file: Some(file.into()),
             ..options(host)
         };
-        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+        let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
         let ping = registry.ping(host).await.unwrap();
         for value in ["\"bob\"", "docker-credential-test ("] {
             assert!(ping.credential.contains(value), "{}", ping.credential);
@@ -311,12 +313,12 @@ async fn a_credential_helper_is_asked_and_named() {
 #[test]
 async fn docker_config_names_the_folder_of_the_configuration() {
     if let Some(host) = wincimg_testkit::child_argument() {
-        let options = Options {
+        let options = RegistryOptions {
             config_file: None,
             ..options(&host)
         };
-        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
-        assert_eq!(registry.ping(&host).await.unwrap().login, Login::Basic);
+        let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
+        assert_eq!(registry.ping(&host).await.unwrap().login, AuthScheme::Basic);
         return;
     }
     let setup = Setup {
@@ -337,7 +339,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
 async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
     if let Some(argument) = wincimg_testkit::child_argument() {
         let (host, expected) = argument.split_once(' ').unwrap();
-        let registry = Registry::new(options(host), Arc::new(Silent)).unwrap();
+        let registry = RegistryClient::new(options(host), Arc::new(Silent)).unwrap();
         assert_eq!(registry.ping(host).await.is_ok(), expected == "answers");
         return;
     }

@@ -10,9 +10,9 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::Descriptor;
 use wincimg_oci::document::media_type::OCI_LAYER;
-use wincimg_oci::remote::{BlobSource, HttpError, Options, RegistryError};
+use wincimg_oci::remote::{BlobSource, HttpError, RegistryError, RegistryOptions};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, reads_blob};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, reads_blob};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::{chain, describe, noise, options, put, repository};
 
@@ -25,7 +25,7 @@ fn docker() -> DockerRegistry {
 /// A registry with one blob, and a proxy before it with a rule.
 async fn with_blob(
     bytes: &Bytes,
-    rule: impl FnMut(&Passed) -> Fault + Send + 'static,
+    rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
 ) -> (DockerRegistry, FaultProxy, Descriptor) {
     let docker = docker();
     let direct = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -34,8 +34,8 @@ async fn with_blob(
     (docker, proxy, blob)
 }
 
-fn impatient(host: &str) -> Options {
-    Options {
+fn impatient(host: &str) -> RegistryOptions {
+    RegistryOptions {
         idle_timeout: Duration::from_millis(200),
         ..options(host)
     }
@@ -44,7 +44,7 @@ fn impatient(host: &str) -> Options {
 #[test]
 async fn a_download_that_is_cut_goes_on_by_range() {
     let bytes = Bytes::from(noise(3 * MIB, 1));
-    let rule = first(2, reads_blob, Fault::CutAnswer(MIB));
+    let rule = first(2, reads_blob, ProxyFault::CutAnswer(MIB));
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
@@ -76,7 +76,11 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
         .route("/v2/", get(|| async { "{}" }))
         .route(&path, get(move || async move { shared }));
     let server = serve(router);
-    let proxy = FaultProxy::start(server.host(), first(1, reads_blob, Fault::CutAnswer(MIB))).await;
+    let proxy = FaultProxy::start(
+        server.host(),
+        first(1, reads_blob, ProxyFault::CutAnswer(MIB)),
+    )
+    .await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 2);
@@ -85,7 +89,11 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
 #[test]
 async fn a_registry_that_asks_for_patience_gets_it() {
     let wait = vec![("Retry-After", "1".to_owned())];
-    let rule = first(1, reads_blob, Fault::Answer(429, wait, "slow down".into()));
+    let rule = first(
+        1,
+        reads_blob,
+        ProxyFault::Answer(429, wait, "slow down".into()),
+    );
     let bytes = Bytes::from_static(b"in time");
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -98,7 +106,7 @@ async fn a_registry_that_asks_for_patience_gets_it() {
 async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     let wait = vec![("Retry-After", "86400".to_owned())];
     let body = r#"{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}"#;
-    let rule = first(9, reads_blob, Fault::Answer(429, wait, body.into()));
+    let rule = first(9, reads_blob, ProxyFault::Answer(429, wait, body.into()));
     let bytes = Bytes::from_static(b"never");
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -112,7 +120,7 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
 #[test]
 async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let bytes = Bytes::from_static(b"at last");
-    let broken = Fault::Answer(500, Vec::new(), "<html>oops</html>".into());
+    let broken = ProxyFault::Answer(500, Vec::new(), "<html>oops</html>".into());
     let rule = first(3, reads_blob, broken.clone());
     let (docker, proxy, blob) = with_blob(&bytes, rule).await;
     let flaky = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -134,7 +142,7 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
 #[test]
 async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
     let bytes = Bytes::from(noise(MIB, 8));
-    let rule = first(99, reads_blob, Fault::Flip(MIB / 2));
+    let rule = first(99, reads_blob, ProxyFault::Flip(MIB / 2));
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
 
@@ -185,7 +193,7 @@ async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
 #[test]
 async fn a_length_that_lies_is_an_error() {
     let bytes = Bytes::from(noise(1000, 9));
-    let rule = first(1, reads_blob, Fault::Shorten(500));
+    let rule = first(1, reads_blob, ProxyFault::Shorten(500));
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = repository.get_blob(&blob, 2000).await.unwrap_err();
@@ -202,7 +210,7 @@ async fn a_length_that_lies_is_an_error() {
 #[test]
 async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
     let bytes = Bytes::from(noise(1000, 10));
-    let rule = first(99, reads_blob, Fault::Hide("content-length"));
+    let rule = first(99, reads_blob, ProxyFault::Hide("content-length"));
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 2000).await.unwrap(), bytes);
@@ -214,7 +222,11 @@ async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
 #[test]
 async fn a_slow_drip_is_progress() {
     let bytes = Bytes::from(noise(400, 11));
-    let rule = first(1, reads_blob, Fault::Drip(20, Duration::from_millis(30)));
+    let rule = first(
+        1,
+        reads_blob,
+        ProxyFault::Drip(20, Duration::from_millis(30)),
+    );
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 500).await.unwrap(), bytes);
@@ -224,14 +236,14 @@ async fn a_slow_drip_is_progress() {
 #[test]
 async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     let bytes = Bytes::from(noise(400, 12));
-    let rule = first(1, reads_blob, Fault::Stall(100));
+    let rule = first(1, reads_blob, ProxyFault::Stall(100));
     let (docker, proxy, blob) = with_blob(&bytes, rule).await;
     let silent = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(silent.get_blob(&blob, 500).await.unwrap(), bytes);
     let reads = proxy.requests("GET", "/blobs/");
     assert_eq!(reads[1].header("range"), Some("bytes=100-"));
 
-    let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, Fault::Stall(0))).await;
+    let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, ProxyFault::Stall(0))).await;
     let dead = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = dead.get_blob(&blob, 500).await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/interrupted");
@@ -241,9 +253,13 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
 #[test]
 async fn the_time_limit_ends_everything() {
     let bytes = Bytes::from(noise(10_000, 13));
-    let rule = first(99, reads_blob, Fault::Drip(1, Duration::from_millis(50)));
+    let rule = first(
+        99,
+        reads_blob,
+        ProxyFault::Drip(1, Duration::from_millis(50)),
+    );
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let options = Options {
+    let options = RegistryOptions {
         timeout: Some(Duration::from_millis(600)),
         ..options(&proxy.host())
     };
@@ -261,7 +277,8 @@ async fn the_time_limit_ends_everything() {
 #[test]
 async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
     let docker = docker();
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Hide("docker-content-digest")).await;
+    let proxy =
+        FaultProxy::start(docker.host(), |_| ProxyFault::Hide("docker-content-digest")).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let config = put(&repository, &Bytes::from_static(b"{}")).await;
     let media_type = "application/vnd.oci.image.manifest.v1+json";

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
-use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::{describe, in_pieces, loopback_options, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
@@ -14,7 +14,7 @@ fn docker() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
 
-fn length(passed: &Passed) -> usize {
+fn length(passed: &ProxiedRequest) -> usize {
     let length = passed.header("content-length");
     length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
@@ -28,12 +28,12 @@ fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
 async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
     for hidden in [None, Some(403), Some(405)] {
         let docker = docker();
-        let rule = move |passed: &Passed| match passed.method.as_str() {
-            "PATCH" if length(passed) > 4 * MIB => Fault::Answer(416, Vec::new(), GHCR.into()),
+        let rule = move |passed: &ProxiedRequest| match passed.method.as_str() {
+            "PATCH" if length(passed) > 4 * MIB => ProxyFault::Answer(416, Vec::new(), GHCR.into()),
             "GET" if hidden.is_some() && passed.path.contains("/uploads/") => {
-                Fault::Answer(hidden.unwrap(), Vec::new(), String::new())
+                ProxyFault::Answer(hidden.unwrap(), Vec::new(), String::new())
             }
-            _ => Fault::Pass,
+            _ => ProxyFault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
         let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -56,14 +56,14 @@ async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
 async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
     let page = || "<html>too large</html>".to_owned();
     for refusal in [
-        Fault::Answer(413, Vec::new(), page()),
-        Fault::AnswerEarly(413, page()),
-        Fault::AnswerAndCut(413, page()),
+        ProxyFault::Answer(413, Vec::new(), page()),
+        ProxyFault::AnswerEarly(413, page()),
+        ProxyFault::AnswerAndCut(413, page()),
     ] {
         let docker = docker();
         let refused = refusal.clone();
-        let rule = move |passed: &Passed| match length(passed) {
-            0..=5_000_000 => Fault::Pass,
+        let rule = move |passed: &ProxiedRequest| match length(passed) {
+            0..=5_000_000 => ProxyFault::Pass,
             _ => refused.clone(),
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
@@ -76,7 +76,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
         }
         // Who hangs up may not be heard, and the second time is not by accident.
         let mut puts = lengths(&proxy, "PUT");
-        if matches!(refusal, Fault::AnswerAndCut(..)) {
+        if matches!(refusal, ProxyFault::AnswerAndCut(..)) {
             puts.dedup_by(|one, other| *one == 10 && one == other);
         }
         assert_eq!(puts, [10, 0, 0], "{refusal:?}");
@@ -88,9 +88,9 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
 async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
     for status in [400, 404, 405, 411, 415, 501] {
         let docker = docker();
-        let rule = move |passed: &Passed| match passed.method.as_str() {
-            "PATCH" => Fault::Answer(status, Vec::new(), String::new()),
-            _ => Fault::Pass,
+        let rule = move |passed: &ProxiedRequest| match passed.method.as_str() {
+            "PATCH" => ProxyFault::Answer(status, Vec::new(), String::new()),
+            _ => ProxyFault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
         let options = in_pieces(options(&proxy.host()));
@@ -109,11 +109,11 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
 async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end() {
     for status in [404, 405, 415, 501] {
         let docker = docker();
-        let rule = move |passed: &Passed| match (passed.method.as_str(), length(passed)) {
+        let rule = move |passed: &ProxiedRequest| match (passed.method.as_str(), length(passed)) {
             ("PUT", 1..) if passed.path.contains("/uploads/") => {
-                Fault::Answer(status, Vec::new(), String::new())
+                ProxyFault::Answer(status, Vec::new(), String::new())
             }
-            _ => Fault::Pass,
+            _ => ProxyFault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
         let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -133,7 +133,7 @@ async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end(
 #[test]
 async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
     for status in [400, 404, 405, 413, 416] {
-        let (log, server) = scripted(move |asked: &Asked| match asked.method.as_str() {
+        let (log, server) = scripted(move |asked: &ScriptedRequest| match asked.method.as_str() {
             "POST" => answer(202, &[("Location", "/up")], ""),
             "PATCH" | "PUT" => answer(status, &[], ""),
             _ => answer(404, &[], ""),
@@ -154,12 +154,12 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
 async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
     let docker = docker();
     // What is said to be taken is lost.
-    let rule = |passed: &Passed| match passed.method.as_str() {
+    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
         "PATCH" => {
             let location = passed.path.clone();
-            Fault::Answer(202, vec![("Location", location)], String::new())
+            ProxyFault::Answer(202, vec![("Location", location)], String::new())
         }
-        _ => Fault::Pass,
+        _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let options = in_pieces(options(&proxy.host()));
@@ -175,7 +175,7 @@ async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
 
 #[test]
 async fn pieces_are_not_smaller_than_the_registry_wants() {
-    let (log, server) = scripted(|asked: &Asked| match asked.method.as_str() {
+    let (log, server) = scripted(|asked: &ScriptedRequest| match asked.method.as_str() {
         "POST" => answer(
             202,
             &[("Location", "/up"), ("OCI-Chunk-Min-Length", "3145728")],
@@ -199,15 +199,14 @@ async fn pieces_are_not_smaller_than_the_registry_wants() {
 #[test]
 async fn a_mount_that_is_not_granted_is_no_error() {
     for status in [400, 401, 403, 404, 405, 500, 501, 503] {
-        let (log, server) =
-            scripted(
-                move |asked: &Asked| match (asked.method.as_str(), asked.field("mount")) {
-                    ("POST", Some(_)) => answer(status, &[], ""),
-                    ("POST", None) => answer(202, &[("Location", "/up")], ""),
-                    ("PUT", _) => answer(201, &[], ""),
-                    _ => answer(200, &[], "{}"),
-                },
-            );
+        let (log, server) = scripted(move |asked: &ScriptedRequest| {
+            match (asked.method.as_str(), asked.field("mount")) {
+                ("POST", Some(_)) => answer(status, &[], ""),
+                ("POST", None) => answer(202, &[("Location", "/up")], ""),
+                ("PUT", _) => answer(201, &[], ""),
+                _ => answer(200, &[], "{}"),
+            }
+        });
         let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
         let bytes = Bytes::from_static(b"layer");
         let digest = describe(&bytes).digest;
@@ -232,7 +231,7 @@ async fn a_mount_that_is_not_granted_is_no_error() {
 #[test]
 async fn a_token_for_two_repositories_that_is_refused_means_not_mounted() {
     for refusal in [400, 401, 403, 404] {
-        let (_log, server) = scripted(move |asked: &Asked| {
+        let (_log, server) = scripted(move |asked: &ScriptedRequest| {
             let realm = format!("http://{}/token", asked.header("host").unwrap());
             let challenge = format!(r#"Bearer realm="{realm}",service="x""#);
             match (asked.path.as_str(), asked.method.as_str()) {

@@ -11,12 +11,12 @@ use serde_json::json;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::{BlobSource, HttpError, Options, Registry, RegistryError};
-use wincimg_testkit::serve::{Served, serve};
+use wincimg_oci::remote::{BlobSource, HttpError, RegistryClient, RegistryError, RegistryOptions};
+use wincimg_testkit::serve::{TestServer, serve};
 use wincimg_testkit::{chain, describe, docker_config, loopback_options, options, repository};
 
 /// A server that gives one blob and remembers the headers it was asked with.
-fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, Served) {
+fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, TestServer) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let give = move |headers: HeaderMap| {
@@ -27,7 +27,7 @@ fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, Served) {
 }
 
 /// A registry with a password that redirects every blob to a URL.
-fn redirecting(to: String) -> Served {
+fn redirecting(to: String) -> TestServer {
     let answer = move |headers: HeaderMap| async move {
         match headers.get("authorization") {
             None => (
@@ -40,7 +40,7 @@ fn redirecting(to: String) -> Served {
     serve(Router::new().fallback(answer))
 }
 
-fn with_password(folder: &Path, host: &str) -> Options {
+fn with_password(folder: &Path, host: &str) -> RegistryOptions {
     let entry = json!({ "username": "bob", "password": "sesame" });
     loopback_options(Some(docker_config(
         folder,
@@ -70,7 +70,7 @@ async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
     let (seen, storage) = storage(b"from the storage");
     let server = redirecting(storage.url("data?signature=very-secret"));
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
+    let options = RegistryOptions {
         insecure: vec![server.host()],
         ..with_password(folder.path(), &server.host())
     };
@@ -142,7 +142,7 @@ async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url()
 #[test]
 async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
     let (seen, storage) = storage(b"foreign");
-    let registry = Registry::new(options("127.0.0.1"), Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(options("127.0.0.1"), Arc::new(Silent)).unwrap();
     let urls = [storage.url("missing"), storage.url("data")];
     let blob = registry.url_source(&urls, &describe(b"foreign"));
     let mut bytes = Vec::new();
@@ -159,7 +159,7 @@ async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
 #[test]
 async fn a_foreign_layer_is_not_fetched_without_tls() {
     let (seen, storage) = storage(b"foreign");
-    let registry = Registry::new(options("elsewhere.lan"), Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(options("elsewhere.lan"), Arc::new(Silent)).unwrap();
     let blob = registry.url_source(&[storage.url("data")], &describe(b"foreign"));
     let mut bytes = Vec::new();
     let error = blob

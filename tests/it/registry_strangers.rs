@@ -3,9 +3,9 @@
 
 use axum::response::Response;
 use serde_json::json;
-use wincimg_oci::remote::{Options, RegistryError};
-use wincimg_testkit::scripted::{Asked, answer, scripted, scripted_tls};
-use wincimg_testkit::serve::ServedTls;
+use wincimg_oci::remote::{RegistryError, RegistryOptions};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted, scripted_tls};
+use wincimg_testkit::serve::TlsTestServer;
 use wincimg_testkit::{describe, docker_config, loopback_options, options, repository};
 
 const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
@@ -13,10 +13,10 @@ const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c61
 const BOB: &str = "Basic Ym9iOnNlc2FtZQ==";
 
 /// Options that trust this server's CA and nothing else, with a password for it.
-fn trusting(server: &ServedTls, folder: &tempfile::TempDir) -> Options {
+fn trusting(server: &TlsTestServer, folder: &tempfile::TempDir) -> RegistryOptions {
     let entry = json!({ "username": "bob", "password": "sesame" });
     let config = json!({ "auths": { server.host(): entry } });
-    Options {
+    RegistryOptions {
         insecure: Vec::new(),
         config_file: Some(docker_config(folder.path(), &config)),
         certificates: wincimg_testkit::trusting(server.ca()),
@@ -25,7 +25,7 @@ fn trusting(server: &ServedTls, folder: &tempfile::TempDir) -> Options {
 }
 
 /// Lets bob in; strangers get `status` for everything but the root, where the challenge is.
-fn hiding(status: u16) -> impl Fn(&Asked) -> Response + Clone {
+fn hiding(status: u16) -> impl Fn(&ScriptedRequest) -> Response + Clone {
     move |asked| match (asked.path.as_str(), asked.header("authorization")) {
         (_, Some(BOB)) => answer(200, &[], r#"{"tags":["1"]}"#),
         ("/v2/", _) => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),
@@ -48,7 +48,7 @@ async fn what_is_hidden_without_a_challenge_is_asked_for_again_with_the_credenti
 
 #[test]
 async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
-    let absent = |asked: &Asked| match asked.path.as_str() {
+    let absent = |asked: &ScriptedRequest| match asked.path.as_str() {
         "/v2/" => answer(200, &[], "{}"),
         _ => answer(404, &[], ""),
     };
@@ -65,7 +65,7 @@ async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
 #[test]
 async fn without_a_credential_nothing_more_is_asked() {
     let (log, server) = scripted_tls(hiding(404));
-    let options = Options {
+    let options = RegistryOptions {
         insecure: Vec::new(),
         certificates: wincimg_testkit::trusting(server.ca()),
         ..options("127.0.0.1")
@@ -77,7 +77,7 @@ async fn without_a_credential_nothing_more_is_asked() {
 
 #[test]
 async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
-    let refusing = |asked: &Asked| match asked.path.as_str() {
+    let refusing = |asked: &ScriptedRequest| match asked.path.as_str() {
         "/v2/" => answer(200, &[], "{}"),
         _ => answer(403, &[], r#"{"message":"not from here"}"#),
     };
@@ -85,7 +85,7 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
     let folder = tempfile::tempdir().unwrap();
     let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
     let said = repository.tags().await.unwrap_err().to_string();
-    let sent = |asked: &Asked| asked.header("authorization").is_some();
+    let sent = |asked: &ScriptedRequest| asked.header("authorization").is_some();
     assert!(!log.all().iter().any(sent));
     assert!(said.contains("\"bob\""), "{said}");
     assert!(!said.contains("tried user"), "{said}");
@@ -94,7 +94,7 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
 
 #[test]
 async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
-    let only_team = |asked: &Asked| match asked.header("authorization") {
+    let only_team = |asked: &ScriptedRequest| match asked.header("authorization") {
         // `team:x`
         Some("Basic dGVhbTp4") => answer(200, &[], r#"{"tags":["1"]}"#),
         _ => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),
@@ -115,7 +115,7 @@ async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
 }
 
 /// A registry that gives every token and then says that it does not suffice.
-fn insufficient(asked: &Asked) -> Response {
+fn insufficient(asked: &ScriptedRequest) -> Response {
     let realm = format!("http://{}/token", asked.header("host").unwrap());
     let challenge = format!(r#"Bearer realm="{realm}",service="x",error="insufficient_scope""#);
     match (asked.path.as_str(), asked.header("authorization")) {
@@ -125,7 +125,7 @@ fn insufficient(asked: &Asked) -> Response {
     }
 }
 
-fn bob(host: &str, folder: &tempfile::TempDir) -> Options {
+fn bob(host: &str, folder: &tempfile::TempDir) -> RegistryOptions {
     let entry = json!({ "username": "bob", "password": "sesame" });
     let config = json!({ "auths": { host: entry } });
     loopback_options(Some(docker_config(folder.path(), &config)))
@@ -136,7 +136,7 @@ async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
     let (log, server) = scripted(insufficient);
     let folder = tempfile::tempdir().unwrap();
     let name = format!("{}/new/app", server.host());
-    let target = repository(bob(&server.host(), &folder), &name).to_push_to();
+    let target = repository(bob(&server.host(), &folder), &name).for_push();
     let blob = describe(b"x");
     assert!(target.head_manifest("1").await.unwrap().is_none());
     assert!(!target.has_blob(&blob.digest).await.unwrap());
@@ -152,7 +152,7 @@ async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
 #[test]
 async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
     for (status, known) in [(403, true), (401, false)] {
-        let (_log, server) = scripted(move |asked: &Asked| match asked.path.as_str() {
+        let (_log, server) = scripted(move |asked: &ScriptedRequest| match asked.path.as_str() {
             "/v2/" => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),
             _ => answer(status, &[], ""),
         });
@@ -162,7 +162,7 @@ async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
             &format!("{}/a", server.host()),
         );
         source.head_manifest("1").await.unwrap_err();
-        let asked = source.to_push_to().head_manifest("1").await;
+        let asked = source.for_push().head_manifest("1").await;
         // A password that is refused is wrong: the next request would be another wrong login.
         assert_eq!(asked.is_ok(), known, "{status}: {asked:?}");
         if let Err(error) = asked {
@@ -177,16 +177,13 @@ async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
 #[test]
 async fn a_registry_without_head_is_asked_by_get_from_then_on() {
     for status in [400, 405, 501] {
-        let (log, server) =
-            scripted(
-                move |asked: &Asked| match (asked.method.as_str(), asked.path.as_str()) {
-                    ("HEAD", _) => answer(status, &[], ""),
-                    (_, "/v2/a/manifests/1") => {
-                        answer(200, &[("Docker-Content-Digest", DIGEST)], "")
-                    }
-                    _ => answer(404, &[], ""),
-                },
-            );
+        let (log, server) = scripted(move |asked: &ScriptedRequest| {
+            match (asked.method.as_str(), asked.path.as_str()) {
+                ("HEAD", _) => answer(status, &[], ""),
+                (_, "/v2/a/manifests/1") => answer(200, &[("Docker-Content-Digest", DIGEST)], ""),
+                _ => answer(404, &[], ""),
+            }
+        });
         let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
         let found = repository.has_blob(&describe(b"x").digest).await.unwrap();
         assert!(!found, "{status}");

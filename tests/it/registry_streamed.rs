@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use wincimg_oci::document::{Digest, sha256};
 use wincimg_oci::remote::{PartialUpload, Repository};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, method};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, method};
 use wincimg_testkit::{noise, options, put, repository};
 
 use crate::site::{Site, json_of, stderr};
@@ -52,7 +52,7 @@ impl Growing {
 }
 
 async fn place(
-    rule: impl FnMut(&Passed) -> Fault + Send + 'static,
+    rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
 ) -> (FakeRegistry, FaultProxy, Repository) {
     let server = FakeRegistry::start();
     let proxy = FaultProxy::start(server.host(), rule).await;
@@ -66,7 +66,7 @@ fn sent(proxy: &FaultProxy) -> usize {
 
 #[test]
 async fn a_blob_goes_on_where_its_beginning_ended() {
-    let (_server, proxy, repository) = place(|_| Fault::Pass).await;
+    let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
     let growing = Growing::to(&repository, 30 * MIB);
     growing.grow(9 * MIB, &proxy, "PATCH", 1).await;
     growing.grow(10 * MIB, &proxy, "PATCH", 1).await;
@@ -86,7 +86,7 @@ async fn a_blob_goes_on_where_its_beginning_ended() {
 
 #[test]
 async fn what_is_small_is_not_begun() {
-    let (_server, proxy, repository) = place(|_| Fault::Pass).await;
+    let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
     let growing = Growing::to(&repository, 7 * MIB);
     growing.grow(7 * MIB, &proxy, "PATCH", 0).await;
     assert!(growing.end().await.is_none());
@@ -99,7 +99,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
         let rule = first(
             1,
             method("PATCH"),
-            Fault::Answer(status, Vec::new(), String::new()),
+            ProxyFault::Answer(status, Vec::new(), String::new()),
         );
         let (_server, proxy, repository) = place(rule).await;
         let growing = Growing::to(&repository, 10 * MIB);
@@ -110,7 +110,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
         assert_eq!(repository.get_blob(&blob, 32 << 20).await.unwrap(), bytes);
         assert_eq!(proxy.requests("POST", "").len(), 2);
     }
-    let (_server, proxy, repository) = place(|_| Fault::Pass).await;
+    let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
     drop(proxy);
     let growing = Growing::to(&repository, 10 * MIB);
     growing.grown.send_replace(10 << 20);
@@ -119,7 +119,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
 
 #[test]
 async fn what_nobody_goes_on_with_is_cancelled() {
-    let (_server, proxy, repository) = place(|_| Fault::Pass).await;
+    let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
     let growing = Growing::to(&repository, 10 * MIB);
     growing.grow(10 * MIB, &proxy, "PATCH", 1).await;
     let (bytes, digest) = (growing.bytes.clone(), growing.digest());
@@ -139,7 +139,7 @@ async fn what_nobody_goes_on_with_is_cancelled() {
 /// Pieces that broke in the middle leave the blob to be sent again, whole.
 #[test]
 async fn a_connection_that_breaks_spoils_nothing() {
-    let rule = first(1, method("PATCH"), Fault::CutRequest(MIB));
+    let rule = first(1, method("PATCH"), ProxyFault::CutRequest(MIB));
     let (_server, proxy, repository) = place(rule).await;
     let growing = Growing::to(&repository, 10 * MIB);
     growing.grow(10 * MIB, &proxy, "DELETE", 1).await;

@@ -9,9 +9,9 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use wincimg_common::diagnose::Diagnose as _;
-use wincimg_oci::remote::Options;
-use wincimg_testkit::scripted::{Asked, Log, answer, scripted, scripted_tls};
-use wincimg_testkit::serve::{Served, serve};
+use wincimg_oci::remote::RegistryOptions;
+use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted, scripted_tls};
+use wincimg_testkit::serve::{TestServer, serve};
 use wincimg_testkit::{options, repository};
 
 /// How a server of many tags tells where the next page is.
@@ -23,7 +23,7 @@ enum Paging {
 }
 
 /// A server of 5,000 tags, and a counter of the requests for them.
-fn many_tags(paging: Paging) -> (Served, Arc<AtomicUsize>) {
+fn many_tags(paging: Paging) -> (TestServer, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let counter = requests.clone();
     let list = move |RawQuery(query): RawQuery| {
@@ -81,8 +81,10 @@ async fn pages_that_lead_back_to_themselves_are_an_error() {
 }
 
 /// A server of tags in pages of two, whose links are made from what the next page's query is.
-fn linking(link: impl Fn(&str) -> String + Clone + Send + Sync + 'static) -> (Log, Served) {
-    scripted(move |asked: &Asked| {
+fn linking(
+    link: impl Fn(&str) -> String + Clone + Send + Sync + 'static,
+) -> (RequestLog, TestServer) {
+    scripted(move |asked: &ScriptedRequest| {
         let tags = ["1", "2", "3", "4", "5"];
         let start = asked.field("last").map_or(0, |last| last.parse().unwrap());
         let page: Vec<_> = tags.iter().skip(start).take(2).collect();
@@ -140,7 +142,7 @@ async fn links_behind_tls_stay_there() {
         |host, _| format!("<http://{host}/more>; rel=next"),
     ];
     for link in links {
-        let paged = move |asked: &Asked| {
+        let paged = move |asked: &ScriptedRequest| {
             let tags = ["1", "2", "3"];
             let start = asked.field("last").map_or(0, |last| last.parse().unwrap());
             let page: Vec<_> = tags.iter().skip(start).take(2).collect();
@@ -155,7 +157,7 @@ async fn links_behind_tls_stay_there() {
             }
         };
         let (log, server) = scripted_tls(paged);
-        let options = Options {
+        let options = RegistryOptions {
             insecure: Vec::new(),
             certificates: wincimg_testkit::trusting(server.ca()),
             ..options("unused")
@@ -169,7 +171,7 @@ async fn links_behind_tls_stay_there() {
 
 #[test]
 async fn empty_pages_are_gone_through_and_one_that_links_to_itself_is_the_last() {
-    let (log, server) = scripted(|asked: &Asked| {
+    let (log, server) = scripted(|asked: &ScriptedRequest| {
         let (tags, next) = match asked.field("last") {
             None => (r#"["1"]"#, "1"),
             Some("1") => ("[]", "2"),
@@ -187,7 +189,7 @@ async fn empty_pages_are_gone_through_and_one_that_links_to_itself_is_the_last()
 
 #[test]
 async fn empty_pages_without_end_are_an_error() {
-    let (_log, server) = scripted(|asked: &Asked| {
+    let (_log, server) = scripted(|asked: &ScriptedRequest| {
         let last: u32 = asked.field("last").map_or(0, |last| last.parse().unwrap());
         let link = format!("</v2/a/tags/list?last={}>; rel=\"next\"", last + 1);
         answer(200, &[("Link", &link)], r#"{"tags":[]}"#)
@@ -203,7 +205,7 @@ async fn empty_pages_without_end_are_an_error() {
 
 #[test]
 async fn a_link_that_cannot_be_read_where_last_is_not_known_is_an_error() {
-    let (_log, server) = scripted(|asked: &Asked| match asked.path.as_str() {
+    let (_log, server) = scripted(|asked: &ScriptedRequest| match asked.path.as_str() {
         "/v2/a/tags/list" => answer(200, &[("Link", "<more")], r#"{"tags":["1","2"]}"#),
         _ => answer(200, &[], "{}"),
     });
@@ -219,7 +221,7 @@ async fn a_link_that_cannot_be_read_where_last_is_not_known_is_an_error() {
 #[test]
 async fn a_registry_with_short_pages_is_asked_for_short_pages() {
     for longest in [100, 50] {
-        let (log, server) = scripted(move |asked: &Asked| {
+        let (log, server) = scripted(move |asked: &ScriptedRequest| {
             match (
                 asked.path.as_str(),
                 asked.field("n").map(|n| n.parse::<usize>().unwrap()),
@@ -241,7 +243,7 @@ async fn a_registry_with_short_pages_is_asked_for_short_pages() {
 
 #[test]
 async fn a_list_without_end_is_cut_and_what_was_found_counts() {
-    let (_, server) = scripted(|asked: &Asked| {
+    let (_, server) = scripted(|asked: &ScriptedRequest| {
         let last = asked.field("last").map_or(0, |last| last.parse().unwrap());
         let body = format!("{{\"tags\":[\"{}\"]}}{}", last + 1, " ".repeat(8 << 20));
         let link = format!("</v2/a/tags/list?last={}>; rel=\"next\"", last + 1);

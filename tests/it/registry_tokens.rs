@@ -10,9 +10,9 @@ use axum::routing::{any, get};
 use serde_json::json;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::{Login, Options, Registry, RegistryError};
-use wincimg_testkit::scripted::{Asked, answer, scripted};
-use wincimg_testkit::serve::{Served, serve};
+use wincimg_oci::remote::{AuthScheme, RegistryClient, RegistryError, RegistryOptions};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
+use wincimg_testkit::serve::{TestServer, serve};
 use wincimg_testkit::{chain, describe, docker_config, loopback_options, repository};
 
 /// One request as a server saw it.
@@ -97,7 +97,7 @@ async fn registry(
 }
 
 /// A token server, a registry that sends people to it, and their common memory.
-fn office() -> (Shared, Served, Served) {
+fn office() -> (Shared, TestServer, TestServer) {
     let office = Shared::default();
     let tokens = Router::new()
         .route("/token", any(give_token))
@@ -196,9 +196,9 @@ async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry(
         .tags()
         .await
         .unwrap();
-    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
     let ping = registry.ping(&server.host()).await.unwrap();
-    assert_eq!(ping.login, Login::Token);
+    assert_eq!(ping.login, AuthScheme::Token);
 
     let office = office.lock().unwrap();
     assert_eq!(
@@ -311,7 +311,7 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
 #[test]
 async fn a_token_server_without_tls_must_be_listed_too() {
     let (office, tokens, server) = office();
-    let options = Options {
+    let options = RegistryOptions {
         insecure: vec![server.host()],
         ..loopback_options(None)
     };
@@ -343,7 +343,7 @@ async fn a_token_is_found_in_every_answer_that_has_one() {
         r#"{"token":"t","expires_in":"soon"}"#,
         r#"{"token":"t","expires_in":{}}"#,
     ] {
-        let (log, server) = scripted(move |asked: &Asked| {
+        let (log, server) = scripted(move |asked: &ScriptedRequest| {
             let realm = format!("http://{}/token", asked.header("host").unwrap());
             let challenge = format!(r#"Bearer realm="{realm}",service="x""#);
             match (asked.path.as_str(), asked.header("authorization")) {

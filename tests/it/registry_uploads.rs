@@ -10,11 +10,11 @@ use tokio::io::AsyncReadExt;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::Descriptor;
 use wincimg_oci::document::media_type::OCI_LAYER;
-use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, Options, RegistryError};
+use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, RegistryError, RegistryOptions};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed, first, method};
-use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, method};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::{
     chain, describe, in_pieces, loopback_options, noise, options, put, repository,
 };
@@ -25,8 +25,8 @@ fn docker() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
 
-fn impatient(host: &str) -> Options {
-    Options {
+fn impatient(host: &str) -> RegistryOptions {
+    RegistryOptions {
         idle_timeout: Duration::from_millis(200),
         ..options(host)
     }
@@ -35,7 +35,7 @@ fn impatient(host: &str) -> Options {
 #[test]
 async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
     let server = FakeRegistry::start();
-    let rule = first(1, method("PUT"), Fault::CutRequest(MIB));
+    let rule = first(1, method("PUT"), ProxyFault::CutRequest(MIB));
     let proxy = FaultProxy::start(server.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(3 * MIB, 3));
@@ -50,11 +50,11 @@ async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
 async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
     let docker = docker();
     let mut patches = 0;
-    let rule = move |passed: &Passed| {
+    let rule = move |passed: &ProxiedRequest| {
         patches += usize::from(passed.method == "PATCH");
         match passed.method.as_str() {
-            "PATCH" if patches == 3 => Fault::Answer(503, Vec::new(), "busy".into()),
-            _ => Fault::Pass,
+            "PATCH" if patches == 3 => ProxyFault::Answer(503, Vec::new(), "busy".into()),
+            _ => ProxyFault::Pass,
         }
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
@@ -75,7 +75,7 @@ async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
 #[test]
 async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
     let docker = docker();
-    let rule = first(1, method("PATCH"), Fault::CutRequest(MIB / 2));
+    let rule = first(1, method("PATCH"), ProxyFault::CutRequest(MIB / 2));
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let options = in_pieces(options(&proxy.host()));
     let repository = repository(options, &format!("{}/a", proxy.host()));
@@ -87,9 +87,9 @@ async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
 #[test]
 async fn a_registry_that_takes_no_pieces_gets_the_whole() {
     let docker = docker();
-    let rule = |passed: &Passed| match passed.method.as_str() {
-        "PATCH" => Fault::Answer(405, Vec::new(), String::new()),
-        _ => Fault::Pass,
+    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
+        "PATCH" => ProxyFault::Answer(405, Vec::new(), String::new()),
+        _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let options = in_pieces(options(&proxy.host()));
@@ -103,7 +103,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_whole() {
 #[test]
 async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
     let docker = docker();
-    let rule = first(1, method("PUT"), Fault::LoseAnswer);
+    let rule = first(1, method("PUT"), ProxyFault::LoseAnswer);
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     put(&repository, &Bytes::from(noise(MIB, 7))).await;
@@ -161,7 +161,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
 #[test]
 async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
     let docker = docker();
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let bytes = Bytes::from(noise(4 * MIB, 21));
     let from = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = put(&from, &bytes).await;
@@ -179,8 +179,9 @@ async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
 #[test]
 async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
-    let reads_blob = |passed: &Passed| passed.method == "GET" && passed.path.contains("/blobs/");
-    let rule = first(99, reads_blob, Fault::Flip(MIB / 2));
+    let reads_blob =
+        |passed: &ProxiedRequest| passed.method == "GET" && passed.path.contains("/blobs/");
+    let rule = first(99, reads_blob, ProxyFault::Flip(MIB / 2));
     let proxy = FaultProxy::start(source.host(), rule).await;
     let from = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = put(&from, &Bytes::from(noise(3 * MIB, 22))).await;
@@ -243,7 +244,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
 #[test]
 async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere() {
     let docker = docker();
-    let rule = first(1, method("PUT"), Fault::StallRequest(MIB));
+    let rule = first(1, method("PUT"), ProxyFault::StallRequest(MIB));
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(24 * MIB, 14));
@@ -255,7 +256,7 @@ async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere(
 #[test]
 async fn an_upload_that_cannot_end_is_cancelled() {
     let docker = docker();
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = describe(b"longer than that");
     let put = repository.put_blob(&blob.digest, blob.size, &Broken(None), &Silent);
@@ -267,7 +268,7 @@ async fn an_upload_that_cannot_end_is_cancelled() {
 #[test]
 async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_stands() {
     let has = Arc::new(Mutex::new(0_usize));
-    let (log, server) = scripted(move |asked: &Asked| {
+    let (log, server) = scripted(move |asked: &ScriptedRequest| {
         let mut has = has.lock().unwrap();
         let range = format!("0-{}", has.saturating_sub(1));
         match asked.method.as_str() {
@@ -306,7 +307,7 @@ async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_s
 async fn an_upload_that_its_registry_spoilt_begins_again() {
     for (size, sent) in [(MIB / 2, [MIB / 2; 2].as_slice()), (2 * MIB, &[MIB; 4])] {
         let broken = Arc::new(Mutex::new(false));
-        let (log, server) = scripted(move |asked: &Asked| {
+        let (log, server) = scripted(move |asked: &ScriptedRequest| {
             let mut broken = broken.lock().unwrap();
             let opened = if *broken { "/up/2" } else { "/up/1" };
             let first = asked.path == "/up/1";
@@ -340,7 +341,7 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
 /// A registry that takes each piece but the last and then knows nothing of it would get them for ever.
 #[test]
 async fn what_a_registry_loses_is_no_headway() {
-    let (log, server) = scripted(|asked: &Asked| match asked.method.as_str() {
+    let (log, server) = scripted(|asked: &ScriptedRequest| match asked.method.as_str() {
         "POST" => answer(202, &[("Location", "/up")], ""),
         "PATCH" if asked.header("content-range") == Some("2097152-3145727") => answer(500, &[], ""),
         "PATCH" => answer(202, &[], ""),
@@ -366,7 +367,7 @@ async fn what_a_registry_loses_is_no_headway() {
 async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
     const GAIN: usize = MIB / 8;
     let kept = Arc::new(Mutex::new(0));
-    let (log, server) = scripted(move |asked: &Asked| {
+    let (log, server) = scripted(move |asked: &ScriptedRequest| {
         let mut kept = kept.lock().unwrap();
         match asked.method.as_str() {
             "POST" => answer(202, &[("Location", "/up")], ""),

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use wincimg_common::progress::Silent;
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::options;
 use wincimg_testkit::rounds::Rounds;
-use wincimg_testkit::scripted::{Asked, answer, scripted};
+use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::put_nanoserver;
 
 use crate::site::{Site, json_of};
@@ -55,7 +55,7 @@ async fn a_push_is_five_round_trips_deep_and_less_again() {
 #[test]
 fn tokens_for_many_repositories_are_fetched_at_once() {
     let challenge = [("WWW-Authenticate", r#"Bearer realm="/token",service="s""#)];
-    let (_log, server) = scripted(move |asked: &Asked| match asked.path.as_str() {
+    let (_log, server) = scripted(move |asked: &ScriptedRequest| match asked.path.as_str() {
         "/token" => answer(200, &[], r#"{"token":"t"}"#),
         _ if asked.header("authorization").is_none() => answer(401, &challenge, ""),
         _ => answer(200, &[], r#"{"tags":["1"]}"#),
@@ -63,7 +63,7 @@ fn tokens_for_many_repositories_are_fetched_at_once() {
     let rounds = Rounds::start(server.host());
     // A refusal, a token, the list.
     rounds.check(&[20, 20, 20], || {
-        let registry = Registry::new(options(&rounds.host()), Arc::new(Silent)).unwrap();
+        let registry = RegistryClient::new(options(&rounds.host()), Arc::new(Silent)).unwrap();
         let lists = (0..20).map(|number| {
             let reference = format!("{}/r{number}", rounds.host());
             let repository = registry.repository(&parse_reference(&reference).unwrap());

@@ -8,15 +8,15 @@ use std::process::Command;
 
 use assert_cmd::assert::Assert;
 use predicates::Predicate as _;
-use wincimg_layer::{EntryKind, LayerReader, Limits};
+use wincimg_layer::{LayerReader, Limits, TarEntryKind};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{Hive, Semantics};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{FILE, FOLDER, image_of};
-use wincimg_testkit::places::registry;
+use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::test_bases::{FILE, FOLDER, image_of};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{Failure, note};
@@ -155,12 +155,12 @@ pub(crate) fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     while let Some(entry) = reader.next_entry().unwrap() {
         let mut bytes = Vec::new();
-        if entry.kind == EntryKind::File {
+        if entry.kind == TarEntryKind::File {
             reader
                 .each_piece(|piece| bytes.extend_from_slice(piece))
                 .unwrap();
         }
-        let end = if entry.kind == EntryKind::Directory {
+        let end = if entry.kind == TarEntryKind::Directory {
             "/"
         } else {
             ""
@@ -588,7 +588,7 @@ RUN reg add HKLM\SOFTWARE\Acme\Sub /v c /t REG_SZ /d 3 /f",
             assert_eq!(sub(layer).security, sub(0).security);
         }
         let all = hives.iter().take(3).map(|hive| hive.root.clone());
-        let seen = wincimg_registry::hive::merged(None, all).unwrap();
+        let seen = wincimg_registry::hive::merge(None, all).unwrap();
         let seen = seen.at(r"Acme\Sub").unwrap();
         let values: Vec<&str> = seen.values.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(values, ["b"]);
@@ -605,7 +605,7 @@ async fn every_stage_gets_a_look_into_its_own_base() {
     let reference = parse_reference(&format!("{host}/windows/servercore:{VERSION}")).unwrap();
     let repository = registry(&host).repository(&reference);
     base()
-        .put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+        .put(&Sink::Registry(repository.for_push()), Some(VERSION))
         .await;
     let file = format!(
         "# escape=`\nFROM mcr.microsoft.com/windows/servercore:ltsc2019 AS tools\n\

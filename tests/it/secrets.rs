@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::{Options, Repository};
-use wincimg_testkit::scripted::{Asked, Log, answer, scripted};
-use wincimg_testkit::serve::Served;
+use wincimg_oci::remote::{RegistryOptions, Repository};
+use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted};
+use wincimg_testkit::serve::TestServer;
 use wincimg_testkit::{describe, docker_config, loopback_options, repository};
 
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
@@ -39,8 +39,8 @@ enum Where {
 
 /// The server that redirects, and the one that must not hear a secret.
 struct World {
-    own: (Log, Served),
-    other: (Log, Served),
+    own: (RequestLog, TestServer),
+    other: (RequestLog, TestServer),
     _folder: tempfile::TempDir,
     repository: Repository,
 }
@@ -52,7 +52,7 @@ impl World {
     fn new(place: Place, part: Where, status: u16, name: &str) -> Self {
         let other = scripted(|_| answer(200, &[], r#"{"token":"sesame-token","tags":[]}"#));
         let target = other.1.url("taken").replace("127.0.0.1", name);
-        let own = scripted(move |asked: &Asked| {
+        let own = scripted(move |asked: &ScriptedRequest| {
             let away = || answer(status, &[("Location", &target)], "");
             let bearer = asked.header("authorization") == Some("Bearer sesame-token");
             let known = asked.header("authorization").is_some();
@@ -80,7 +80,7 @@ impl World {
             _ => json!({ "username": "bob", "password": "sesame-password" }),
         };
         let auths = json!({ "auths": { own.1.host(): entry } });
-        let options = Options {
+        let options = RegistryOptions {
             insecure: vec!["127.0.0.1".to_owned(), "localhost".to_owned()],
             timeout: Some(Duration::from_secs(20)),
             ..loopback_options(Some(docker_config(folder.path(), &auths)))
@@ -95,7 +95,7 @@ impl World {
     }
 }
 
-fn secrets_in(log: &Log) -> Vec<String> {
+fn secrets_in(log: &RequestLog) -> Vec<String> {
     let heard = log.all().into_iter().map(|asked| {
         let headers: Vec<String> = asked
             .headers
@@ -154,7 +154,7 @@ async fn no_redirect_takes_a_secret_to_another_host() {
 #[test]
 async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
     for status in STATUSES {
-        let (log, served) = scripted(move |asked: &Asked| {
+        let (log, served) = scripted(move |asked: &ScriptedRequest| {
             let known = asked.header("authorization").is_some();
             match asked.path.as_str() {
                 "/v2/" => answer(200, &[], "{}"),
@@ -179,7 +179,7 @@ fn the_address_of_a_catalog_tells_nobody_a_password() {
     for status in STATUSES {
         let other = scripted(|_| answer(200, &[], "<html></html>"));
         let target = other.1.url("taken");
-        let own = scripted(move |_: &Asked| answer(status, &[("Location", &target)], ""));
+        let own = scripted(move |_: &ScriptedRequest| answer(status, &[("Location", &target)], ""));
         let address = format!("http://bob:sesame-password@{}/", own.1.host());
         let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
             .args(["hotfix", "search", "KB4549949", "--catalog", &address])

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use wincimg_demo::{DemoRegistry, Stored, add_base_images};
+use wincimg_demo::{DemoRegistry, RegistryState, add_base_images};
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::version::WindowsVersion;
 
@@ -123,7 +123,7 @@ impl Site {
 }
 
 /// Puts a base with something inside where the demonstration's are, under one more tag.
-pub(crate) fn add_base(stored: &mut Stored, repository: &str, tag: &str, base: StandIn) {
+pub(crate) fn add_base(stored: &mut RegistryState, repository: &str, tag: &str, base: StandIn) {
     for (_, layer) in base.layers {
         stored.add_blob(repository, layer);
     }

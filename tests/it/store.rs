@@ -11,16 +11,16 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
-use wincimg_oci::copy::{Action, Copier, CopyOptions, CopyPlan};
-use wincimg_oci::document::{Document, Flavour, ImageConfig};
+use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
+use wincimg_oci::document::{Document, ImageConfig, ManifestFormat};
 use wincimg_oci::layout::{Layout, LayoutError};
 use wincimg_oci::store::{Location, Sink, Source};
 use wincimg_oci::stream::StreamError;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::places::{
+use wincimg_testkit::image_locations::{
     OS_VERSION, base, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
 };
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 use wincimg_testkit::{child_argument, in_child};
 
@@ -36,7 +36,7 @@ fn locations_are_written_as_the_contract_says() {
     ] {
         let location: Location = text.parse().unwrap();
         assert_eq!(location.to_string(), text);
-        assert_eq!(location.wanted(), wanted, "{text}");
+        assert_eq!(location.tag_or_digest(), wanted, "{text}");
     }
     for text in ["oci:", "oci::tag", "docker-archive:", "a b"] {
         assert!(text.parse::<Location>().is_err(), "{text}");
@@ -76,10 +76,10 @@ async fn we_read_the_layouts_that_skopeo_writes() {
     let reference = format!("{}/windows/nanoserver:1809", docker.host());
     let images = [
         base(),
-        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(9_000, 3)]),
+        StandIn::new(ManifestFormat::Oci, "10.0.20348.10", &[(9_000, 3)]),
     ];
     let target = sink(&reference, &registry).await;
-    let index = put_index(Flavour::Oci, &images, &target, Some("1809")).await;
+    let index = put_index(ManifestFormat::Oci, &images, &target, Some("1809")).await;
     let layout = format!("oci:{}:new", path(&dir, "layout"));
     skopeo(
         &program,
@@ -114,7 +114,7 @@ async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
     let docker = DockerRegistry::start(Setup::default());
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&docker.host());
-    for flavour in [Flavour::Docker, Flavour::Oci] {
+    for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
         let images = [
             StandIn::new(flavour, OS_VERSION, &[(5_000, 1), (6_000, 2)]),
             StandIn::new(flavour, "10.0.20348.10", &[(5_000, 1), (7_000, 3)]),
@@ -150,9 +150,9 @@ async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
     let program = wincimg_testkit::component("skopeo");
     let dir = tempfile::tempdir().unwrap();
     let from = sink(&format!("oci:{}", path(&dir, "from")), &no_registry()).await;
-    let image = StandIn::new(Flavour::Docker, OS_VERSION, &[(5_000, 1)]);
+    let image = StandIn::new(ManifestFormat::Docker, OS_VERSION, &[(5_000, 1)]);
     put_index(
-        Flavour::Docker,
+        ManifestFormat::Docker,
         std::slice::from_ref(&image),
         &from,
         Some("a"),
@@ -163,7 +163,7 @@ async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
     let to = format!("oci:{}:b", path(&dir, "to"));
     let target = sink(&to, &no_registry()).await;
     let options = CopyOptions {
-        flavour: Some(Flavour::Oci),
+        flavour: Some(ManifestFormat::Oci),
         ..CopyOptions::default()
     };
     let plan = CopyPlan::new(&source, Some("a"), &options).await.unwrap();
@@ -190,14 +190,19 @@ async fn a_second_copy_into_a_layout_writes_nothing() {
         .put(&sink(&from, &no_registry()).await, Some("a"))
         .await;
     let first = copy(&from, &to, &no_registry()).await;
-    assert!(first.blobs.iter().all(|blob| blob.action == Action::Copy));
+    assert!(
+        first
+            .blobs
+            .iter()
+            .all(|blob| blob.action == BlobAction::Copy)
+    );
     let before = files(&dir.path().join("to"));
     let second = copy(&from, &to, &no_registry()).await;
     assert!(
         second
             .blobs
             .iter()
-            .all(|blob| blob.action == Action::Present)
+            .all(|blob| blob.action == BlobAction::Present)
     );
     assert_eq!(files(&dir.path().join("to")), before);
 }
@@ -221,7 +226,7 @@ async fn a_damaged_blob_in_a_layout_is_replaced() {
     let copied: Vec<_> = report
         .blobs
         .iter()
-        .filter(|blob| blob.action == Action::Copy)
+        .filter(|blob| blob.action == BlobAction::Copy)
         .collect();
     assert_eq!(copied.len(), 1);
     assert_eq!(copied[0].digest, blob.digest.to_string());
@@ -235,7 +240,7 @@ async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
     let target = sink(&location, &no_registry()).await;
     let (old, new) = (
         base(),
-        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
+        StandIn::new(ManifestFormat::Oci, "10.0.20348.10", &[(900, 9)]),
     );
     old.put(&target, Some("1")).await;
     old.put(&target, Some("old")).await;
@@ -406,18 +411,18 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
         return;
     }
     let docker = DockerRegistry::start(Setup::default());
-    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
+    let image = StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(400_000, 1)]);
     let layer = image.layers[0].0.digest.clone();
     let name = layer.to_string();
     let broken = Arc::new(AtomicBool::new(true));
     let rule = {
         let broken = broken.clone();
-        move |passed: &Passed| {
+        move |passed: &ProxiedRequest| {
             let hit = passed.method == "GET" && passed.path.ends_with(&name);
             match (hit && broken.load(Ordering::SeqCst), passed.header("range")) {
-                (true, None) => Fault::CutAnswer(250_000),
-                (true, Some(_)) => Fault::Answer(503, Vec::new(), String::new()),
-                _ => Fault::Pass,
+                (true, None) => ProxyFault::CutAnswer(250_000),
+                (true, Some(_)) => ProxyFault::Answer(503, Vec::new(), String::new()),
+                _ => ProxyFault::Pass,
             }
         }
     };
@@ -453,18 +458,18 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
 #[test]
 async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
     let docker = DockerRegistry::start(Setup::default());
-    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
+    let image = StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(400_000, 1)]);
     let layer = image.layers[0].0.digest.to_string();
     let (reached, stalled) = tokio::sync::oneshot::channel();
     let mut reached = Some(reached);
     let proxy = FaultProxy::start(docker.host(), move |passed| {
         if passed.method != "GET" || !passed.path.ends_with(&layer) {
-            return Fault::Pass;
+            return ProxyFault::Pass;
         }
         if let Some(reached) = reached.take() {
             reached.send(()).unwrap();
         }
-        Fault::Stall(100_000)
+        ProxyFault::Stall(100_000)
     })
     .await;
     let registry = registry(&proxy.host());

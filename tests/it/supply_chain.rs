@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
 use toml::Table;
-use wincimg_testkit::bills::{problems, python_with_readers};
 use wincimg_testkit::component;
+use wincimg_testkit::sbom_readers::{problems, python_with_readers};
 
 fn rules() -> Table {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deny.toml");

@@ -15,10 +15,10 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{
+use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::test_bases::{
     FOLDER, LayerTar, bottom_layer, image_of, made_software, made_system,
 };
-use wincimg_testkit::places::registry;
 use wincimg_testkit::wine::succeed;
 
 use crate::failure::{Fails, line, note, warning};
@@ -70,7 +70,7 @@ async fn trial() -> Trial {
     let base = image_of(VERSION, vec![bottom.tar()]);
     let reference = parse_reference(&format!("{host}/windows/nanoserver:{VERSION}")).unwrap();
     let repository = registry(&host).repository(&reference);
-    base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
         .await;
     Trial {
         folder,
@@ -545,7 +545,7 @@ async fn a_hostile_layer_stays_in_its_drive() {
     let reference = parse_reference(&format!("{host}/app:1")).unwrap();
     let repository = registry(&host).repository(&reference);
     image
-        .put(&Sink::Registry(repository.to_push_to()), Some("1"))
+        .put(&Sink::Registry(repository.for_push()), Some("1"))
         .await;
     let mut command = trial.command();
     command.args([

@@ -9,11 +9,11 @@ use std::process::Command;
 use predicates::Predicate as _;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use wincimg_layer::{EntryKind, LayerReader, Limits};
+use wincimg_layer::{LayerReader, Limits, TarEntryKind};
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::image_locations::{blob_in, files as files_below, manifest_in};
 use wincimg_testkit::noise;
-use wincimg_testkit::places::{blob_in, files as files_below, manifest_in};
 
 use crate::failure::{Fails, Failure, line};
 use crate::site::{Site, json_of, stderr};
@@ -97,7 +97,7 @@ fn drive(layout: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
             }
             let is_below = folder.is_empty() || found.get(folder) == Some(&None);
             assert!(is_below, "{path} comes before its folder");
-            let is_file = entry.kind == EntryKind::File;
+            let is_file = entry.kind == TarEntryKind::File;
             let content = is_file.then(|| reader.content().unwrap());
             found.insert(path.to_owned(), content);
         }

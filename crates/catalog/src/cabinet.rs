@@ -36,7 +36,7 @@ pub(super) fn read_member(
     let mut patch = [0; 8];
     patch[..4].copy_from_slice(&size.to_le_bytes());
     cabinet.rewind()?;
-    let patched = Patched {
+    let patched = HeaderPatch {
         inner: cabinet,
         position: 0,
         at: entry.position,
@@ -54,7 +54,7 @@ pub(super) fn read_member(
 }
 
 /// A file's entry in a cabinet's directory.
-struct Entry {
+struct MemberHeader {
     /// Where the entry itself is.
     position: u64,
     size: u32,
@@ -66,7 +66,7 @@ struct Entry {
 fn find(
     cabinet: &mut (impl Read + Seek),
     mut is_wanted: impl FnMut(&str) -> bool,
-) -> io::Result<Option<Entry>> {
+) -> io::Result<Option<MemberHeader>> {
     cabinet.rewind()?;
     let mut header = [0; 36];
     cabinet.read_exact(&mut header)?;
@@ -86,7 +86,7 @@ fn find(
         let length = fixed.len() + name.len() + 1;
         let name = String::from_utf8_lossy(&name).into_owned();
         if is_wanted(&name.to_ascii_lowercase()) {
-            return Ok(Some(Entry {
+            return Ok(Some(MemberHeader {
                 position,
                 size: u32::from_le_bytes([s0, s1, s2, s3]),
                 offset: u32::from_le_bytes([o0, o1, o2, o3]),
@@ -103,14 +103,14 @@ fn damaged(problem: &'static str) -> io::Error {
 }
 
 /// A reader of which eight bytes read otherwise.
-struct Patched<R> {
+struct HeaderPatch<R> {
     inner: R,
     position: u64,
     at: u64,
     patch: [u8; 8],
 }
 
-impl<R: Read> Read for Patched<R> {
+impl<R: Read> Read for HeaderPatch<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         for (at, patched) in (self.at..).zip(self.patch) {
@@ -126,7 +126,7 @@ impl<R: Read> Read for Patched<R> {
     }
 }
 
-impl<R: Seek> Seek for Patched<R> {
+impl<R: Seek> Seek for HeaderPatch<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.position = self.inner.seek(to)?;
         Ok(self.position)

@@ -8,7 +8,7 @@ use reqwest::Url;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
-use wincimg_http::{Exchange, FileError, Http, HttpError};
+use wincimg_http::{Exchange, FileError, HttpClient, HttpError};
 use wincimg_windows::update::Updates;
 
 use super::client::PAGE_LIMIT;
@@ -37,7 +37,7 @@ pub fn load_updates(path: &Path) -> Result<Updates, BoxError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Updates::embedded().clone());
         }
-        Err(error) => return Err(FileError::of("read", path)(error).into()),
+        Err(error) => return Err(FileError::io("read", path)(error).into()),
     };
     let cached = Updates::parse(&text).map_err(|error| {
         let problem = format!("cannot read {} as a table of updates", path.display());
@@ -53,14 +53,14 @@ fn with_floor(cached: &Updates) -> Updates {
 /// Reads the page of releases anew, from its address or from a file, and puts the table made from
 /// it in the place of the cached one.
 pub async fn refresh_updates(
-    http: &Http,
+    http: &HttpClient,
     page: &str,
     path: &Path,
 ) -> Result<ReleaseInfo, BoxError> {
     let text = match page.parse::<Url>() {
         Ok(url) if matches!(url.scheme(), "http" | "https") => {
             let exchange = Exchange::get("list the releases", url);
-            let read = http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await;
+            let read = http.retry(|| http.page(&exchange, PAGE_LIMIT)).await;
             read.map_err(not_refreshed)?
         }
         Ok(_) if page.contains("://") => {
@@ -78,13 +78,13 @@ pub async fn refresh_updates(
     let text = read.updates.to_string();
     Updates::parse(&text)
         .map_err(|error| unsound(format!("the table made from {page} is not sound"), error))?;
-    replace(path, &text).map_err(FileError::of("write", path))?;
+    replace(path, &text).map_err(FileError::io("write", path))?;
     Ok(read)
 }
 
 /// A page that somebody carried here.
 fn read_page(path: &Path) -> Result<String, BoxError> {
-    let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::of("read", path))?;
+    let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::io("read", path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -120,7 +120,7 @@ mod tests {
         let updates = load_updates(&path).unwrap();
         assert_eq!(updates.all().len(), Updates::embedded().all().len() + 1);
         assert_eq!(updates.newest(17763).unwrap().revision, 9999);
-        assert!(updates.of_kb("KB9999999".parse().unwrap()).next().is_none());
+        assert!(updates.by_kb("KB9999999".parse().unwrap()).next().is_none());
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::time::Duration;
 use reqwest::Url;
 use serde_json::json;
 use wincimg_common::diagnose::{Blame, Diagnose, Problem};
-use wincimg_common::foreign::without_password;
-use wincimg_http::{Exchange, Http, HttpError, Transient, host_of};
+use wincimg_common::untrusted::without_password;
+use wincimg_http::{Exchange, HttpClient, HttpError, Transient, host_of};
 
 use super::dialog::{DialogError, UpdateFile, read_dialog};
 use super::links;
-use super::page::{Hit, Page, PageError, Postback, read_page};
+use super::page::{Page, PageError, Postback, SearchResult, read_page};
 
 /// The catalog that everybody uses.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";
@@ -90,13 +90,13 @@ fn invalid_address(address: &str) -> Problem {
 
 /// The Microsoft Update Catalog, or a copy of it.
 pub struct Catalog<'h> {
-    http: &'h Http,
+    http: &'h HttpClient,
     address: Url,
 }
 
 impl<'h> Catalog<'h> {
     /// The catalog at an address.
-    pub fn at(address: &str, http: &'h Http) -> Result<Self, CatalogError> {
+    pub fn new(address: &str, http: &'h HttpClient) -> Result<Self, CatalogError> {
         let mut url = Url::parse(address)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -115,10 +115,10 @@ impl<'h> Catalog<'h> {
     }
 
     /// Every update that a search finds, from all of its pages.
-    pub async fn search(&self, query: &str) -> Result<Vec<Hit>, CatalogError> {
+    pub async fn search(&self, query: &str) -> Result<Vec<SearchResult>, CatalogError> {
         let mut url = self.url("Search.aspx")?;
         url.query_pairs_mut().append_pair("q", query);
-        let mut hits: Vec<Hit> = Vec::new();
+        let mut hits: Vec<SearchResult> = Vec::new();
         let mut postback = None;
         for _ in 0..MOST_PAGES {
             let (found, next) = match self.result_page(query, &url, postback.as_ref()).await? {
@@ -157,7 +157,7 @@ impl<'h> Catalog<'h> {
             Some(Postback(fields)) => Exchange::form(what, url.clone(), fields),
         };
         self.http
-            .repeat(|| async {
+            .retry(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
                 read_page(&html).map_err(|error| {
                     let passes = matches!(error, PageError::Reported(_));
@@ -183,7 +183,7 @@ impl<'h> Catalog<'h> {
         let exchange = Exchange::form("list the update's files", url, &fields);
         let files = self
             .http
-            .repeat(|| async {
+            .retry(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
                 read_dialog(&html, update_id).map_err(|error| {
                     let passes = matches!(error, DialogError::Reported(_));

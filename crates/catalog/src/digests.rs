@@ -58,7 +58,7 @@ impl Digests {
 }
 
 /// A digest as Microsoft's tools write it: `SHA-1 90e8…`.
-pub(super) fn in_words(digest: &Digest) -> String {
+pub(super) fn describe(digest: &Digest) -> String {
     let algorithm = digest.algorithm().to_ascii_uppercase();
     format!("{} {}", algorithm.replace("SHA", "SHA-"), digest.digest())
 }
@@ -113,7 +113,7 @@ mod tests {
         let sha256 = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
         let digests = Digests::read(Some(sha256), Some(SHA1), "a").unwrap();
         assert_eq!(
-            in_words(digests.best().unwrap()),
+            describe(digests.best().unwrap()),
             "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
     }

@@ -13,21 +13,21 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_http::{
-    Exchange, FileError, Http, Line, PartialFile, Redirects, Transfer, TransferError, Vouched,
-    host_of, shown,
+    Exchange, FileError, HttpClient, PartialFile, ProgressLine, RedirectPolicy, Transfer,
+    TransferError, TrustSource, host_of, redacted,
 };
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
 use super::dialog::UpdateFile;
-use super::digests::in_words;
-use super::msu::{self, Container, Wanted, article_in_name};
+use super::digests::describe;
+use super::msu::{self, ExpectedPackage, PackageFormat, kb_from_filename};
 use super::product::Arch;
-use super::set::{Member, Role};
+use super::set::{Role, UpdateSetFile};
 
 /// What the files are expected to be.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected {
+pub struct ExpectedUpdate {
     /// The article of the update.
     pub kb: Kb,
     /// Its architecture.
@@ -40,7 +40,7 @@ pub struct Expected {
 
 /// A file that is there, under its final name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fetched {
+pub struct DownloadedUpdateFile {
     /// Where it is.
     pub path: PathBuf,
     /// In bytes.
@@ -53,7 +53,7 @@ pub struct Fetched {
     pub downloaded: bool,
     /// What the file is.
     #[serde(skip)]
-    pub container: Container,
+    pub container: PackageFormat,
     /// Why it could not be held against what was wanted.
     #[serde(skip)]
     pub unsaid: Option<String>,
@@ -66,12 +66,12 @@ const PROBE_TIME: Duration = Duration::from_secs(10);
 
 /// Brings the files of one update into a folder.
 pub async fn download(
-    http: &Http,
-    members: &[Member],
+    http: &HttpClient,
+    members: &[UpdateSetFile],
     folder: &Path,
-    expected: &Expected,
-) -> Result<Vec<Fetched>, BoxError> {
-    std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
+    expected: &ExpectedUpdate,
+) -> Result<Vec<DownloadedUpdateFile>, BoxError> {
+    std::fs::create_dir_all(folder).map_err(FileError::io("create", folder))?;
     let mut jobs = Vec::with_capacity(members.len());
     for member in members {
         jobs.push(Job::new(member, folder, expected)?);
@@ -94,11 +94,15 @@ struct Job<'f> {
     target: PathBuf,
     digest: Option<&'f Digest>,
     size: Option<u64>,
-    wanted: Wanted,
+    wanted: ExpectedPackage,
 }
 
 impl<'f> Job<'f> {
-    fn new(member: &'f Member, folder: &Path, expected: &Expected) -> Result<Self, Problem> {
+    fn new(
+        member: &'f UpdateSetFile,
+        folder: &Path,
+        expected: &ExpectedUpdate,
+    ) -> Result<Self, Problem> {
         let file = &member.file;
         let digest = file.digests.best();
         if digest.is_none() && !expected.without_digest {
@@ -119,9 +123,9 @@ impl<'f> Job<'f> {
             target: folder.join(&file.name),
             digest,
             size: member.size,
-            wanted: Wanted {
+            wanted: ExpectedPackage {
                 // What comes before the update is another article's.
-                kb: article_in_name(&file.name)
+                kb: kb_from_filename(&file.name)
                     .filter(|_| member.role != Role::Target)
                     .unwrap_or(expected.kb),
                 arch: expected.arch,
@@ -133,7 +137,7 @@ impl<'f> Job<'f> {
     }
 
     /// Takes the link over TLS where its host has that; links are often plain HTTP.
-    async fn prefer_tls(&mut self, http: &Http, probed: &mut HashMap<String, bool>) {
+    async fn prefer_tls(&mut self, http: &HttpClient, probed: &mut HashMap<String, bool>) {
         if self.url.scheme() != "http" || http.is_listed(&self.url) {
             return;
         }
@@ -155,16 +159,16 @@ impl<'f> Job<'f> {
         }
     }
 
-    async fn run(&self, http: &Http) -> Result<Fetched, BoxError> {
-        let line = Line::new(http.progress(), &self.file.name);
+    async fn run(&self, http: &HttpClient) -> Result<DownloadedUpdateFile, BoxError> {
+        let line = ProgressLine::new(http.progress(), &self.file.name);
         if let Some(fetched) = self.already_there(http).await? {
             line.done("already there");
             return Ok(fetched);
         }
-        let mut partial = match PartialFile::served(&self.target, self.digest).await? {
+        let mut partial = match PartialFile::open_for_url(&self.target, self.digest).await? {
             Some(partial) => partial,
             None => {
-                let waiting = PartialFile::awaited(http, &self.target, self.digest);
+                let waiting = PartialFile::open_when_free(http, &self.target, self.digest);
                 let partial = waiting.await.map_err(|error| self.failed(error))?;
                 if let Some(fetched) = self.already_there(http).await? {
                     line.done("already there");
@@ -182,18 +186,21 @@ impl<'f> Job<'f> {
     }
 
     /// Whether the verified file has been there from an earlier run. One that is not right goes.
-    async fn already_there(&self, http: &Http) -> Result<Option<Fetched>, BoxError> {
+    async fn already_there(
+        &self,
+        http: &HttpClient,
+    ) -> Result<Option<DownloadedUpdateFile>, BoxError> {
         let Ok(metadata) = std::fs::metadata(&self.target) else {
             return Ok(None);
         };
         if let Some(expected) = self.digest {
-            let hasher = Hasher::like(expected).unwrap_or_default();
+            let hasher = Hasher::matching(expected).unwrap_or_default();
             let target = self.target.clone();
             let found = blocking(move || digest_of(&target, hasher)).await?;
             if found == *expected
                 && let Ok(checked) = self.check_package(&self.target).await
             {
-                return Ok(Some(Fetched {
+                return Ok(Some(DownloadedUpdateFile {
                     container: checked.container,
                     unsaid: checked.unsaid,
                     path: self.target.clone(),
@@ -207,27 +214,27 @@ impl<'f> Job<'f> {
                 "{} is not what the catalog lists; downloading it again",
                 self.target.display()
             ));
-            std::fs::remove_file(&self.target).map_err(FileError::of("remove", &self.target))?;
+            std::fs::remove_file(&self.target).map_err(FileError::io("remove", &self.target))?;
         }
         Ok(None)
     }
 
     async fn transfer(
         &self,
-        http: &Http,
+        http: &HttpClient,
         partial: &mut PartialFile,
-        line: &Line<'_>,
+        line: &ProgressLine<'_>,
     ) -> Result<(), BoxError> {
         let vouched = match self.digest {
-            Some(_) => Vouched::ByDigest,
-            None => Vouched::ByConnection,
+            Some(_) => TrustSource::ByDigest,
+            None => TrustSource::ByConnection,
         };
         let transfer = Transfer {
             http,
             url: &self.url,
             vouched,
             size: self.size,
-            redirects: Redirects::SameOrigin,
+            redirects: RedirectPolicy::SameOrigin,
             takes_pages: false,
             line,
         };
@@ -255,16 +262,20 @@ impl<'f> Job<'f> {
     }
 
     /// Gives a whole file its name, if it is the right one.
-    async fn keep(&self, partial: PartialFile, line: &Line<'_>) -> Result<Fetched, BoxError> {
+    async fn keep(
+        &self,
+        partial: PartialFile,
+        line: &ProgressLine<'_>,
+    ) -> Result<DownloadedUpdateFile, BoxError> {
         let digest = partial.digest();
         if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
             partial.discard()?;
             let problem = format!(
                 "{} from {} is not what the catalog lists: it has {}, expected {}",
                 self.file.name,
-                shown(&self.url),
-                in_words(&digest),
-                in_words(expected)
+                redacted(&self.url),
+                describe(&digest),
+                describe(expected)
             );
             return Err(changed(problem).into());
         }
@@ -276,9 +287,9 @@ impl<'f> Job<'f> {
             }
         };
         let size = partial.written();
-        partial.keep().await?;
+        partial.commit().await?;
         line.done("verified");
-        Ok(Fetched {
+        Ok(DownloadedUpdateFile {
             path: self.target.clone(),
             size,
             digest,
@@ -289,7 +300,7 @@ impl<'f> Job<'f> {
         })
     }
 
-    async fn check_package(&self, path: &Path) -> Result<msu::Checked, BoxError> {
+    async fn check_package(&self, path: &Path) -> Result<msu::PackageCheck, BoxError> {
         let (path, name, wanted) = (path.to_owned(), self.file.name.clone(), self.wanted);
         let checked = blocking(move || Ok(msu::check_package(&path, &name, &wanted))).await?;
         checked.map_err(|error| {
@@ -306,10 +317,10 @@ fn changed(problem: String) -> Problem {
 }
 
 /// Whether a host answers over TLS, with a certificate that this machine trusts.
-async fn speaks_tls(http: &Http, url: &Url) -> bool {
+async fn speaks_tls(http: &HttpClient, url: &Url) -> bool {
     let mut exchange = Exchange::get("find the file", url.clone());
     exchange.method = Method::HEAD;
-    let answer = tokio::time::timeout(PROBE_TIME, http.succeed(&exchange)).await;
+    let answer = tokio::time::timeout(PROBE_TIME, http.send_checked(&exchange)).await;
     matches!(answer, Ok(Ok(_)))
 }
 
@@ -317,7 +328,7 @@ async fn speaks_tls(http: &Http, url: &Url) -> bool {
 pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
     files::open(path)
         .and_then(|mut file| hasher.read_all(&mut file))
-        .map_err(FileError::of("read", path))?;
+        .map_err(FileError::io("read", path))?;
     Ok(hasher.finish())
 }
 

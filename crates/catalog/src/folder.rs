@@ -15,10 +15,10 @@ use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
 use super::dialog::is_plain_name;
-use super::download::{Fetched, digest_of};
-use super::msu::Container;
+use super::download::{DownloadedUpdateFile, digest_of};
+use super::msu::PackageFormat;
 use super::product::Arch;
-use super::set::{Member, Role};
+use super::set::{Role, UpdateSetFile};
 
 /// The file that describes the others.
 pub(crate) const DESCRIPTION: &str = "update.json";
@@ -41,12 +41,12 @@ pub struct Description {
     /// The servicing stack that a node needs first.
     pub stack: Option<WindowsVersion>,
     /// The files, in the order in which they are installed.
-    pub files: Vec<Described>,
+    pub files: Vec<UpdateManifestFile>,
 }
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Described {
+pub struct UpdateManifestFile {
     /// Its name in the folder.
     pub name: String,
     /// What it is to the update.
@@ -56,7 +56,7 @@ pub struct Described {
     /// `sha256:…` or `sha1:…`.
     pub digest: String,
     /// What it is.
-    pub container: Container,
+    pub container: PackageFormat,
     /// Where it came from.
     pub url: String,
 }
@@ -89,9 +89,9 @@ impl Description {
         title: &str,
         build: Option<WindowsVersion>,
         stack: Option<WindowsVersion>,
-        files: &[(&Member, &Fetched)],
+        files: &[(&UpdateSetFile, &DownloadedUpdateFile)],
     ) -> Self {
-        let files = files.iter().map(|(member, fetched)| Described {
+        let files = files.iter().map(|(member, fetched)| UpdateManifestFile {
             name: member.file.name.clone(),
             role: member.role,
             size: fetched.size,
@@ -118,7 +118,7 @@ impl Description {
             text.push(b'\n');
             files::write(&path, &text)
         };
-        write().map_err(FileError::of("write", &path))
+        write().map_err(FileError::io("write", &path))
     }
 
     /// Reads the folder of an update, which is the given one or one in it, and verifies every file.
@@ -173,7 +173,7 @@ impl Description {
 
     fn parse(path: &Path) -> Result<Self, BoxError> {
         let problem = |problem: String| unusable(path, &problem);
-        let text = files::read(path, LIMIT).map_err(FileError::of("read", path))?;
+        let text = files::read(path, LIMIT).map_err(FileError::io("read", path))?;
         let description: Self =
             serde_json::from_slice(&text).map_err(|error| problem(error.to_string()))?;
         if description.format != FORMAT {
@@ -184,9 +184,9 @@ impl Description {
 
     fn refuse_strangers(&self, folder: &Path) -> Result<(), BoxError> {
         let mut names = Vec::new();
-        let entries = fs::read_dir(folder).map_err(FileError::of("read", folder))?;
+        let entries = fs::read_dir(folder).map_err(FileError::io("read", folder))?;
         for entry in entries {
-            let entry = entry.map_err(FileError::of("read", folder))?;
+            let entry = entry.map_err(FileError::io("read", folder))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_listed = self.files.iter().any(|file| file.name == name);
             if !is_listed && name != DESCRIPTION && !is_draft(&name) {
@@ -210,11 +210,11 @@ impl Description {
     }
 }
 
-impl Described {
+impl UpdateManifestFile {
     /// The digest, where it is one that can be computed.
     pub fn digest(&self) -> Option<Digest> {
         let digest: Digest = self.digest.parse().ok()?;
-        Hasher::like(&digest).map(|_| digest)
+        Hasher::matching(&digest).map(|_| digest)
     }
 
     /// Whether the file in the folder is this one; an error in this entry itself is a text.
@@ -237,7 +237,7 @@ impl Described {
             Ok(_) => {}
             Err(_) => return changed("it is not there"),
         }
-        let hasher = Hasher::like(&digest).unwrap_or_default();
+        let hasher = Hasher::matching(&digest).unwrap_or_default();
         let found = digest_of(&path, hasher).map_err(|error| Ok(error.into()))?;
         if found == digest {
             Ok(())

@@ -64,7 +64,7 @@ fn utf8(part: &[u8]) -> &str {
 }
 
 /// Text as a reader sees it: runs of white space are one space, none at the ends.
-pub(super) fn squeezed(text: &str) -> String {
+pub(super) fn collapse_whitespace(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len().min(256));
     for word in text.split_whitespace() {
         if !squeezed.is_empty() {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn white_space_of_every_kind_is_squeezed() {
-        assert_eq!(squeezed("\n  a \u{a0}\r\n b\t"), "a b");
-        assert_eq!(squeezed(" \u{a0} "), "");
+        assert_eq!(collapse_whitespace("\n  a \u{a0}\r\n b\t"), "a b");
+        assert_eq!(collapse_whitespace(" \u{a0} "), "");
     }
 }

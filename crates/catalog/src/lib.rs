@@ -34,14 +34,14 @@ mod set;
 pub use cache::{load_updates, refresh_updates};
 pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::UpdateFile;
-pub use download::{Expected, Fetched, download};
+pub use download::{DownloadedUpdateFile, ExpectedUpdate, download};
 pub use folder::{Description, folder_name};
-pub use page::Hit;
+pub use page::SearchResult;
 pub use product::{Arch, Product, Title, build_of};
 pub use releaseinfo::RELEASE_INFO;
-pub use script::{Item, Script, Source};
+pub use script::{FileLocation, InstallScript, ScriptFile};
 pub use select::{Criteria, parse_update_id, select};
-pub use set::{Member, in_order};
+pub use set::{UpdateSetFile, in_order};
 
 #[cfg(test)]
 fn main() -> std::process::ExitCode {

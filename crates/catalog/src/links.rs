@@ -12,21 +12,21 @@ pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
         return Err("it is not a web address");
     }
     match reach(&url) {
-        Reach::World => Ok(()),
-        Reach::ThisMachine if reach(catalog) == Reach::ThisMachine => Ok(()),
-        Reach::ThisMachine => Err("it leads to this machine"),
-        Reach::Neighbours => Err("it is link-local, where clouds keep their credentials"),
+        HostScope::World => Ok(()),
+        HostScope::ThisMachine if reach(catalog) == HostScope::ThisMachine => Ok(()),
+        HostScope::ThisMachine => Err("it leads to this machine"),
+        HostScope::Neighbours => Err("it is link-local, where clouds keep their credentials"),
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum HostScope {
     World,
     ThisMachine,
     Neighbours,
 }
 
-fn reach(url: &Url) -> Reach {
+fn reach(url: &Url) -> HostScope {
     // `Url` has read every spelling of an address, in octal or as one number too.
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -36,33 +36,33 @@ fn reach(url: &Url) -> Reach {
         Err(_) => {
             let name = host.trim_end_matches('.').to_ascii_lowercase();
             if name == "localhost" || name.ends_with(".localhost") {
-                Reach::ThisMachine
+                HostScope::ThisMachine
             } else {
-                Reach::World
+                HostScope::World
             }
         }
     }
 }
 
-fn reach_of_v4(address: Ipv4Addr) -> Reach {
+fn reach_of_v4(address: Ipv4Addr) -> HostScope {
     if address.is_loopback() || address.is_unspecified() {
-        Reach::ThisMachine
+        HostScope::ThisMachine
     } else if address.is_link_local() {
-        Reach::Neighbours
+        HostScope::Neighbours
     } else {
-        Reach::World
+        HostScope::World
     }
 }
 
-fn reach_of_v6(address: Ipv6Addr) -> Reach {
+fn reach_of_v6(address: Ipv6Addr) -> HostScope {
     if let Some(address) = address.to_ipv4_mapped() {
         reach_of_v4(address)
     } else if address.is_loopback() || address.is_unspecified() {
-        Reach::ThisMachine
+        HostScope::ThisMachine
     } else if address.is_unicast_link_local() {
-        Reach::Neighbours
+        HostScope::Neighbours
     } else {
-        Reach::World
+        HostScope::World
     }
 }
 

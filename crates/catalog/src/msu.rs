@@ -26,7 +26,7 @@ const METADATA_LIMIT: u64 = 64 << 20;
 /// The container that an update comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Container {
+pub enum PackageFormat {
     /// Up to Windows Server 2022.
     Cabinet,
     /// From build 26100 on.
@@ -37,7 +37,7 @@ pub enum Container {
 
 /// What a file is expected to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct ExpectedPackage {
     /// The article.
     pub kb: Kb,
     /// The architecture.
@@ -50,9 +50,9 @@ pub(crate) struct Wanted {
 
 /// A file that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Checked {
+pub(crate) struct PackageCheck {
     /// What it is.
-    pub container: Container,
+    pub container: PackageFormat,
     /// Why it could not be held against what was wanted.
     pub unsaid: Option<String>,
 }
@@ -64,17 +64,24 @@ fn other(problem: impl Into<String>) -> Problem {
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
 /// update package that is wanted.
-pub(crate) fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, Problem> {
+pub(crate) fn check_package(
+    path: &Path,
+    name: &str,
+    wanted: &ExpectedPackage,
+) -> Result<PackageCheck, Problem> {
     let unreadable = |error| other("cannot read it").source(error);
     let mut file = files::open(path).map_err(unreadable)?;
     let mut magic = Vec::with_capacity(8);
     let read = (&mut file).take(8).read_to_end(&mut magic);
     read.map_err(unreadable)?;
     let found = container(&magic);
-    let (expected, promised): (_, &[Container]) = match extension(name).as_str() {
-        "msu" => ("cabinet or WIM", &[Container::Cabinet, Container::Wim]),
-        "cab" => ("cabinet", &[Container::Cabinet]),
-        "exe" => ("program", &[Container::Program]),
+    let (expected, promised): (_, &[PackageFormat]) = match extension(name).as_str() {
+        "msu" => (
+            "cabinet or WIM",
+            &[PackageFormat::Cabinet, PackageFormat::Wim],
+        ),
+        "cab" => ("cabinet", &[PackageFormat::Cabinet]),
+        "exe" => ("program", &[PackageFormat::Program]),
         _ => return Err(other("unknown kind of file: expected .msu, .cab or .exe")),
     };
     let container = found
@@ -87,7 +94,7 @@ pub(crate) fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<
             other(format!("it begins with {found}, not as a {expected} does"))
         })?;
     let mut unsaid = None;
-    if container == Container::Cabinet && extension(name) == "msu" {
+    if container == PackageFormat::Cabinet && extension(name) == "msu" {
         match describe(file) {
             Ok(Some(described)) => described.check(wanted)?,
             Ok(None) if !wanted.verified => {
@@ -103,12 +110,12 @@ pub(crate) fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<
             Err(_) => unsaid = Some("its cabinet cannot be read".to_owned()),
         }
     }
-    Ok(Checked { container, unsaid })
+    Ok(PackageCheck { container, unsaid })
 }
 
 /// What a package says of itself, in the words that it uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Described {
+struct PackageMetadata {
     article: String,
     arch: String,
     /// What a host is afterwards.
@@ -117,8 +124,8 @@ struct Described {
     base: Option<WindowsVersion>,
 }
 
-impl Described {
-    fn check(&self, wanted: &Wanted) -> Result<(), Problem> {
+impl PackageMetadata {
+    fn check(&self, wanted: &ExpectedPackage) -> Result<(), Problem> {
         let is_it = self.article.parse() == Ok(wanted.kb) && self.arch.parse() == Ok(wanted.arch);
         // An article can serve several builds, with one package for all.
         let target = wanted
@@ -161,7 +168,7 @@ impl Described {
 }
 
 /// What a cabinet says of itself, in the first place where it says something.
-fn describe(mut msu: impl Read + Seek) -> io::Result<Option<Described>> {
+fn describe(mut msu: impl Read + Seek) -> io::Result<Option<PackageMetadata>> {
     let is_properties = |name: &str| {
         let is_text = Path::new(name).extension().is_some_and(|end| end == "txt");
         is_text && name.contains("pkgproperties")
@@ -177,7 +184,7 @@ fn describe(mut msu: impl Read + Seek) -> io::Result<Option<Described>> {
 }
 
 /// `KB Article Number="4549949"`, a line for each property.
-fn read_properties(text: &[u8]) -> Described {
+fn read_properties(text: &[u8]) -> PackageMetadata {
     let text = decode(text);
     let property = |key: &str| {
         text.lines()
@@ -186,16 +193,16 @@ fn read_properties(text: &[u8]) -> Described {
             .map(|(_, value)| value.trim().trim_matches('"').to_owned())
             .unwrap_or_default()
     };
-    Described {
+    PackageMetadata {
         article: property("KB Article Number"),
         arch: property("Processor Architecture"),
-        ..Described::default()
+        ..PackageMetadata::default()
     }
 }
 
 /// `LCUCompDB_KB5031354.xml`, by itself or packed once more, in the package or in a cabinet of
 /// metadata in it.
-fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
+fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<PackageMetadata>> {
     if let Some(described) = in_component_database(&mut *msu)? {
         return Ok(Some(described));
     }
@@ -206,12 +213,12 @@ fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
     }
 }
 
-fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
+fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<PackageMetadata>> {
     let is_database = |name: &str| name.starts_with("lcucompdb_kb");
     let Some(mut database) = cabinet::read_member(cabinet, METADATA_LIMIT, is_database)? else {
         return Ok(None);
     };
-    if container(&database) == Some(Container::Cabinet) {
+    if container(&database) == Some(PackageFormat::Cabinet) {
         let is_xml = |name: &str| Path::new(name).extension().is_some_and(|end| end == "xml");
         let packed = cabinet::read_member(Cursor::new(&database), METADATA_LIMIT, is_xml)?;
         match packed {
@@ -224,25 +231,25 @@ fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<
 
 /// The root's attributes `BuildArch`, `OSVersion` (what the update builds on) and
 /// `TargetOSVersion`, and a feature such as `CumulativeUpdate_KB5094126`.
-fn read_database(xml: &str) -> Option<Described> {
+fn read_database(xml: &str) -> Option<PackageMetadata> {
     let mut reader = Reader::from_str(xml);
-    let mut described: Option<Described> = None;
+    let mut described: Option<PackageMetadata> = None;
     loop {
         match reader.read_event() {
             Ok(Event::Start(tag) | Event::Empty(tag)) => match tag.local_name().as_ref() {
                 b"CompDB" => {
                     let version = |name| attribute(&tag, name).and_then(|text| text.parse().ok());
-                    described = Some(Described {
+                    described = Some(PackageMetadata {
                         arch: attribute(&tag, "BuildArch").unwrap_or_default(),
                         version: version("TargetOSVersion"),
                         base: version("OSVersion"),
-                        ..Described::default()
+                        ..PackageMetadata::default()
                     });
                 }
                 b"Feature" => {
                     let article = attribute(&tag, "FeatureID")
                         .as_deref()
-                        .and_then(article_in_name);
+                        .and_then(kb_from_filename);
                     if let (Some(article), Some(described)) = (article, &mut described)
                         && described.article.is_empty()
                     {
@@ -266,16 +273,16 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
 }
 
 /// `Windows10.0-KB5031364-x64.cab`, or `_PSFX` and the like behind it.
-fn in_name(name: &str) -> Option<Described> {
+fn in_name(name: &str) -> Option<PackageMetadata> {
     let lower = name.to_ascii_lowercase();
-    let article = article_in_name(&lower).filter(|_| lower.starts_with("windows"))?;
+    let article = kb_from_filename(&lower).filter(|_| lower.starts_with("windows"))?;
     let arch = lower
         .split(|c: char| !c.is_ascii_alphanumeric())
         .find(|part| part.parse::<Arch>().is_ok())?;
-    Some(Described {
+    Some(PackageMetadata {
         article: article.number().to_string(),
         arch: arch.to_owned(),
-        ..Described::default()
+        ..PackageMetadata::default()
     })
 }
 
@@ -286,13 +293,13 @@ fn extension(name: &str) -> String {
         .to_ascii_lowercase()
 }
 
-fn container(magic: &[u8]) -> Option<Container> {
+fn container(magic: &[u8]) -> Option<PackageFormat> {
     if magic.starts_with(b"MSCF") {
-        Some(Container::Cabinet)
+        Some(PackageFormat::Cabinet)
     } else if magic == b"MSWIM\0\0\0" {
-        Some(Container::Wim)
+        Some(PackageFormat::Wim)
     } else if magic.starts_with(b"MZ") {
-        Some(Container::Program)
+        Some(PackageFormat::Program)
     } else {
         None
     }
@@ -316,7 +323,7 @@ fn decode(bytes: &[u8]) -> String {
 }
 
 /// The article in a file's name: `windows10.0-kb4549949-x64_….msu`.
-pub(crate) fn article_in_name(name: &str) -> Option<Kb> {
+pub(crate) fn kb_from_filename(name: &str) -> Option<Kb> {
     let name = name.to_ascii_lowercase();
     name.match_indices("kb").find_map(|(start, _)| {
         let digits = &name[start + 2..];
@@ -354,20 +361,24 @@ mod tests {
         cabinet("Windows10.0-KB4549949-x64-pkgProperties.txt", content)
     }
 
-    const WANTED: Wanted = Wanted {
-        kb: Kb::of(4_549_949),
+    const WANTED: ExpectedPackage = ExpectedPackage {
+        kb: Kb::from_number(4_549_949),
         arch: Arch::X64,
         version: Some(WindowsVersion::new(17763, 1158)),
         verified: false,
     };
 
-    fn check_as(bytes: &[u8], name: &str, wanted: &Wanted) -> Result<Checked, Problem> {
+    fn check_as(
+        bytes: &[u8],
+        name: &str,
+        wanted: &ExpectedPackage,
+    ) -> Result<PackageCheck, Problem> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         check_package(file.path(), name, wanted)
     }
 
-    fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, Problem> {
+    fn check_bytes(bytes: &[u8], name: &str) -> Result<PackageFormat, Problem> {
         check_as(bytes, name, &WANTED).map(|checked| checked.container)
     }
 
@@ -399,13 +410,16 @@ mod tests {
     #[test]
     fn an_msu_is_a_cabinet_of_its_article_or_a_wim() {
         let found = check_bytes(&update(PROPERTIES.as_bytes()), "a.msu").unwrap();
-        assert_eq!(found, Container::Cabinet);
+        assert_eq!(found, PackageFormat::Cabinet);
         assert_eq!(
             check_bytes(b"MSWIM\0\0\0rest", "a.MSU").unwrap(),
-            Container::Wim
+            PackageFormat::Wim
         );
-        assert_eq!(check_bytes(b"MZ", "a.exe").unwrap(), Container::Program);
-        assert_eq!(check_bytes(b"MSCF", "a.cab").unwrap(), Container::Cabinet);
+        assert_eq!(check_bytes(b"MZ", "a.exe").unwrap(), PackageFormat::Program);
+        assert_eq!(
+            check_bytes(b"MSCF", "a.cab").unwrap(),
+            PackageFormat::Cabinet
+        );
     }
 
     #[test]
@@ -478,7 +492,7 @@ mod tests {
             ),
             cabinet("onepackage.AggregatedMetadata.cab", &aggregated),
         ] {
-            assert_eq!(check_bytes(&msu, "a.msu").unwrap(), Container::Cabinet);
+            assert_eq!(check_bytes(&msu, "a.msu").unwrap(), PackageFormat::Cabinet);
         }
         let refused = |xml: &str| {
             let msu = cabinet("Metadata.cab", &packed("LCUCompDB_KB1.xml", xml.as_bytes()));
@@ -537,7 +551,7 @@ mod tests {
 
     #[test]
     fn what_a_verified_package_does_not_say_is_no_reason_to_refuse_it() {
-        let verified = Wanted {
+        let verified = ExpectedPackage {
             verified: true,
             ..WANTED
         };
@@ -574,7 +588,7 @@ mod tests {
 
     #[test]
     fn articles_are_found_in_names() {
-        let of = |name| article_in_name(name).map(|kb| kb.to_string());
+        let of = |name| kb_from_filename(name).map(|kb| kb.to_string());
         assert_eq!(
             of("windows10.0-kb4549949-x64_90e8.msu").as_deref(),
             Some("KB4549949")

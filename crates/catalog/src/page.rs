@@ -7,11 +7,11 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::date::read_date;
-use super::html::{Tag, Visitor, squeezed, walk};
+use super::html::{Tag, Visitor, collapse_whitespace, walk};
 
 /// One update that a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Hit {
+pub struct SearchResult {
     /// Its title, such as `2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems
     /// (KB4549949)`.
     pub title: String,
@@ -35,7 +35,7 @@ pub(crate) enum Page {
     /// Updates, and how to get the next ones.
     Hits {
         /// In the page's order.
-        hits: Vec<Hit>,
+        hits: Vec<SearchResult>,
         /// The form to send for the next page, where there is one.
         next: Option<Postback>,
     },
@@ -68,9 +68,9 @@ const ERROR: &str = "errorPageDisplayedError";
 
 /// Reads a page of search results.
 pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
-    let seen = walk(html, Reader::default());
+    let seen = walk(html, PageParser::default());
     if let Some(words) = seen.error {
-        return Err(PageError::Reported(short(&squeezed(&words))));
+        return Err(PageError::Reported(short(&collapse_whitespace(&words))));
     }
     if !seen.ids.contains(&TABLE) {
         return if seen.ids.contains(&NOTHING) {
@@ -80,7 +80,7 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
         };
     }
     let columns = Columns::read(&seen.rows);
-    let hits: Vec<Hit> = seen
+    let hits: Vec<SearchResult> = seen
         .rows
         .iter()
         .filter_map(|row| hit(row, &columns))
@@ -94,9 +94,9 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
 
 /// The catalog's words about an error, if this is its page for errors.
 pub(super) fn reported_error(html: &str) -> Option<String> {
-    walk(html, Reader::default())
+    walk(html, PageParser::default())
         .error
-        .map(|words| short(&squeezed(&words)))
+        .map(|words| short(&collapse_whitespace(&words)))
 }
 
 fn short(text: &str) -> String {
@@ -146,7 +146,7 @@ impl Columns {
             // The sort links' ids are the same in every language; the words are for pages without.
             let is = |link: &str, word: &str| {
                 cell.parts.iter().any(|part| part.id.ends_with(link))
-                    || squeezed(&cell.text).eq_ignore_ascii_case(word)
+                    || collapse_whitespace(&cell.text).eq_ignore_ascii_case(word)
             };
             let slot = if is("_titleHeaderLink", "Title") {
                 &mut columns.title
@@ -169,7 +169,7 @@ impl Columns {
     }
 }
 
-fn hit(row: &Row, columns: &Columns) -> Option<Hit> {
+fn hit(row: &Row, columns: &Columns) -> Option<SearchResult> {
     let (update_id, _) = row.id.rsplit_once("_R")?;
     if !is_guid(update_id) {
         return None;
@@ -178,15 +178,15 @@ fn hit(row: &Row, columns: &Columns) -> Option<Hit> {
         let parts = row.cells.iter().flat_map(|cell| &cell.parts);
         parts
             .filter(|part| part.id.strip_prefix(update_id) == Some(suffix))
-            .map(|part| squeezed(&part.text))
+            .map(|part| collapse_whitespace(&part.text))
             .find(|text| !text.is_empty())
     };
     let column = |number: Option<u32>| {
         let own = format!("{update_id}_C{}_R", number?);
         let cell = row.cells.iter().find(|cell| cell.id.starts_with(&own))?;
-        Some(squeezed(&cell.text)).filter(|text| !text.is_empty())
+        Some(collapse_whitespace(&cell.text)).filter(|text| !text.is_empty())
     };
-    Some(Hit {
+    Some(SearchResult {
         title: part("_link").or_else(|| column(columns.title))?,
         products: column(columns.products).unwrap_or_default(),
         classification: column(columns.classification).unwrap_or_default(),
@@ -215,11 +215,11 @@ struct Row {
 struct Cell {
     id: String,
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<CellElement>,
 }
 
 /// An element with an id inside a cell.
-struct Part {
+struct CellElement {
     id: String,
     tag: String,
     text: String,
@@ -228,7 +228,7 @@ struct Part {
 
 /// Collects what the page has of interest while it goes by.
 #[derive(Default)]
-struct Reader {
+struct PageParser {
     /// How many tables deep, counted from the results' own.
     depth: usize,
     /// Those of [`TELLING`] that are there.
@@ -242,7 +242,7 @@ struct Reader {
     error_depth: Option<usize>,
 }
 
-impl Visitor for Reader {
+impl Visitor for PageParser {
     fn open(&mut self, tag: &Tag) {
         let id = tag.attribute("id").unwrap_or_default();
         if let (Some(depth), Some(words)) = (&mut self.error_depth, &mut self.error) {
@@ -279,7 +279,7 @@ impl Visitor for Reader {
                 }
             }
             name if !id.is_empty() && !is_void(name) => {
-                let part = Part {
+                let part = CellElement {
                     id: id.to_owned(),
                     tag: name.to_owned(),
                     text: String::new(),
@@ -330,7 +330,7 @@ impl Visitor for Reader {
     }
 }
 
-impl Reader {
+impl PageParser {
     fn cell(&mut self) -> Option<&mut Cell> {
         if self.depth == 0 || !self.in_cell {
             return None;

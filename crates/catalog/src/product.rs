@@ -70,13 +70,13 @@ pub struct Product {
 
 impl Product {
     /// The server edition of a build.
-    pub fn of_build(build: u32) -> Option<Self> {
-        let release = release::of_build(build)?;
+    pub fn for_build(build: u32) -> Option<Self> {
+        let release = release::from_build(build)?;
         (!release.catalog_names.is_empty()).then(|| Self::of_release(release))
     }
 
     /// A product by any of its names; one that is not known is taken as the titles' own word.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match release_named(name) {
             Some(release) => Self::of_release(release),
             None => Self {
@@ -95,7 +95,7 @@ impl Product {
     }
 
     /// Whether a title's product is this one.
-    pub fn is(&self, title: &Title) -> bool {
+    pub fn matches(&self, title: &Title) -> bool {
         let own = normal(&title.product);
         self.names.contains(&own)
     }
@@ -213,12 +213,15 @@ mod tests {
 
     #[test]
     fn a_product_answers_to_all_its_names() {
-        let by_name = Product::named(" windows server 2022");
-        assert_eq!(Some(&by_name), Product::of_build(20348).as_ref());
+        let by_name = Product::from_name(" windows server 2022");
+        assert_eq!(Some(&by_name), Product::for_build(20348).as_ref());
         assert_eq!(by_name.to_string(), "Windows Server 2022");
         let title = |product: &str| Title::read(&format!("U for {product} for x64 (KB5037781)"));
-        assert!(by_name.is(&title("Microsoft server operating system, version 21H2")));
-        assert!(!by_name.is(&title("Microsoft server operating system version 22H2")));
-        assert!(Product::named("Windows 10 Version 1809").is(&title("Windows 10 Version 1809")));
+        assert!(by_name.matches(&title("Microsoft server operating system, version 21H2")));
+        assert!(!by_name.matches(&title("Microsoft server operating system version 22H2")));
+        assert!(
+            Product::from_name("Windows 10 Version 1809")
+                .matches(&title("Windows 10 Version 1809"))
+        );
     }
 }

@@ -10,7 +10,7 @@ use wincimg_windows::update::{Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::date::read_date;
-use super::html::{Tag, Visitor, squeezed, walk};
+use super::html::{Tag, Visitor, collapse_whitespace, walk};
 
 /// The page that everybody reads.
 pub const RELEASE_INFO: &str =
@@ -127,7 +127,7 @@ fn markdown_text(cell: &str) -> String {
         rest = after.split_once(')').map_or("", |(_, after)| after);
     }
     text.push_str(rest);
-    squeezed(&text.replace(['[', '*', '^', '\\', '`'], ""))
+    collapse_whitespace(&text.replace(['[', '*', '^', '\\', '`'], ""))
 }
 
 /// Where a table has what.
@@ -254,7 +254,7 @@ impl Visitor for Tables {
             "td" | "th" => {
                 self.in_cell = false;
                 if let Some(cell) = self.row().and_then(|row| row.last_mut()) {
-                    *cell = squeezed(cell);
+                    *cell = collapse_whitespace(cell);
                 }
             }
             _ => {}
@@ -335,7 +335,7 @@ mod tests {
             );
             // A baseline is the update of the release's own table, once.
             assert_eq!(row_of(&updates, 26100, 33500), "KB5131031 2026-10-13 B");
-            let baseline = updates.of_kb("KB5131031".parse().unwrap());
+            let baseline = updates.by_kb("KB5131031".parse().unwrap());
             assert_eq!(baseline.count(), 1);
         }
         assert_eq!(read(PAGE).unwrap(), read(MARKDOWN).unwrap());

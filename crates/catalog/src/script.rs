@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::quoting::powershell;
-use wincimg_windows::release::Package;
+use wincimg_windows::release::PackageKind;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{node, release};
 
 use super::folder::Description;
-use super::msu::Container;
-use super::set::{Member, Role};
+use super::msu::PackageFormat;
+use super::set::{Role, UpdateSetFile};
 
 /// What a node's script installs, and from where.
 #[derive(Debug, Clone)]
-pub struct Script<'a> {
+pub struct InstallScript<'a> {
     /// The article.
     pub kb: Kb,
     /// The name of the update's folder.
@@ -30,16 +30,16 @@ pub struct Script<'a> {
     /// The servicing stack that a node needs first.
     pub stack: Option<WindowsVersion>,
     /// The files, in the order in which they are installed.
-    pub items: &'a [Item],
+    pub items: &'a [ScriptFile],
     /// Where the node finds them.
-    pub source: Source,
+    pub source: FileLocation,
     /// Restart the node if that is needed.
     pub restart: bool,
 }
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ScriptFile {
     /// Its name.
     pub name: String,
     /// What it is to the update.
@@ -49,12 +49,12 @@ pub struct Item {
     /// What its bytes have to hash to.
     pub digest: Option<Digest>,
     /// What it is, where it has been looked at.
-    pub container: Option<Container>,
+    pub container: Option<PackageFormat>,
 }
 
 /// Where a node finds the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum FileLocation {
     /// At the catalog's links.
     Links,
     /// In the update's folder at this address: an intranet mirror.
@@ -90,9 +90,9 @@ enum Tool {
     Dism,
 }
 
-impl Item {
+impl ScriptFile {
     /// What the catalog lists.
-    pub fn listed(member: &Member) -> Self {
+    pub fn from_catalog(member: &UpdateSetFile) -> Self {
         Self {
             name: member.file.name.clone(),
             role: member.role,
@@ -103,7 +103,7 @@ impl Item {
     }
 
     /// What was fetched.
-    pub fn fetched(description: &Description) -> Vec<Self> {
+    pub fn from_manifest(description: &Description) -> Vec<Self> {
         let files = description.files.iter();
         files
             .map(|file| Self {
@@ -122,7 +122,7 @@ impl Item {
     }
 }
 
-impl Script<'_> {
+impl InstallScript<'_> {
     /// The script's text, for Windows PowerShell 5.1 and later.
     pub fn render(&self) -> Result<String, ScriptError> {
         let odd = self
@@ -137,7 +137,7 @@ impl Script<'_> {
              # Installs {} on this node: {}.\n\
              # Checks first what is there, so that it can be run again at any time.\n\n",
             self.kb,
-            Foreign(comment(self.title)?),
+            Untrusted(comment(self.title)?),
         );
         text.push_str(PARAMETERS);
         text.push_str("\n$hotfix = @{\n");
@@ -163,13 +163,13 @@ impl Script<'_> {
             None => "$null".to_owned(),
         };
         let folder = match &self.source {
-            Source::Folder(folder) => {
+            FileLocation::Folder(folder) => {
                 let folder = folder.trim_end_matches(['\\', '/']);
                 quoted(&format!("{folder}\\{}", self.folder))?
             }
-            Source::Beside => format!("\"$PSScriptRoot\\{}\"", self.folder),
+            FileLocation::Beside => format!("\"$PSScriptRoot\\{}\"", self.folder),
             // Only administrators write there, so a verified file stays what it is.
-            Source::Links | Source::Url(_) => format!(
+            FileLocation::Links | FileLocation::Url(_) => format!(
                 "(Join-Path $env:ProgramFiles {})",
                 quoted(&format!("wincimg\\{}", self.folder))?
             ),
@@ -190,7 +190,7 @@ impl Script<'_> {
         line("Tool", &quoted(tool_name)?);
         line("Restart", switch(self.restart));
         line("Folder", &folder);
-        line("Beside", switch(self.source == Source::Beside));
+        line("Beside", switch(self.source == FileLocation::Beside));
         line("Files", "@(");
         for item in self.items {
             let _ = writeln!(text, "        {}", self.file(item)?);
@@ -207,20 +207,20 @@ impl Script<'_> {
         Ok(())
     }
 
-    fn file(&self, item: &Item) -> Result<String, ScriptError> {
+    fn file(&self, item: &ScriptFile) -> Result<String, ScriptError> {
         let digest = item
             .digest
             .as_ref()
             .ok_or_else(|| ScriptError::NoDigest(item.name.clone()))?;
         let url = match &self.source {
-            Source::Links => Some(item.url.clone()),
-            Source::Url(mirror) => Some(format!(
+            FileLocation::Links => Some(item.url.clone()),
+            FileLocation::Url(mirror) => Some(format!(
                 "{}/{}/{}",
                 mirror.trim_end_matches('/'),
                 self.folder,
                 item.name
             )),
-            Source::Folder(_) | Source::Beside => None,
+            FileLocation::Folder(_) | FileLocation::Beside => None,
         };
         let url = match url {
             Some(url) => format!("; Url = {}", quoted(&url)?),
@@ -239,9 +239,9 @@ impl Script<'_> {
         let target = self.items.iter().find(|item| item.role == Role::Target);
         let container = target.and_then(|target| target.container);
         let wim = match (container, self.version) {
-            (Some(container), _) => container == Container::Wim,
+            (Some(container), _) => container == PackageFormat::Wim,
             (None, Some(version)) => release::up_to_build(version.build)
-                .is_some_and(|release| release.package == Package::Wim),
+                .is_some_and(|release| release.package == PackageKind::Wim),
             // Sets of files came with checkpoints, and these with WIMs.
             (None, None) => self.items.iter().any(|item| item.role == Role::Checkpoint),
         };

@@ -7,7 +7,7 @@
 use wincimg_common::diagnose::Diagnose;
 use wincimg_windows::update::Kb;
 
-use super::page::{Hit, is_guid};
+use super::page::{SearchResult, is_guid};
 use super::product::{Arch, Product, Title};
 
 /// What an update has to be.
@@ -82,8 +82,11 @@ fn seen_instead(seen: &[(String, &'static str)]) -> String {
 }
 
 /// Picks the one update that is wanted.
-pub fn select<'h>(hits: &'h [Hit], wanted: &Criteria) -> Result<&'h Hit, SelectError> {
-    let mut fitting: Vec<(&Hit, Title)> = Vec::new();
+pub fn select<'h>(
+    hits: &'h [SearchResult],
+    wanted: &Criteria,
+) -> Result<&'h SearchResult, SelectError> {
+    let mut fitting: Vec<(&SearchResult, Title)> = Vec::new();
     let mut seen = Vec::new();
     for hit in hits {
         let title = Title::read(&hit.title);
@@ -110,27 +113,27 @@ pub fn select<'h>(hits: &'h [Hit], wanted: &Criteria) -> Result<&'h Hit, SelectE
 }
 
 /// Why a hit is not what is wanted.
-fn misfit(hit: &Hit, title: &Title, wanted: &Criteria) -> Option<&'static str> {
+fn misfit(hit: &SearchResult, title: &Title, wanted: &Criteria) -> Option<&'static str> {
     if title.kb != Some(wanted.kb) {
         return Some("is another article");
     }
     if let Some(id) = &wanted.update_id {
         return (!hit.update_id.eq_ignore_ascii_case(id)).then_some("has another update id");
     }
-    if let Some(why) = look_alike(title) {
+    if let Some(why) = similar_title(title) {
         return Some(why);
     }
     if title.arch != Some(wanted.arch) {
         return Some("is for another architecture");
     }
     match &wanted.product {
-        Some(product) if !product.is(title) => Some("is for another product"),
+        Some(product) if !product.matches(title) => Some("is for another product"),
         _ => None,
     }
 }
 
 /// How an update that shares an article or a name with a cumulative update differs from it.
-fn look_alike(title: &Title) -> Option<&'static str> {
+fn similar_title(title: &Title) -> Option<&'static str> {
     let has = |word: &str| {
         let words = |text: &str| {
             text.split_whitespace()
@@ -158,14 +161,14 @@ fn in_words(wanted: &Criteria) -> String {
 }
 
 /// A product tells candidates apart where each has its own; an update id always does.
-fn candidates(several: &[(&Hit, Title)]) -> Vec<Candidate> {
+fn candidates(several: &[(&SearchResult, Title)]) -> Vec<Candidate> {
     several
         .iter()
         .map(|(hit, title)| {
-            let product = Product::named(&title.product);
+            let product = Product::from_name(&title.product);
             let alone = several
                 .iter()
-                .filter(|(_, other)| product.is(other))
+                .filter(|(_, other)| product.matches(other))
                 .count()
                 == 1;
             Candidate {

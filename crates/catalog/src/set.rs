@@ -6,7 +6,7 @@ use wincimg_common::diagnose::Problem;
 use wincimg_windows::update::Kb;
 
 use super::dialog::UpdateFile;
-use super::msu::article_in_name;
+use super::msu::kb_from_filename;
 
 /// What a file is to its update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub enum Role {
 
 /// One file of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct UpdateSetFile {
     /// The file, as the catalog lists it.
     pub file: UpdateFile,
     /// What it is to the update.
@@ -38,9 +38,9 @@ pub fn in_order(
     own: Vec<UpdateFile>,
     size: Option<u64>,
     before: Vec<UpdateFile>,
-) -> Result<Vec<Member>, Problem> {
+) -> Result<Vec<UpdateSetFile>, Problem> {
     let alone = own.len() == 1;
-    let is_target = |file: &UpdateFile| alone || article_in_name(&file.name) == Some(kb);
+    let is_target = |file: &UpdateFile| alone || kb_from_filename(&file.name) == Some(kb);
     if !own.iter().any(is_target) {
         let names: Vec<String> = own.into_iter().map(|file| file.name).collect();
         let problem = format!(
@@ -59,16 +59,16 @@ pub fn in_order(
         };
         (role, file)
     });
-    let mut members: Vec<Member> = stacks
+    let mut members: Vec<UpdateSetFile> = stacks
         .chain(own)
-        .map(|(role, file)| Member {
+        .map(|(role, file)| UpdateSetFile {
             size: size.filter(|_| alone && role == Role::Target),
             role,
             file,
         })
         .collect();
     members.sort_by_key(|member| {
-        let article = article_in_name(&member.file.name);
+        let article = kb_from_filename(&member.file.name);
         (member.role, article.map(Kb::number))
     });
     Ok(members)

@@ -13,7 +13,7 @@ use kube::core::request::Request;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::closest_match;
 
 use super::null_is_default;
 use super::workloads::WorkloadList;
@@ -24,8 +24,8 @@ mod lease;
 mod watch;
 
 pub use error::LiveError;
-pub use events::{NodeEvent, NodeReference, Recorder};
-pub use lease::{Election, LeaseName, Standing, Terms};
+pub use events::{EventRecorder, NodeEvent, NodeReference};
+pub use lease::{LeaderElector, Leadership, LeaseConfig, LeaseName};
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
 /// How many objects a page has, as kubectl asks for.
@@ -66,7 +66,7 @@ pub struct Cluster {
 
 /// Which workloads.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub struct WorkloadScope {
     /// Only those of this namespace.
     pub namespace: Option<String>,
     /// Only those whose labels match, as kubectl's `--selector` has it.
@@ -113,7 +113,7 @@ impl Cluster {
                 if !names().any(|known| known == name) {
                     return Err(LiveError::NoContext {
                         name: name.to_owned(),
-                        nearest: nearest(name, names()),
+                        nearest: closest_match(name, names()),
                     });
                 }
                 let options = KubeConfigOptions {
@@ -141,7 +141,7 @@ impl Cluster {
 
     /// The same cluster for somebody whose rights come from another template.
     #[must_use]
-    pub fn granted_by(self, template: &'static str) -> Self {
+    pub fn with_rbac_template(self, template: &'static str) -> Self {
         Self {
             granted_by: template,
             ..self
@@ -160,7 +160,7 @@ impl Cluster {
     }
 
     /// The workloads of the scope, and the cluster's runtime classes.
-    pub async fn workloads(&self, scope: &Scope) -> Result<WorkloadList, LiveError> {
+    pub async fn workloads(&self, scope: &WorkloadScope) -> Result<WorkloadList, LiveError> {
         let kinds = WORKLOADS.iter().map(async |(kind, api, plural)| {
             let path = match &scope.namespace {
                 Some(namespace) => format!("{api}/namespaces/{namespace}/{plural}"),

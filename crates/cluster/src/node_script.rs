@@ -11,7 +11,7 @@ use wincimg_windows::version::WindowsVersion;
 #[derive(Debug, Clone)]
 pub struct NodeScript<'a> {
     /// What runs the containers; the node's own where absent.
-    pub runtime: Option<Runtime>,
+    pub runtime: Option<NodeRuntime>,
     /// Registries that a node does not trust by itself.
     pub registries: &'a [NodeRegistry],
     /// The images, for each version of Windows among the nodes.
@@ -27,14 +27,14 @@ pub struct NodeScript<'a> {
 /// What runs a node's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Runtime {
+pub enum NodeRuntime {
     /// containerd.
     Containerd,
     /// Docker, behind Kubernetes' dockershim.
     Docker,
 }
 
-impl Runtime {
+impl NodeRuntime {
     /// The name of its service.
     pub const fn name(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl NodeScript<'_> {
 
     // Writing to a string cannot fail.
     fn settings(&self, text: &mut String) {
-        let runtime = self.runtime.map_or("", Runtime::name);
+        let runtime = self.runtime.map_or("", NodeRuntime::name);
         let mut line = |key: &str, value: &str| {
             let _ = writeln!(text, "    {key:<11} = {value}");
         };

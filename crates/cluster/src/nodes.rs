@@ -5,12 +5,12 @@ use std::io::Read;
 
 use serde::{Deserialize, Deserializer};
 use wincimg_common::diagnose::{Diagnose, Excerpt};
-use wincimg_windows::compat::{Edition, HostBuild, Runtime};
+use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
 use super::null_is_default;
 use super::text::without_place;
-use super::yaml::{Malformed, documents, excerpt};
+use super::yaml::{SyntaxError, documents, excerpt};
 
 /// The label that says which system a node runs.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
@@ -37,7 +37,7 @@ pub struct Node {
     /// Which Windows it runs; absent where that could not be read, and for other systems.
     pub build: Option<HostBuild>,
     /// What runs its containers.
-    pub runtime: Runtime,
+    pub runtime: ContainerRuntime,
     /// `amd64`, `arm64`, …
     pub architecture: String,
     /// Its labels.
@@ -146,7 +146,7 @@ pub enum NodesError {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct NodeDocument {
     kind: Option<String>,
     #[serde(default, deserialize_with = "null_is_no_item")]
     items: Option<Vec<NodeObject>>,
@@ -247,7 +247,7 @@ pub fn read_nodes(mut source: impl Read) -> Result<NodeList, NodesError> {
     Ok(list)
 }
 
-impl Document {
+impl NodeDocument {
     fn into_nodes(self) -> Result<Vec<NodeObject>, NodesError> {
         match (self.kind.as_deref(), self.items) {
             (Some("Node"), None) => Ok(vec![NodeObject {
@@ -270,7 +270,7 @@ impl Document {
 
 /// The documents of a text. What kubectl prints as JSON is read past all that is of no interest in it;
 /// everything else as a whole.
-fn read_documents(text: &str) -> Result<Vec<Document>, NodesError> {
+fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
     if text.trim_start().starts_with('{') {
         let mut json = serde_json::Deserializer::from_str(text);
         match serde_path_to_error::deserialize(&mut json) {
@@ -295,7 +295,7 @@ fn read_documents(text: &str) -> Result<Vec<Document>, NodesError> {
         excerpt: Box::new(excerpt),
     };
     let read = documents(text).map_err(
-        |Malformed {
+        |SyntaxError {
              line,
              column,
              problem,
@@ -363,7 +363,7 @@ impl NodeObject {
             .ok()
             .or_else(|| self.label(BUILD_LABEL).and_then(|build| build.parse().ok()));
         let build = version.filter(|_| is_windows).map(|version| {
-            match Edition::of_product(&info.os_image) {
+            match WindowsEdition::from_product_name(&info.os_image) {
                 Some(edition) => HostBuild { version, edition },
                 None => HostBuild::new(version),
             }
@@ -374,7 +374,7 @@ impl NodeObject {
         };
         Node {
             build,
-            runtime: Runtime::of_node(&info.container_runtime_version),
+            runtime: ContainerRuntime::from_node(&info.container_runtime_version),
             architecture: architecture.to_owned(),
             name: Some(self.metadata.name),
             labels: self.metadata.labels,
@@ -388,7 +388,7 @@ impl NodeObject {
 impl Node {
     /// A Windows host of which only the build is known: nothing about it rules a pod out that does
     /// not contradict the build.
-    pub fn of_build(build: HostBuild) -> Self {
+    pub fn from_build(build: HostBuild) -> Self {
         let labels = [
             (OS_LABEL, "windows".to_owned()),
             (OLD_OS_LABEL, "windows".to_owned()),
@@ -398,7 +398,7 @@ impl Node {
         Self {
             name: None,
             build: Some(build),
-            runtime: Runtime::CONTAINERD,
+            runtime: ContainerRuntime::CONTAINERD,
             architecture: "amd64".to_owned(),
             labels: labels
                 .into_iter()
@@ -474,7 +474,10 @@ mod tests {
                 "osImage":"Windows 10 Enterprise"}}}"#,
         )
         .unwrap();
-        assert_eq!(list.windows[0].build.unwrap().edition, Edition::Client);
+        assert_eq!(
+            list.windows[0].build.unwrap().edition,
+            WindowsEdition::Client
+        );
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use wincimg_windows::compat::{Isolation, Runtime};
+use wincimg_windows::compat::{ContainerRuntime, Isolation};
 
 use super::nodes::Node;
 use super::null_is_default;
-use super::scheduling::{Scheduling, System, Term, Toleration};
+use super::scheduling::{Scheduling, SelectorTerm, System, Toleration};
 
 /// The annotation that asked dockershim for Hyper-V isolation.
 const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
@@ -103,13 +103,13 @@ impl PodTemplate {
     pub fn isolation(
         &self,
         container: &Container,
-        runtime: Runtime,
+        runtime: ContainerRuntime,
         usual: Isolation,
     ) -> Isolation {
         match (self.hyperv, runtime) {
             _ if container.host_process => Isolation::HostProcess,
-            (Hyperv::OfDocker, Runtime::Docker)
-            | (Hyperv::OfContainerd, Runtime::Containerd(_)) => Isolation::HyperV,
+            (Hyperv::OfDocker, ContainerRuntime::Docker)
+            | (Hyperv::OfContainerd, ContainerRuntime::Containerd(_)) => Isolation::HyperV,
             _ => usual,
         }
     }
@@ -123,7 +123,7 @@ impl PodTemplate {
 
     /// Whether taints alone keep it off a node, and its runtime class may tolerate them.
     pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
-        self.missing_class().is_some() && self.scheduling.wants(node)
+        self.missing_class().is_some() && self.scheduling.matches_node(node)
     }
 
     /// Adds what its runtime class says, if it is among these.
@@ -231,7 +231,7 @@ struct NodeAffinity {
 #[serde(rename_all = "camelCase")]
 struct NodeSelector {
     #[serde(default, deserialize_with = "null_is_default")]
-    node_selector_terms: Vec<Term>,
+    node_selector_terms: Vec<SelectorTerm>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -21,7 +21,7 @@ pub struct Scheduling {
     /// Labels that a node must have.
     pub selector: BTreeMap<String, String>,
     /// Terms of the required node affinity, of which a node must meet one.
-    pub(crate) affinity: Option<Vec<Term>>,
+    pub(crate) affinity: Option<Vec<SelectorTerm>>,
     /// Which taints do not matter.
     pub tolerations: Vec<Toleration>,
 }
@@ -29,7 +29,7 @@ pub struct Scheduling {
 /// Requirements that a node must meet all at once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Term {
+pub struct SelectorTerm {
     /// About its labels.
     #[serde(
         default,
@@ -110,24 +110,27 @@ pub enum System {
 impl Scheduling {
     /// Whether a pod may be put on this node.
     pub(crate) fn admits(&self, node: &Node) -> bool {
-        self.wants(node) && self.untolerated(node).next().is_none()
+        self.matches_node(node) && self.untolerated_taints(node).next().is_none()
     }
 
     /// What keeps a pod off this node. Of a pod that names its node, the kubelet refuses what does not
     /// tolerate a `NoExecute` taint; the other taints are the scheduler's.
-    pub(crate) fn untolerated<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
+    pub(crate) fn untolerated_taints<'a>(
+        &'a self,
+        node: &'a Node,
+    ) -> impl Iterator<Item = &'a Taint> {
         let taints = node.taints.iter();
         let counts = |taint: &Taint| self.node_name.is_none() || taint.effect == "NoExecute";
         taints.filter(move |taint| counts(taint) && !self.tolerates(taint))
     }
 
     /// Whether nothing but taints can keep a pod off this node.
-    pub fn wants(&self, node: &Node) -> bool {
-        self.names(node) && self.selects(node)
+    pub fn matches_node(&self, node: &Node) -> bool {
+        self.allows_node_name(node) && self.selects(node)
     }
 
     /// Whether it names no other node.
-    pub(crate) fn names(&self, node: &Node) -> bool {
+    pub(crate) fn allows_node_name(&self, node: &Node) -> bool {
         match (&self.node_name, &node.name) {
             (Some(wanted), Some(name)) => wanted == name,
             _ => true,
@@ -151,7 +154,7 @@ impl Scheduling {
     }
 
     /// Whether it has neither a selector nor an affinity.
-    pub(crate) fn asks_for_nothing(&self) -> bool {
+    pub(crate) fn is_unconstrained(&self) -> bool {
         self.selector.is_empty() && self.affinity.is_none()
     }
 
@@ -179,9 +182,9 @@ impl Scheduling {
                 }
             }
             None => {
-                self.affinity = Some(vec![Term {
+                self.affinity = Some(vec![SelectorTerm {
                     match_expressions: vec![requirement.clone()],
-                    ..Term::default()
+                    ..SelectorTerm::default()
                 }]);
             }
         }
@@ -220,9 +223,9 @@ impl Scheduling {
             operator: Operator::In,
             values: names.into_iter().collect(),
         };
-        self.affinity = Some(vec![Term {
+        self.affinity = Some(vec![SelectorTerm {
             match_fields: vec![fields],
-            ..Term::default()
+            ..SelectorTerm::default()
         }]);
     }
 
@@ -255,7 +258,7 @@ impl Scheduling {
     }
 
     fn system_of_affinity(&self) -> System {
-        let mut systems = self.affinity.iter().flatten().map(Term::system);
+        let mut systems = self.affinity.iter().flatten().map(SelectorTerm::system);
         match systems.next() {
             Some(first) if systems.all(|system| system == first) => first,
             _ => System::Unsaid,
@@ -263,7 +266,7 @@ impl Scheduling {
     }
 }
 
-impl Term {
+impl SelectorTerm {
     /// A term that requires nothing is met by no node.
     fn is_met_by(&self, node: &Node) -> bool {
         let labels = || {

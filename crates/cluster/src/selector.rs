@@ -21,7 +21,7 @@ pub struct SelectorError {
 impl LabelSelector {
     /// Whether a node has such labels. Of a host that has no name nobody knows the labels, so it
     /// may have them.
-    pub fn selects(&self, node: &Node) -> bool {
+    pub fn matches(&self, node: &Node) -> bool {
         self.0.iter().all(|requirement| {
             let label = node.labels.get(&requirement.key);
             let may_have_it = label.is_none() && !node.labels_are_complete;
@@ -159,7 +159,7 @@ mod tests {
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect(),
             labels_are_complete: true,
-            ..Node::of_build(HostBuild::new("17763.973".parse().unwrap()))
+            ..Node::from_build(HostBuild::new("17763.973".parse().unwrap()))
         }
     }
 
@@ -185,15 +185,15 @@ mod tests {
             ("pool=", false),
         ] {
             let selector: LabelSelector = selector.parse().unwrap();
-            assert_eq!(selector.selects(&web), expected, "{selector}");
+            assert_eq!(selector.matches(&web), expected, "{selector}");
         }
     }
 
     #[test]
     fn a_host_of_which_only_the_build_is_known_may_have_any_label() {
-        let host = Node::of_build(HostBuild::new("17763.973".parse().unwrap()));
+        let host = Node::from_build(HostBuild::new("17763.973".parse().unwrap()));
         let selector: LabelSelector = "pool=web".parse().unwrap();
-        assert!(selector.selects(&host));
+        assert!(selector.matches(&host));
     }
 
     #[test]

@@ -11,9 +11,9 @@ use wincimg_common::diagnose::{Diagnose, Excerpt};
 
 use super::null_is_default;
 use super::pod::{Container, PodObject, PodTemplate, RuntimeClass};
+use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
-use super::search::{is_of_kubernetes, pod_templates};
-use super::yaml::{Malformed, documents, is_action_of_helm};
+use super::yaml::{SyntaxError, documents, is_action_of_helm};
 
 /// Something that makes pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Workload {
     /// What it is called.
     pub id: WorkloadId,
     /// Where it was read, where it is from a file.
-    pub origin: Option<Origin>,
+    pub origin: Option<SourceLocation>,
     /// The pods that it makes.
     pub template: PodTemplate,
     /// What made it, if something did.
@@ -50,7 +50,7 @@ impl fmt::Display for WorkloadId {
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Origin {
+pub struct SourceLocation {
     /// The file as it was named.
     pub file: String,
     /// The line where the object's document begins, counted from 1.
@@ -59,14 +59,14 @@ pub struct Origin {
 
 /// An object without pods, of a kind that does not belong to Kubernetes: what it makes is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedObject {
     /// What it is called.
     pub id: WorkloadId,
     /// Where it was read.
-    pub origin: Origin,
+    pub origin: SourceLocation,
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedObject {
     /// `Certificate shop/web (deploy.yaml, line 3)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -85,7 +85,7 @@ pub struct WorkloadList {
     /// Runtime classes that they may name.
     pub(crate) runtime_classes: Vec<RuntimeClass>,
     /// Objects that may make pods in a way that is not known.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedObject>,
     /// What was read although it can hardly be meant.
     pub warnings: Vec<String>,
 }
@@ -138,11 +138,11 @@ impl WorkloadList {
     pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
         let read = documents(text)?;
         self.warnings.extend(read.warning.map(|twice| {
-            let Malformed { line, problem, .. } = twice;
+            let SyntaxError { line, problem, .. } = twice;
             format!("{file}: line {line}: {problem}; the last one counts")
         }));
         for (line, document) in read.documents {
-            let origin = Origin {
+            let origin = SourceLocation {
                 file: file.to_owned(),
                 line,
             };
@@ -154,7 +154,7 @@ impl WorkloadList {
     fn add_document(
         &mut self,
         document: Value,
-        origin: &Origin,
+        origin: &SourceLocation,
         text: &str,
         depth: usize,
     ) -> Result<(), WorkloadsError> {
@@ -216,7 +216,7 @@ impl WorkloadList {
                 problem,
             })?;
         if found.is_empty() && !is_known && kind != "RuntimeClass" {
-            self.skipped.push(Skipped {
+            self.skipped.push(SkippedObject {
                 id,
                 origin: origin.clone(),
             });
@@ -317,7 +317,7 @@ impl WorkloadList {
 
     /// Leaves out what runs nothing as it stands, and says how much that was, without what another
     /// workload of the list made.
-    pub fn leave_out_inactive(&mut self) -> usize {
+    pub fn remove_inactive(&mut self) -> usize {
         let ids = self.workloads.iter().map(|workload| workload.id.clone());
         let known: HashSet<WorkloadId> = ids.collect();
         let left_out = self
@@ -473,8 +473,8 @@ fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
     })
 }
 
-impl From<Malformed> for WorkloadsError {
-    fn from(malformed: Malformed) -> Self {
+impl From<SyntaxError> for WorkloadsError {
+    fn from(malformed: SyntaxError) -> Self {
         Self::Malformed {
             line: malformed.line,
             column: malformed.column,

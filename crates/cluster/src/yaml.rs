@@ -15,12 +15,12 @@ pub(super) struct Documents {
     /// Each with the line where it begins, counted from 1.
     pub(super) documents: Vec<(usize, Value)>,
     /// What was read although it can hardly be meant.
-    pub(super) warning: Option<Malformed>,
+    pub(super) warning: Option<SyntaxError>,
 }
 
 /// What is wrong with a text, and where, counted from 1.
 #[derive(Debug)]
-pub struct Malformed {
+pub struct SyntaxError {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) problem: String,
@@ -31,10 +31,10 @@ pub struct Malformed {
 const MOST_IN_FLOW_STYLE: usize = 32 << 20;
 
 /// The documents of a text.
-pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
+pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
     let as_json = |duplicate_keys| match duplicate_keys {
-        DuplicateKeyPolicy::Error => json_documents::<Once>(text),
+        DuplicateKeyPolicy::Error => json_documents::<UniqueKeysValue>(text),
         _ => json_documents::<Value>(text),
     };
     let read = |duplicate_keys| {
@@ -57,7 +57,7 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
             documents,
             warning: None,
         }),
-        Err(Problem {
+        Err(YamlError {
             malformed,
             is_twice: false,
         }) => Err(template_of_helm(start_of(text, MOST_IN_FLOW_STYLE)).unwrap_or(malformed)),
@@ -72,7 +72,7 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
 }
 
 /// A text that cannot be read because Helm has yet to make it: the first line that shows it.
-fn template_of_helm(text: &str) -> Option<Malformed> {
+fn template_of_helm(text: &str) -> Option<SyntaxError> {
     let is_of_helm = |line: &str| {
         let mut actions = line.split("{{").skip(1);
         actions.any(|action| is_action_of_helm(action.trim_start_matches('-').trim_start()))
@@ -82,7 +82,7 @@ fn template_of_helm(text: &str) -> Option<Malformed> {
         .enumerate()
         .find(|(_, line)| is_of_helm(line))?;
     let (line_number, column) = (place + 1, line.find("{{")? + 1);
-    Some(Malformed {
+    Some(SyntaxError {
         line: line_number,
         column,
         problem: "this is a Helm template: render it with `helm template`".to_owned(),
@@ -121,15 +121,15 @@ pub(super) fn is_action_of_helm(action: &str) -> bool {
 }
 
 /// Why a text cannot be read, and whether that is only a key that is there twice.
-struct Problem {
-    malformed: Malformed,
+struct YamlError {
+    malformed: SyntaxError,
     is_twice: bool,
 }
 
 fn yaml_documents(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
-) -> Result<Vec<(usize, Value)>, Problem> {
+) -> Result<Vec<(usize, Value)>, YamlError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         emit_comments: false,
@@ -157,8 +157,8 @@ fn yaml_documents(
             let problem = said.split_once(", set ").filter(|_| is_twice);
             let line = place(serde_saphyr::Location::line);
             let column = place(serde_saphyr::Location::column);
-            Problem {
-                malformed: Malformed {
+            YamlError {
+                malformed: SyntaxError {
                     line,
                     column,
                     problem: problem.map_or(said, |(problem, _)| problem).to_owned(),
@@ -179,7 +179,7 @@ fn yaml_documents(
 /// One JSON document after the other, as `kubectl get … -o json` prints them when it is run twice.
 fn json_documents<D: DeserializeOwned + Into<Value>>(
     text: &str,
-) -> Result<Vec<(usize, Value)>, Problem> {
+) -> Result<Vec<(usize, Value)>, YamlError> {
     let mut documents = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
     loop {
@@ -192,9 +192,9 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
             Some(Err(error)) => {
                 let said = error.to_string();
                 let problem = without_place(&said);
-                return Err(Problem {
+                return Err(YamlError {
                     is_twice: error.is_data() && problem.starts_with(TWICE),
-                    malformed: Malformed {
+                    malformed: SyntaxError {
                         line: error.line(),
                         column: error.column(),
                         problem: problem.to_owned(),
@@ -230,23 +230,23 @@ fn start_of(text: &str, most: usize) -> &str {
 const TWICE: &str = "duplicate mapping key: ";
 
 /// A value of JSON without a key that is there twice.
-struct Once(Value);
+struct UniqueKeysValue(Value);
 
-impl From<Once> for Value {
-    fn from(once: Once) -> Self {
+impl From<UniqueKeysValue> for Value {
+    fn from(once: UniqueKeysValue) -> Self {
         once.0
     }
 }
 
-impl<'de> Deserialize<'de> for Once {
+impl<'de> Deserialize<'de> for UniqueKeysValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OnceVisitor).map(Self)
+        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
     }
 }
 
-struct OnceVisitor;
+struct UniqueKeysVisitor;
 
-impl<'de> Visitor<'de> for OnceVisitor {
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -279,7 +279,7 @@ impl<'de> Visitor<'de> for OnceVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Once(value)) = list.next_element()? {
+        while let Some(UniqueKeysValue(value)) = list.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -291,7 +291,7 @@ impl<'de> Visitor<'de> for OnceVisitor {
             if map.contains_key(&key) {
                 return Err(Error::custom(format_args!("{TWICE}{key}")));
             }
-            let Once(value) = entries.next_value()?;
+            let UniqueKeysValue(value) = entries.next_value()?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))

@@ -229,7 +229,7 @@ impl Diagnose for serde_json::Error {
 
 /// An error with its causes in one line, for places that have only one: a field, a log, a report.
 /// `cannot read a.toml: permission denied`.
-pub fn in_one_line(error: &dyn Error) -> String {
+pub fn error_chain(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -256,7 +256,7 @@ pub fn is_layer(cause: &dyn Error) -> bool {
 
 /// The known name that is most like what was typed, if one is near enough: the one key beside it in
 /// a short name says little of its letters.
-pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn closest_match<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let is_slip = |name: &str| name.len() > 2 && strsim::osa_distance(typed, name) == 1;
     known
         .map(|name| (strsim::jaro_winkler(typed, name), name))
@@ -295,21 +295,30 @@ mod tests {
             name: "a.toml",
             source: fmt::Error,
         };
-        let said = in_one_line(&error);
+        let said = error_chain(&error);
         assert_eq!(said, format!("cannot read a.toml: {}", fmt::Error));
     }
 
     #[test]
     fn a_slip_or_a_beginning_is_near_and_another_word_is_not() {
         let known = || ["nanoserver", "servercore", "iis"].into_iter();
-        assert_eq!(nearest("nano", known()).as_deref(), Some("nanoserver"));
-        assert_eq!(nearest("severcore", known()).as_deref(), Some("servercore"));
-        assert_eq!(nearest("ubuntu", known()), None);
         assert_eq!(
-            nearest("tga", ["tag", "to"].into_iter()).as_deref(),
+            closest_match("nano", known()).as_deref(),
+            Some("nanoserver")
+        );
+        assert_eq!(
+            closest_match("severcore", known()).as_deref(),
+            Some("servercore")
+        );
+        assert_eq!(closest_match("ubuntu", known()), None);
+        assert_eq!(
+            closest_match("tga", ["tag", "to"].into_iter()).as_deref(),
             Some("tag")
         );
-        assert_eq!(nearest("ab", ["ac", "b"].into_iter()).as_deref(), None);
+        assert_eq!(
+            closest_match("ab", ["ac", "b"].into_iter()).as_deref(),
+            None
+        );
     }
 
     #[test]

@@ -110,10 +110,10 @@ pub fn sha256(bytes: &[u8]) -> Digest {
 
 /// A running hash over content that arrives in pieces.
 #[derive(Clone)]
-pub struct Hasher(State);
+pub struct Hasher(HashState);
 
 #[derive(Clone)]
-enum State {
+enum HashState {
     Md5(md5::Md5),
     Sha1(sha1::Sha1),
     Sha256(Sha256),
@@ -124,33 +124,33 @@ enum State {
 impl Default for Hasher {
     /// A hasher for sha256.
     fn default() -> Self {
-        Self(State::Sha256(Sha256::new()))
+        Self(HashState::Sha256(Sha256::new()))
     }
 }
 
 impl Hasher {
     /// A hasher for MD5, which anybody can make fit.
     pub fn md5() -> Self {
-        Self(State::Md5(md5::Md5::new()))
+        Self(HashState::Md5(md5::Md5::new()))
     }
 
     /// A hasher for SHA-1, with which nobody should promise anything any more.
     pub fn sha1() -> Self {
-        Self(State::Sha1(sha1::Sha1::new()))
+        Self(HashState::Sha1(sha1::Sha1::new()))
     }
 
     /// A hasher for SHA-384.
     pub fn sha384() -> Self {
-        Self(State::Sha384(Box::new(Sha384::new())))
+        Self(HashState::Sha384(Box::new(Sha384::new())))
     }
 
     /// A hasher for SHA-512.
     pub fn sha512() -> Self {
-        Self(State::Sha512(Box::new(Sha512::new())))
+        Self(HashState::Sha512(Box::new(Sha512::new())))
     }
 
     /// A hasher of the algorithm that `digest` was made with, if that is known: SHA-2 or SHA-1.
-    pub fn like(digest: &Digest) -> Option<Self> {
+    pub fn matching(digest: &Digest) -> Option<Self> {
         match digest.algorithm() {
             "sha256" => Some(Self::default()),
             "sha384" => Some(Self::sha384()),
@@ -163,11 +163,11 @@ impl Hasher {
     /// Takes the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Md5(hash) => hash.update(bytes),
-            State::Sha1(hash) => hash.update(bytes),
-            State::Sha256(hash) => hash.update(bytes),
-            State::Sha384(hash) => hash.update(bytes),
-            State::Sha512(hash) => hash.update(bytes),
+            HashState::Md5(hash) => hash.update(bytes),
+            HashState::Sha1(hash) => hash.update(bytes),
+            HashState::Sha256(hash) => hash.update(bytes),
+            HashState::Sha384(hash) => hash.update(bytes),
+            HashState::Sha512(hash) => hash.update(bytes),
         }
     }
 
@@ -191,11 +191,11 @@ impl Hasher {
     /// The digest of all pieces.
     pub fn finish(self) -> Digest {
         match self.0 {
-            State::Md5(hash) => Digest::new("md5", &hash.finalize()),
-            State::Sha1(hash) => Digest::new("sha1", &hash.finalize()),
-            State::Sha256(hash) => Digest::new("sha256", &hash.finalize()),
-            State::Sha384(hash) => Digest::new("sha384", &hash.finalize()),
-            State::Sha512(hash) => Digest::new("sha512", &hash.finalize()),
+            HashState::Md5(hash) => Digest::new("md5", &hash.finalize()),
+            HashState::Sha1(hash) => Digest::new("sha1", &hash.finalize()),
+            HashState::Sha256(hash) => Digest::new("sha256", &hash.finalize()),
+            HashState::Sha384(hash) => Digest::new("sha384", &hash.finalize()),
+            HashState::Sha512(hash) => Digest::new("sha512", &hash.finalize()),
         }
     }
 }
@@ -254,11 +254,11 @@ mod tests {
             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         ] {
             let expected: Digest = expected.parse().unwrap();
-            let mut hasher = Hasher::like(&expected).unwrap();
+            let mut hasher = Hasher::matching(&expected).unwrap();
             assert_eq!(hasher.read_all(&mut b"abc".as_slice()).unwrap(), 3);
             assert_eq!(hasher.finish(), expected);
         }
         let md5 = "md5:900150983cd24fb0d6963f7d28e17f72".parse().unwrap();
-        assert!(Hasher::like(&md5).is_none());
+        assert!(Hasher::matching(&md5).is_none());
     }
 }

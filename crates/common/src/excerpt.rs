@@ -15,7 +15,7 @@ use std::ops::Range;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::diagnose::line_and_column;
-use crate::foreign::Foreign;
+use crate::untrusted::Untrusted;
 
 /// More columns than this are not shown of a line.
 const WIDEST: usize = 100;
@@ -45,12 +45,12 @@ impl Excerpt {
 
     /// The line of a text at a byte offset, its word there marked.
     pub fn at(text: &str, offset: usize) -> Self {
-        Self::of_span(text, offset..offset)
+        Self::from_span(text, offset..offset)
     }
 
     /// The line of a text where a span begins, marked as far as the span goes in it; an empty span
     /// stands for its word.
-    pub fn of_span(text: &str, span: Range<usize>) -> Self {
+    pub fn from_span(text: &str, span: Range<usize>) -> Self {
         let (number, _) = line_and_column(text, span.start);
         let (start, line) = nth_line(text, number);
         let inside = |offset: usize| floor(line, offset.saturating_sub(start));
@@ -90,34 +90,34 @@ impl Excerpt {
     }
 
     /// A line of a file that may hold secrets: only its punctuation and these words are shown.
-    pub fn of_secrets(text: &str, line: usize, column: usize, known: &[&str]) -> Self {
+    pub fn redacted(text: &str, line: usize, column: usize, known: &[&str]) -> Self {
         let (_, found) = nth_line(text, line);
         let offset = column.saturating_sub(1).min(found.len());
         let word = word_at(found, floor(found, offset));
         let hidden = hide_words(found, known);
         let before = hide_words(&found[..word.start], known);
-        Self::of_line_at(line, &hidden, before.len())
+        Self::from_line_at(line, &hidden, before.len())
     }
 
     /// What was typed on a command line, with a span of it marked.
-    pub fn of_argument(argument: &str, span: Range<usize>) -> Self {
+    pub fn from_argument(argument: &str, span: Range<usize>) -> Self {
         Self {
             number: None,
-            ..Self::of_span(argument, span)
+            ..Self::from_span(argument, span)
         }
     }
 
     /// A whole line with its number, the text in it marked.
-    pub fn of_line(number: usize, line: &str) -> Self {
+    pub fn from_line(number: usize, line: &str) -> Self {
         let start = line.len() - line.trim_start().len();
         Self {
             number: Some(number),
-            ..Self::of_span(line, start..line.trim_end().len())
+            ..Self::from_span(line, start..line.trim_end().len())
         }
     }
 
     /// A line by itself, its word at a byte offset marked.
-    pub fn of_line_at(number: usize, line: &str, offset: usize) -> Self {
+    pub fn from_line_at(number: usize, line: &str, offset: usize) -> Self {
         Self {
             number: Some(number),
             ..Self::at(line, offset)
@@ -125,7 +125,7 @@ impl Excerpt {
     }
 
     /// The same, with the word marked that a message quotes, or its flag, where the line has it.
-    pub fn of_quoted(number: usize, line: &str, message: &str) -> Self {
+    pub fn from_quoted(number: usize, line: &str, message: &str) -> Self {
         let quoted = message.split('"').skip(1).step_by(2);
         let flags = message
             .split([' ', ':', ',', ';'])
@@ -137,14 +137,14 @@ impl Excerpt {
         match places.next() {
             Some((start, length)) => Self {
                 number: Some(number),
-                ..Self::of_span(line, start..start + length)
+                ..Self::from_span(line, start..start + length)
             },
-            None => Self::of_line(number, line),
+            None => Self::from_line(number, line),
         }
     }
 
     /// The same, with the words marked in which another line differs from it.
-    pub fn of_change(number: usize, line: &str, changed: &str) -> Self {
+    pub fn from_diff(number: usize, line: &str, changed: &str) -> Self {
         let start: usize = line
             .chars()
             .zip(changed.chars())
@@ -167,12 +167,12 @@ impl Excerpt {
         };
         Self {
             number: Some(number),
-            ..Self::of_span(line, start..end)
+            ..Self::from_span(line, start..end)
         }
     }
 
     /// The lines to print, in colour where that is welcome.
-    pub fn shown(&self, colour: bool) -> String {
+    pub fn render(&self, colour: bool) -> String {
         let paint = |code: &str, text: &str| {
             if colour {
                 format!("\x1b[{code}m{text}\x1b[0m")
@@ -195,7 +195,7 @@ impl Excerpt {
 
 impl fmt::Display for Excerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown(false))
+        f.write_str(&self.render(false))
     }
 }
 
@@ -259,7 +259,7 @@ fn word_at(line: &str, at: usize) -> Range<usize> {
 }
 
 fn visible(text: &str) -> String {
-    Foreign(text.replace('\t', TAB)).to_string()
+    Untrusted(text.replace('\t', TAB)).to_string()
 }
 
 fn width_of(c: char) -> usize {
@@ -340,7 +340,7 @@ mod tests {
         let marked = "  1 | {\"a\": \"b c\"}\n    |       ^^^^^";
         assert_eq!(at(quoted, 6), marked, "its beginning");
         assert_eq!(at(quoted, 10), marked, "its end");
-        let typed = Excerpt::of_argument("--set prot=…", 6..10);
+        let typed = Excerpt::from_argument("--set prot=…", 6..10);
         assert_eq!(typed.to_string(), "  --set prot=…\n        ^^^^");
     }
 
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_around_the_word() {
         let line = format!("{} wrong {}", "a ".repeat(200), "b ".repeat(200));
-        let excerpt = Excerpt::of_span(&line, 401..406);
+        let excerpt = Excerpt::from_span(&line, 401..406);
         let shown = excerpt.to_string();
         let (first, second) = shown.split_once('\n').unwrap_or_default();
         let (start, end) = (second.find('^').unwrap_or_default(), second.len());
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_change_is_marked_by_whole_words() {
         let marked = |line, changed| {
-            let excerpt = Excerpt::of_change(7, line, changed);
+            let excerpt = Excerpt::from_diff(7, line, changed);
             line[excerpt.indent..excerpt.indent + excerpt.width].to_owned()
         };
         for (line, changed, expected) in [
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_a_message_quotes_is_marked_and_else_the_line() {
-        let shown = |message| Excerpt::of_quoted(3, "COPY --form=x a b", message).to_string();
+        let shown = |message| Excerpt::from_quoted(3, "COPY --form=x a b", message).to_string();
         assert_eq!(
             shown("unknown flag \"--form\""),
             "  3 | COPY --form=x a b\n    |      ^^^^^^"
@@ -407,14 +407,14 @@ mod tests {
     #[test]
     fn a_line_that_fits_is_shown_whole() {
         let line = "x".repeat(WIDEST);
-        let shown = Excerpt::of_line(1, &line).to_string();
+        let shown = Excerpt::from_line(1, &line).to_string();
         assert_eq!(shown, format!("  1 | {line}\n    | {}", "^".repeat(WIDEST)));
     }
 
     #[test]
     fn nothing_of_a_secret_is_shown() {
         let text = "{\"auths\": {\"repo.lan\": {\"auth\": SECRET=, \"password\": \"S:E\"}}}";
-        let shown = Excerpt::of_secrets(text, 1, 33, &["auths", "auth"]).to_string();
+        let shown = Excerpt::redacted(text, 1, 33, &["auths", "auth"]).to_string();
         assert_eq!(
             shown,
             "  1 | {\"auths\": {\"…\": {\"auth\": …, \"…\": \"…:…\"}}}\n    |                          ^"
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn colours_are_around_the_number_and_the_mark_alone() {
-        let shown = Excerpt::at("a = b", 4).shown(true);
+        let shown = Excerpt::at("a = b", 4).render(true);
         assert_eq!(
             shown,
             "  \x1b[34m1 |\x1b[0m a = b\n  \x1b[34m  |\x1b[0m     \x1b[1;31m^\x1b[0m"
@@ -438,10 +438,10 @@ mod tests {
             length in 0usize..200,
         ) {
             for excerpt in [
-                Excerpt::of_span(&text, start..start + length),
+                Excerpt::from_span(&text, start..start + length),
                 Excerpt::at_place(&text, start / 20, length),
                 Excerpt::at_byte(&text, start / 20, length),
-                Excerpt::of_secrets(&text, start / 20, length, &["a"]),
+                Excerpt::redacted(&text, start / 20, length, &["a"]),
             ] {
                 let shown = excerpt.to_string();
                 prop_assert_eq!(shown.lines().count(), 2);

@@ -13,8 +13,8 @@ pub mod diagnose;
 pub mod digest;
 pub mod excerpt;
 pub mod files;
-pub mod foreign;
 pub mod progress;
+pub mod untrusted;
 pub mod x509;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

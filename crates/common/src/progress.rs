@@ -27,7 +27,7 @@ pub trait Task: Send + Sync {
 }
 
 /// Where work says what deserves to be read, whatever else goes on.
-pub trait Tell: Sync {
+pub trait Reporter: Sync {
     /// Something that is not the result.
     fn note(&self, message: &dyn Display);
 
@@ -47,7 +47,7 @@ impl Progress for Silent {
     fn note(&self, _message: &str) {}
 }
 
-impl Tell for Silent {
+impl Reporter for Silent {
     fn note(&self, _message: &dyn Display) {}
 
     fn warn(&self, _message: &dyn Display) {}

@@ -71,7 +71,7 @@ impl Certificate {
     }
 
     /// Whether it is a CA's. One of version 1 cannot say, and is taken for one.
-    pub fn signs_others(&self) -> bool {
+    pub fn is_ca(&self) -> bool {
         self.signs_others
     }
 

@@ -4,11 +4,12 @@ use bytes::Bytes;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::{LayerError, WriteOptions};
 use wincimg_oci::document::{
-    Descriptor, Document, DocumentError, Flavour, History, Image, Index, Layer, Platform, Verbatim,
+    Descriptor, Document, DocumentError, History, Image, Index, ManifestFormat, NewLayer, Platform,
+    Verbatim,
 };
 use wincimg_windows::version::WindowsVersion;
 
-use super::server::Stored;
+use super::server::RegistryState;
 
 /// What the bases say about when they were made.
 const CREATED: &str = "2020-01-14T00:00:00Z";
@@ -29,7 +30,7 @@ pub enum StandInError {
 /// Puts a base image of each version into a repository, tagged as Microsoft tags them: an index of
 /// one image under the full version.
 pub fn add_base_images(
-    stored: &mut Stored,
+    stored: &mut RegistryState,
     repository: &str,
     versions: &[WindowsVersion],
 ) -> Result<(), StandInError> {
@@ -44,7 +45,10 @@ pub fn add_base_images(
             manifest.media_type(),
             manifest.bytes().clone(),
         );
-        let index = Verbatim::new(Index::new(Flavour::Docker, vec![image.index_entry()]))?;
+        let index = Verbatim::new(Index::new(
+            ManifestFormat::Docker,
+            vec![image.index_entry()],
+        ))?;
         let index = Document::Index(index);
         stored.add_manifest(
             repository,
@@ -63,20 +67,27 @@ fn base_image(version: WindowsVersion) -> Result<(Image, Bytes), StandInError> {
     layer.file(name, Bytes::from(text.into_bytes()));
     let mut blob = Vec::new();
     let written = layer.write(&mut blob, &WriteOptions::default())?;
-    let image = Image::empty(Flavour::Docker, Platform::windows(version.os_version()))?
-        .append_layer(Layer {
-            blob: Descriptor::new(Flavour::Docker.layer_gzip(), written.digest, written.size),
-            diff_id: written.diff_id,
-            history: History {
-                created: Some(CREATED.to_owned()),
-                created_by: Some("a stand-in for Windows".to_owned()),
-                ..History::default()
-            },
-        })?
-        .edit_config(|config| {
-            config.created = Some(CREATED.to_owned());
-            config.config.user = Some("ContainerUser".to_owned());
-            config.config.cmd = Some(vec!["c:\\windows\\system32\\cmd.exe".to_owned()]);
-        })?;
+    let image = Image::empty(
+        ManifestFormat::Docker,
+        Platform::windows(version.os_version()),
+    )?
+    .append_layer(NewLayer {
+        blob: Descriptor::new(
+            ManifestFormat::Docker.layer_gzip(),
+            written.digest,
+            written.size,
+        ),
+        diff_id: written.diff_id,
+        history: History {
+            created: Some(CREATED.to_owned()),
+            created_by: Some("a stand-in for Windows".to_owned()),
+            ..History::default()
+        },
+    })?
+    .edit_config(|config| {
+        config.created = Some(CREATED.to_owned());
+        config.config.user = Some("ContainerUser".to_owned());
+        config.config.cmd = Some(vec!["c:\\windows\\system32\\cmd.exe".to_owned()]);
+    })?;
     Ok((image, blob.into()))
 }

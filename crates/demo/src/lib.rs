@@ -18,4 +18,4 @@ mod base;
 mod server;
 
 pub use base::add_base_images;
-pub use server::{DemoRegistry, Stored};
+pub use server::{DemoRegistry, RegistryState};

@@ -35,14 +35,14 @@ const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 #[derive(Debug)]
 pub struct DemoRegistry {
     address: SocketAddr,
-    stored: Arc<Mutex<Stored>>,
+    stored: Arc<Mutex<RegistryState>>,
     /// Dropped with the registry, which ends the server.
     _stop: oneshot::Sender<()>,
 }
 
 /// What a registry holds.
 #[derive(Debug, Default)]
-pub struct Stored {
+pub struct RegistryState {
     repositories: BTreeMap<String, Repository>,
     blobs: HashMap<String, Bytes>,
     uploads: HashMap<String, Vec<u8>>,
@@ -64,7 +64,7 @@ impl DemoRegistry {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let stored = Arc::<Mutex<Stored>>::default();
+        let stored = Arc::<Mutex<RegistryState>>::default();
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -93,12 +93,12 @@ impl DemoRegistry {
     }
 
     /// Looks at or changes what it holds, without HTTP.
-    pub fn with<T>(&self, change: impl FnOnce(&mut Stored) -> T) -> T {
+    pub fn with<T>(&self, change: impl FnOnce(&mut RegistryState) -> T) -> T {
         change(&mut lock(&self.stored))
     }
 }
 
-impl Stored {
+impl RegistryState {
     /// Puts a blob into a repository and returns its digest.
     pub fn add_blob(&mut self, repository: &str, bytes: Bytes) -> String {
         let digest = sha256(&bytes).to_string();
@@ -136,7 +136,7 @@ impl Stored {
     }
 }
 
-async fn serve(listener: TcpListener, stored: Arc<Mutex<Stored>>) -> io::Result<()> {
+async fn serve(listener: TcpListener, stored: Arc<Mutex<RegistryState>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
         let (connection, _) = listener.accept().await?;
@@ -155,18 +155,18 @@ async fn serve(listener: TcpListener, stored: Arc<Mutex<Stored>>) -> io::Result<
     }
 }
 
-type Answer = Response<Full<Bytes>>;
+type DemoResponse = Response<Full<Bytes>>;
 
 /// What a request is about: `/v2/NAME/KIND/REST`.
-struct Target<'a> {
+struct ApiPath<'a> {
     repository: &'a str,
-    kind: Kind,
+    kind: ApiKind,
     rest: &'a str,
     query: &'a str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ApiKind {
     Tags,
     Manifest,
     Referrers,
@@ -174,11 +174,13 @@ enum Kind {
     Blob,
 }
 
-async fn answer(request: Request<Incoming>, stored: &Mutex<Stored>) -> Answer {
+async fn answer(request: Request<Incoming>, stored: &Mutex<RegistryState>) -> DemoResponse {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let target = Target::of(path, head.uri.query().unwrap_or_default());
-    let upload = target.as_ref().filter(|target| target.kind == Kind::Upload);
+    let target = ApiPath::parse(path, head.uri.query().unwrap_or_default());
+    let upload = target
+        .as_ref()
+        .filter(|target| target.kind == ApiKind::Upload);
     let mut body = Limited::new(body, LARGEST_BODY);
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -202,11 +204,11 @@ async fn answer(request: Request<Incoming>, stored: &Mutex<Stored>) -> Answer {
         return refusal(StatusCode::NOT_FOUND, "NAME_UNKNOWN");
     };
     let mut answer = match target.kind {
-        Kind::Tags => stored.list_tags(&target),
-        Kind::Referrers => stored.list_referrers(&target),
-        Kind::Manifest => stored.manifest(&head.method, &target, &head.headers, body),
-        Kind::Upload => stored.upload(&head.method, &target),
-        Kind::Blob => stored.blob(&target, &head.headers),
+        ApiKind::Tags => stored.list_tags(&target),
+        ApiKind::Referrers => stored.list_referrers(&target),
+        ApiKind::Manifest => stored.manifest(&head.method, &target, &head.headers, body),
+        ApiKind::Upload => stored.upload(&head.method, &target),
+        ApiKind::Blob => stored.blob(&target, &head.headers),
     };
     if head.method == Method::HEAD {
         let length = answer.body().size();
@@ -226,15 +228,15 @@ impl Size for Full<Bytes> {
     }
 }
 
-impl<'a> Target<'a> {
-    fn of(path: &'a str, query: &'a str) -> Option<Self> {
+impl<'a> ApiPath<'a> {
+    fn parse(path: &'a str, query: &'a str) -> Option<Self> {
         let path = path.strip_prefix("/v2/")?;
         let kinds = [
-            ("/blobs/uploads/", Kind::Upload),
-            ("/blobs/", Kind::Blob),
-            ("/manifests/", Kind::Manifest),
-            ("/referrers/", Kind::Referrers),
-            ("/tags/list", Kind::Tags),
+            ("/blobs/uploads/", ApiKind::Upload),
+            ("/blobs/", ApiKind::Blob),
+            ("/manifests/", ApiKind::Manifest),
+            ("/referrers/", ApiKind::Referrers),
+            ("/tags/list", ApiKind::Tags),
         ];
         kinds.into_iter().find_map(|(word, kind)| {
             let (repository, rest) = path.rsplit_once(word)?;
@@ -259,8 +261,8 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Stored {
-    fn list_tags(&mut self, target: &Target<'_>) -> Answer {
+impl RegistryState {
+    fn list_tags(&mut self, target: &ApiPath<'_>) -> DemoResponse {
         let Some(repository) = self.repositories.get(target.repository) else {
             return refusal(StatusCode::NOT_FOUND, "NAME_UNKNOWN");
         };
@@ -285,7 +287,7 @@ impl Stored {
     }
 
     /// The manifests about the one that the target names, and what they are.
-    fn list_referrers(&mut self, target: &Target<'_>) -> Answer {
+    fn list_referrers(&mut self, target: &ApiPath<'_>) -> DemoResponse {
         let wanted = target.parameter("artifactType");
         let manifests = self.repositories.get(target.repository);
         let manifests = manifests.into_iter().flat_map(|it| &it.manifests);
@@ -317,10 +319,10 @@ impl Stored {
     fn manifest(
         &mut self,
         method: &Method,
-        target: &Target<'_>,
+        target: &ApiPath<'_>,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Answer {
+    ) -> DemoResponse {
         if *method == Method::PUT {
             let media_type = headers
                 .get(CONTENT_TYPE)
@@ -355,7 +357,7 @@ impl Stored {
         }
     }
 
-    fn blob(&mut self, target: &Target<'_>, headers: &HeaderMap) -> Answer {
+    fn blob(&mut self, target: &ApiPath<'_>, headers: &HeaderMap) -> DemoResponse {
         let here = self
             .repositories
             .get(target.repository)
@@ -394,7 +396,7 @@ impl Stored {
         }
     }
 
-    fn upload(&mut self, method: &Method, target: &Target<'_>) -> Answer {
+    fn upload(&mut self, method: &Method, target: &ApiPath<'_>) -> DemoResponse {
         if *method == Method::POST {
             return self.begin_upload(target);
         }
@@ -431,7 +433,7 @@ impl Stored {
         answer
     }
 
-    fn begin_upload(&mut self, target: &Target<'_>) -> Answer {
+    fn begin_upload(&mut self, target: &ApiPath<'_>) -> DemoResponse {
         let mountable = target.parameter("mount").filter(|digest| {
             let from = target.parameter("from").unwrap_or_default();
             self.repositories
@@ -465,19 +467,19 @@ fn place(repository: &str, upload: &str) -> String {
     format!("/v2/{repository}/blobs/uploads/{upload}")
 }
 
-fn plain(status: StatusCode, body: Bytes) -> Answer {
+fn plain(status: StatusCode, body: Bytes) -> DemoResponse {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     answer
 }
 
-fn refusal(status: StatusCode, code: &str) -> Answer {
+fn refusal(status: StatusCode, code: &str) -> DemoResponse {
     let body = serde_json::json!({ "errors": [{ "code": code, "message": code.to_lowercase() }] });
     plain(status, body.to_string().into())
 }
 
 /// A header whose value came in as a header or a path, and so can be one.
-fn set(answer: &mut Answer, name: HeaderName, value: &str) {
+fn set(answer: &mut DemoResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
     }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde::Serialize;
-use wincimg_layer::{Content, Layer, LayerError, LinkTo, Source, Symlink};
+use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, LinkTo, Symlink};
 use wincimg_recipe::{Plan, add_files};
-use wincimg_windows::inside::FileKind;
+use wincimg_windows::base_contents::FileKind;
 
-use super::words::{self, Unwritable};
+use super::quote::{self, QuoteError};
 
 /// The folder of the context that is laid out like the drive.
 pub(super) const DRIVE: &str = "files";
@@ -22,7 +22,7 @@ pub struct ContextEntry {
 }
 
 /// What an entry of a build context is; a link leads to something in the context.
-pub type ContextContent = FileKind<Source, Symlink>;
+pub type ContextContent = FileKind<ContentSource, Symlink>;
 
 /// An entry in a list for people and programs.
 #[derive(Debug, Serialize)]
@@ -35,7 +35,7 @@ pub struct ContextSummary<'a> {
 
 impl ContextEntry {
     /// A file that was made here.
-    pub(super) fn made(path: impl Into<String>, bytes: Vec<u8>) -> Self {
+    pub(super) fn generated(path: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self {
             path: path.into(),
             content: ContextContent::File(bytes.into()),
@@ -46,9 +46,12 @@ impl ContextEntry {
     pub fn summary(&self) -> ContextSummary<'_> {
         let (kind, source) = match &self.content {
             ContextContent::Folder => ("folder", None),
-            ContextContent::File(Source::Path(path)) => ("file", Some(&**path)),
+            ContextContent::File(ContentSource::Path(path)) => ("file", Some(&**path)),
             ContextContent::File(
-                Source::Bytes(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. },
+                ContentSource::Bytes(_)
+                | ContentSource::Part(_)
+                | ContentSource::Member(_)
+                | ContentSource::Lacking { .. },
             ) => ("file", None),
             ContextContent::Link(_) => ("link", None),
         };
@@ -73,7 +76,7 @@ pub(super) struct FolderLink {
 /// Takes the links to folders out of a context: they have to be made after everything is copied.
 pub(super) fn take_folder_links(
     context: &mut Vec<ContextEntry>,
-) -> Result<Vec<FolderLink>, Unwritable> {
+) -> Result<Vec<FolderLink>, QuoteError> {
     let mut links = Vec::new();
     let mut kept = Vec::with_capacity(context.len());
     for entry in context.drain(..) {
@@ -84,8 +87,8 @@ pub(super) fn take_folder_links(
             }) => {
                 let inside = entry.path.strip_prefix(DRIVE).unwrap_or(&entry.path);
                 links.push(FolderLink {
-                    path: words::cmd_path(&format!("C:{inside}"))?,
-                    target: words::cmd_path(target)?,
+                    path: quote::cmd_path(&format!("C:{inside}"))?,
+                    target: quote::cmd_path(target)?,
                 });
             }
             _ => kept.push(entry),
@@ -109,11 +112,11 @@ pub(super) fn files(plan: &Plan) -> Result<Vec<ContextEntry>, LayerError> {
     };
     let inside = entries.into_iter().filter_map(|(path, content)| {
         let content = match content {
-            Content::Directory => ContextContent::Folder,
-            Content::File(source) => ContextContent::File(source.clone()),
-            Content::Symlink(link) => ContextContent::Link(link.clone()),
+            EntryContent::Directory => ContextContent::Folder,
+            EntryContent::File(source) => ContextContent::File(source.clone()),
+            EntryContent::Symlink(link) => ContextContent::Link(link.clone()),
             // No plan deletes files.
-            Content::Deletion => return None,
+            EntryContent::Deletion => return None,
         };
         Some(ContextEntry {
             path: format!("{DRIVE}/{path}"),

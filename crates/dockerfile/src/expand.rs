@@ -15,7 +15,7 @@ const LONGEST: usize = 1 << 20;
 
 /// What a word became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedWord {
     /// The text.
     pub text: String,
     /// It, taken apart at the spaces that no quote holds.
@@ -68,8 +68,8 @@ impl Lexer {
         self,
         text: &str,
         value: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Expanded, ExpandError> {
-        let mut reader = Reader {
+    ) -> Result<ExpandedWord, ExpandError> {
+        let mut reader = WordReader {
             lexer: self,
             rest: text.chars().peekable(),
             value,
@@ -78,7 +78,7 @@ impl Lexer {
             left: LONGEST,
         };
         let (text, words) = reader.read(None, false)?;
-        Ok(Expanded {
+        Ok(ExpandedWord {
             text,
             words,
             unset: reader.unset,
@@ -86,7 +86,7 @@ impl Lexer {
     }
 }
 
-struct Reader<'a> {
+struct WordReader<'a> {
     lexer: Lexer,
     rest: Peekable<Chars<'a>>,
     value: &'a dyn Fn(&str) -> Option<String>,
@@ -122,7 +122,7 @@ impl Words {
     }
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     /// Reads up to the end, or past a character that has to come.
     fn read(
         &mut self,
@@ -325,10 +325,10 @@ impl Reader<'_> {
 }
 
 /// A pattern of a modifier.
-struct Pattern(Vec<Piece>);
+struct Pattern(Vec<PatternPart>);
 
 #[derive(Clone, Copy, PartialEq)]
-enum Piece {
+enum PatternPart {
     Just(char),
     One,
     Any,
@@ -340,13 +340,13 @@ impl Pattern {
         let mut rest = text.chars().peekable();
         while let Some(c) = rest.next() {
             pieces.push(match c {
-                '*' => Piece::Any,
-                '?' => Piece::One,
+                '*' => PatternPart::Any,
+                '?' => PatternPart::One,
                 '\\' => match rest.next() {
-                    Some(c @ ('}' | '/' | '*' | '?' | '\\')) => Piece::Just(c),
+                    Some(c @ ('}' | '/' | '*' | '?' | '\\')) => PatternPart::Just(c),
                     _ => return Err(ExpandError::Invalid(format!("invalid pattern {text:?}: a \\ stands before *, ?, / or another \\ only"))),
                 },
-                c => Piece::Just(c),
+                c => PatternPart::Just(c),
             });
         }
         Ok(Self(pieces))
@@ -366,9 +366,9 @@ impl Pattern {
             let mut next = vec![false; self.0.len() + 1];
             for (index, piece) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
                 match piece {
-                    Piece::Just(wanted) => next[index + 1] |= wanted == c,
-                    Piece::One => next[index + 1] |= *c != '\n',
-                    Piece::Any => next[index] |= *c != '\n',
+                    PatternPart::Just(wanted) => next[index + 1] |= wanted == c,
+                    PatternPart::One => next[index + 1] |= *c != '\n',
+                    PatternPart::Any => next[index] |= *c != '\n',
                 }
             }
             reached = next;
@@ -382,7 +382,7 @@ impl Pattern {
 
     fn skip(&self, reached: &mut [bool]) {
         for (index, piece) in self.0.iter().enumerate() {
-            if *piece == Piece::Any && reached[index] {
+            if *piece == PatternPart::Any && reached[index] {
                 reached[index + 1] = true;
             }
         }

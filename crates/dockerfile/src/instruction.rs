@@ -1,13 +1,13 @@
 //! Instructions of a Dockerfile as they are meant, before any variable has its value.
 
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::closest_match;
 use wincimg_windows::quoting::Escape;
 
 use super::source::{HereDocument, Instruction, KEYWORDS};
 
 /// One instruction.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct ParsedInstruction {
     /// Its first line, counted from 1.
     pub line: usize,
     /// Its text on one line, as its author wrote it.
@@ -15,22 +15,22 @@ pub struct Step {
     /// Where its lines begin in what follows the keyword, and their numbers.
     lines: Vec<(usize, usize)>,
     /// What it is.
-    pub kind: Kind,
+    pub kind: InstructionKind,
 }
 
 /// What an instruction is.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum InstructionKind {
     /// `FROM`.
-    From(From),
+    From(FromInstruction),
     /// `COPY`, or `ADD`, which also fetches and unpacks.
-    Copy(Copy),
+    Copy(CopyInstruction),
     /// `ARG`.
     Arg(Vec<(String, Option<String>)>),
     /// `CMD`.
-    Cmd(Program),
+    Cmd(ProgramForm),
     /// `ENTRYPOINT`.
-    Entrypoint(Program),
+    Entrypoint(ProgramForm),
     /// `ENV`.
     Env(Vec<(String, String)>),
     /// `EXPOSE`.
@@ -44,7 +44,7 @@ pub enum Kind {
     /// `ONBUILD`, and what it keeps for later.
     OnBuild(String),
     /// `RUN`.
-    Run(Program),
+    Run(ProgramForm),
     /// `SHELL`.
     Shell(Vec<String>),
     /// `STOPSIGNAL`.
@@ -59,7 +59,7 @@ pub enum Kind {
 
 /// What a stage begins with.
 #[derive(Debug, Clone)]
-pub struct From {
+pub struct FromInstruction {
     /// The image or stage.
     pub image: String,
     /// The name of the new stage.
@@ -70,7 +70,7 @@ pub struct From {
 
 /// What to copy.
 #[derive(Debug, Clone)]
-pub struct Copy {
+pub struct CopyInstruction {
     /// Whether it is `ADD`.
     pub(crate) is_add: bool,
     /// A stage or image.
@@ -91,7 +91,7 @@ pub struct Copy {
 
 /// A program and its arguments.
 #[derive(Debug, Clone)]
-pub enum Program {
+pub enum ProgramForm {
     /// As they are.
     Exec(Vec<String>),
     /// A line for the shell.
@@ -102,27 +102,27 @@ pub enum Program {
 #[derive(Debug, Clone)]
 pub struct Health {
     /// What is run; nothing where there is no check.
-    pub test: Option<Program>,
+    pub test: Option<ProgramForm>,
     /// The flags by their names in a configuration.
     pub times: Vec<(&'static str, i64)>,
 }
 
 /// Why a text is not an instruction.
-pub type Problem = String;
+pub type InstructionError = String;
 
-impl Step {
+impl ParsedInstruction {
     /// Reads an instruction.
-    pub fn read(instruction: &Instruction, escape: Escape) -> Result<Self, Problem> {
+    pub fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         Ok(Self {
             line: instruction.lines().0 + 1,
-            text: instruction.joined().trim().to_owned(),
-            lines: instruction.starts(),
-            kind: Kind::read(instruction, escape)?,
+            text: instruction.full_text().trim().to_owned(),
+            lines: instruction.line_starts(),
+            kind: InstructionKind::read(instruction, escape)?,
         })
     }
 
     /// The same where another instruction brings it.
-    pub(crate) fn standing_at(self, line: usize, text: String) -> Self {
+    pub(crate) fn at_line(self, line: usize, text: String) -> Self {
         Self {
             line,
             text,
@@ -133,7 +133,7 @@ impl Step {
 
     /// The line that a byte of what follows the keyword stands on, counted from 1, and its text.
     pub(crate) fn line_at(&self, at: usize) -> (usize, String) {
-        let Kind::Run(Program::Shell(text)) = &self.kind else {
+        let InstructionKind::Run(ProgramForm::Shell(text)) = &self.kind else {
             return (self.line, self.text.clone());
         };
         let index = self.lines.partition_point(|(start, _)| *start <= at);
@@ -149,8 +149,8 @@ impl Step {
     }
 }
 
-impl Kind {
-    fn read(instruction: &Instruction, escape: Escape) -> Result<Self, Problem> {
+impl InstructionKind {
+    fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         if let Some(name) = &instruction.open_document {
             return Err(format!(
                 "the here-document {name} does not end: no line is {name}"
@@ -210,11 +210,11 @@ impl Kind {
     }
 }
 
-fn known(keyword: &str) -> Result<(), Problem> {
+fn known(keyword: &str) -> Result<(), InstructionError> {
     if KEYWORDS.contains(&keyword) {
         return Ok(());
     }
-    let meant = nearest(keyword, KEYWORDS.into_iter());
+    let meant = closest_match(keyword, KEYWORDS.into_iter());
     let meant = meant.map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
     Err(format!("unknown instruction {keyword:?}{meant}"))
 }
@@ -223,7 +223,7 @@ fn known(keyword: &str) -> Result<(), Problem> {
 struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Flags<'a> {
-    fn read(instruction: &'a Instruction) -> Result<Self, Problem> {
+    fn read(instruction: &'a Instruction) -> Result<Self, InstructionError> {
         let keyword = instruction.keyword.as_str();
         let allowed: &[&str] = match keyword {
             "FROM" => &["platform"],
@@ -252,7 +252,7 @@ impl<'a> Flags<'a> {
             if allowed.contains(name) {
                 continue;
             }
-            let meant = nearest(name, allowed.iter().copied());
+            let meant = closest_match(name, allowed.iter().copied());
             let meant =
                 meant.map_or_else(String::new, |meant| format!(": did you mean --{meant}?"));
             return Err(format!("{keyword} has no flag --{name}{meant}"));
@@ -265,7 +265,7 @@ impl<'a> Flags<'a> {
         flags.map(|(_, value)| value.unwrap_or_default())
     }
 
-    fn value(&self, name: &str) -> Result<Option<&'a str>, Problem> {
+    fn value(&self, name: &str) -> Result<Option<&'a str>, InstructionError> {
         match self.all(name).last() {
             Some("") => Err(format!("--{name} has no value")),
             value => Ok(value),
@@ -273,7 +273,7 @@ impl<'a> Flags<'a> {
     }
 
     /// Whether a flag without a value, or with `true` or `false`, is set.
-    fn is_set(&self, name: &str) -> Result<Option<bool>, Problem> {
+    fn is_set(&self, name: &str) -> Result<Option<bool>, InstructionError> {
         match self.all(name).last() {
             None => Ok(None),
             Some("" | "true" | "1") => Ok(Some(true)),
@@ -285,7 +285,7 @@ impl<'a> Flags<'a> {
     }
 }
 
-fn from(text: &str, flags: &Flags<'_>) -> Result<From, Problem> {
+fn from(text: &str, flags: &Flags<'_>) -> Result<FromInstruction, InstructionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let name = match words.as_slice() {
         [_] => None,
@@ -303,14 +303,14 @@ fn from(text: &str, flags: &Flags<'_>) -> Result<From, Problem> {
             "invalid name {name:?} of a stage: expected a letter, then letters, digits and - _ ."
         ));
     }
-    Ok(From {
+    Ok(FromInstruction {
         image: words[0].to_owned(),
         name,
         platform: flags.value("platform")?.map(str::to_owned),
     })
 }
 
-fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<Copy, Problem> {
+fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction, InstructionError> {
     let keyword = instruction.keyword.as_str();
     for (flag, why) in [
         ("chown", "Windows containers have no owners of this kind"),
@@ -342,7 +342,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<Copy, Problem> {
         }
         words.retain(|word| !word.starts_with("<<"));
     }
-    Ok(Copy {
+    Ok(CopyInstruction {
         is_add: keyword == "ADD",
         from: flags.value("from")?.map(str::to_owned),
         sources: words,
@@ -355,7 +355,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<Copy, Problem> {
 }
 
 /// The arguments as an array, if they are one.
-fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, Problem> {
+fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionError> {
     let text = instruction.text();
     if !text.starts_with('[') {
         return Ok(None);
@@ -372,25 +372,25 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, Problem> {
         .map_err(|_| "the array has something else than strings".to_owned())
 }
 
-fn program(instruction: &Instruction) -> Result<Program, Problem> {
+fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     Ok(match array(instruction)? {
-        Some(words) => Program::Exec(words),
-        None => Program::Shell(instruction.text().to_owned()),
+        Some(words) => ProgramForm::Exec(words),
+        None => ProgramForm::Shell(instruction.text().to_owned()),
     })
 }
 
 /// What `RUN` runs. A here-document alone is the script, as `BuildKit` has it.
-fn run(instruction: &Instruction) -> Result<Program, Problem> {
+fn run(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     match instruction.documents.as_slice() {
         [] => program(instruction),
-        [document] if instruction.is_here_document() => Ok(Program::Shell(
+        [document] if instruction.is_here_document() => Ok(ProgramForm::Shell(
             document.text.trim_end_matches(['\r', '\n']).to_owned(),
         )),
         _ => Err("a here-document that is a program's input needs a shell of Linux".to_owned()),
     }
 }
 
-fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Problem> {
+fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, InstructionError> {
     let text = instruction.text();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
@@ -407,9 +407,9 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Proble
         return Err("expected HEALTHCHECK NONE or HEALTHCHECK CMD with a command".to_owned());
     }
     let command = match serde_json::from_str::<Vec<String>>(rest) {
-        Ok(words) if !words.is_empty() => Program::Exec(words),
+        Ok(words) if !words.is_empty() => ProgramForm::Exec(words),
         Ok(_) => return Err("HEALTHCHECK CMD has no command".to_owned()),
-        Err(_) => Program::Shell(rest.to_owned()),
+        Err(_) => ProgramForm::Shell(rest.to_owned()),
     };
     let mut times = Vec::new();
     for (flag, key) in [
@@ -478,7 +478,11 @@ fn duration(text: &str) -> Option<i64> {
 }
 
 /// `A=b "C D"=e`, or `A the rest`.
-fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, String)>, Problem> {
+fn pairs(
+    keyword: &str,
+    text: &str,
+    escape: Escape,
+) -> Result<Vec<(String, String)>, InstructionError> {
     let words = words(text, escape);
     let is_new = words.first().is_some_and(|word| word.contains('='));
     if !is_new {
@@ -495,7 +499,7 @@ fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, Strin
     pairs.collect()
 }
 
-fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, Problem> {
+fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, InstructionError> {
     let pairs = words.iter().map(|word| match word.split_once('=') {
         Some(("", _)) => Err(format!("ARG has no name before the = of {word:?}")),
         Some((name, value)) => Ok((name.to_owned(), Some(value.to_owned()))),
@@ -543,9 +547,9 @@ mod tests {
     use super::*;
     use crate::source::Dockerfile;
 
-    fn kind(text: &str) -> Result<Kind, Problem> {
+    fn kind(text: &str) -> Result<InstructionKind, InstructionError> {
         let file = Dockerfile::read(text);
-        Step::read(&file.instructions[0], file.escape).map(|step| step.kind)
+        ParsedInstruction::read(&file.instructions[0], file.escape).map(|step| step.kind)
     }
 
     #[test]
@@ -609,11 +613,11 @@ mod tests {
     fn an_array_that_is_not_json_is_a_line_for_the_shell() {
         assert!(matches!(
             kind("CMD ['a']"),
-            Ok(Kind::Cmd(Program::Shell(_)))
+            Ok(InstructionKind::Cmd(ProgramForm::Shell(_)))
         ));
         assert!(matches!(
             kind("RUN [\"a\"]"),
-            Ok(Kind::Run(Program::Exec(_)))
+            Ok(InstructionKind::Run(ProgramForm::Exec(_)))
         ));
     }
 

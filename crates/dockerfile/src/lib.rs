@@ -33,28 +33,28 @@ pub mod convert;
 pub mod expand;
 pub mod instruction;
 pub mod lint;
-mod outline;
+mod names;
 mod output;
+mod quote;
 mod registry;
 pub mod source;
 pub mod stages;
 mod templates;
 mod view;
-mod words;
 
 use std::collections::BTreeMap;
 
 pub use context::{ContextContent, ContextEntry};
-pub use outline::Outline;
+pub use names::DockerfileNames;
 pub use output::DOCKERFILE;
+pub use quote::QuoteError;
 use view::View;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::LayerError;
 use wincimg_recipe::{Plan, path_blame, path_hint};
-use wincimg_registry::{InsideError, Unseen};
-use wincimg_windows::inside::Inside;
-use wincimg_windows::search_path::PathError;
-pub use words::Unwritable;
+use wincimg_registry::{BaseReadError, UnknownBase};
+use wincimg_windows::base_contents::BaseContents;
+use wincimg_windows::search_path::SearchPathError;
 
 /// Whether the text has a `FROM`, without which it is no Dockerfile and nothing can be found in it.
 pub fn has_from(text: &str) -> bool {
@@ -64,7 +64,7 @@ pub fn has_from(text: &str) -> bool {
 
 /// A Dockerfile, and what it needs beside it.
 #[derive(Debug, Clone, Default)]
-pub struct Rendered {
+pub struct RenderedDockerfile {
     /// Its text.
     pub dockerfile: String,
     /// The content of the build's context, folders before what is in them. The Dockerfile itself is
@@ -85,7 +85,7 @@ pub enum RenderError {
     /// A text of the plan cannot stand in a Dockerfile.
     #[error(transparent)]
     #[diagnose(code = "recipe/unwritable", blame = Request)]
-    Unwritable(#[from] Unwritable),
+    Unwritable(#[from] QuoteError),
     /// The base brings no Windows, which a Docker daemon for Windows needs.
     #[error(
         "a Docker daemon cannot build on {base}, which has no Windows inside to make the layers with"
@@ -106,11 +106,11 @@ pub enum RenderError {
     /// What is added to PATH cannot be.
     #[error(transparent)]
     #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
-    Path(#[from] PathError),
+    Path(#[from] SearchPathError),
     /// What is known of the base cannot be read.
     #[error(transparent)]
     #[diagnose(code = "base/unreadable")]
-    Inside(#[from] InsideError),
+    Inside(#[from] BaseReadError),
     /// The plan's files cannot be an image's.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -141,7 +141,7 @@ pub enum RenderError {
 
 /// The Dockerfile that makes a plan's image on a base of which that is known. No file is read and none
 /// is written.
-pub fn render(plan: &Plan, inside: &dyn Inside) -> Result<Rendered, RenderError> {
+pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfile, RenderError> {
     if plan.base.os_version.is_none() {
         return Err(RenderError::NoWindowsInside {
             base: plan.base.name.clone(),
@@ -152,21 +152,21 @@ pub fn render(plan: &Plan, inside: &dyn Inside) -> Result<Rendered, RenderError>
     }
     let mut context = context::files(plan)?;
     let links = context::take_folder_links(&mut context)?;
-    let view = View::of(plan, inside, &mut context, &links)?;
-    Ok(Rendered {
+    let view = View::from_plan(plan, inside, &mut context, &links)?;
+    Ok(RenderedDockerfile {
         dockerfile: templates::dockerfile(&view)?,
         context,
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     })
 }
 
 /// Refuses a plan that has no Dockerfile, whatever its base is.
-pub fn rehearse(plan: &Plan) -> Result<(), RenderError> {
+pub fn check_renderable(plan: &Plan) -> Result<(), RenderError> {
     let on_any_base = Plan {
         path: None,
         ..plan.clone()
     };
-    render(&on_any_base, &Unseen).map(drop)
+    render(&on_any_base, &UnknownBase).map(drop)
 }
 
 #[cfg(test)]

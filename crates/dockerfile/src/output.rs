@@ -5,9 +5,9 @@ use std::{fs, io};
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::archive::ArchiveError;
-use wincimg_layer::{Source, Symlink, archive};
+use wincimg_layer::{ContentSource, Symlink, archive};
 
-use super::Rendered;
+use super::RenderedDockerfile;
 use super::context::{ContextContent, DRIVE};
 
 /// The name that every builder looks for.
@@ -52,7 +52,7 @@ pub enum OutputError {
     },
 }
 
-impl Rendered {
+impl RenderedDockerfile {
     /// Writes everything into a folder, which may not have anything in it yet; or, when it is to be
     /// replaced, nothing but what an earlier call wrote.
     pub fn write(&self, folder: &Path, replace: bool) -> Result<(), OutputError> {
@@ -97,19 +97,19 @@ impl Rendered {
             };
             match &entry.content {
                 ContextContent::Folder => fs::create_dir(&path).map_err(failed)?,
-                ContextContent::File(Source::Bytes(bytes)) => write(&path, bytes)?,
-                ContextContent::File(Source::Part(part)) => {
+                ContextContent::File(ContentSource::Bytes(bytes)) => write(&path, bytes)?,
+                ContextContent::File(ContentSource::Part(part)) => {
                     let copied = part.open().and_then(|mut part| {
                         let mut file = fs::File::create_new(&path)?;
                         io::copy(&mut part, &mut file)
                     });
                     copied.map(drop).map_err(failed)?;
                 }
-                ContextContent::File(Source::Member(member)) => members.push((path, member)),
-                ContextContent::File(Source::Lacking { url, .. }) => {
+                ContextContent::File(ContentSource::Member(member)) => members.push((path, member)),
+                ContextContent::File(ContentSource::Lacking { url, .. }) => {
                     return Err(failed(io::Error::other(format!("{url} is not downloaded"))));
                 }
-                ContextContent::File(Source::Path(source)) => {
+                ContextContent::File(ContentSource::Path(source)) => {
                     fs::copy(source, &path).map_err(|error| OutputError::Copy {
                         path: source.to_path_buf(),
                         source: error,

@@ -6,9 +6,9 @@
 use wincimg_registry::hive::exists;
 use wincimg_registry::regfile::{from_edits, to_utf16};
 use wincimg_registry::{
-    DataType, InsideError, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Typed,
+    BaseReadError, DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, TypedData,
 };
-use wincimg_windows::inside::Inside;
+use wincimg_windows::base_contents::BaseContents;
 
 use super::RenderError;
 
@@ -33,7 +33,7 @@ pub(super) enum RegistryStep {
 /// The steps that make these edits.
 pub(super) fn steps(
     edits: &[RegistryEdit],
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
 ) -> Result<Vec<RegistryStep>, RenderError> {
     let calls = edits.iter().map(|edit| calls(edit, inside));
     let calls = calls.collect::<Result<Vec<Option<Vec<Vec<String>>>>, _>>()?;
@@ -76,8 +76,8 @@ pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
 /// The calls that make an edit, if `reg` has words for it.
 pub(super) fn calls(
     edit: &RegistryEdit,
-    inside: &dyn Inside,
-) -> Result<Option<Vec<Vec<String>>>, InsideError> {
+    inside: &dyn BaseContents,
+) -> Result<Option<Vec<Vec<String>>>, BaseReadError> {
     // A key is added before it is deleted, and with it the keys above it; a file adds nothing.
     if let RegistryEdit::DeleteKey { key } = edit {
         let mut above = key.clone();
@@ -146,15 +146,17 @@ fn value(name: &str) -> Option<Vec<&str>> {
 /// A value's type and data in `reg`'s words.
 fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
     match (data.kind(), data.typed()) {
-        (DataType::SZ, Typed::Text(text)) if is_data(&text) => Some(("REG_SZ", text)),
-        (DataType::EXPAND_SZ, Typed::Text(text)) if is_data(&text) => Some(("REG_EXPAND_SZ", text)),
-        (DataType::DWORD, Typed::Dword(number)) => Some(("REG_DWORD", number.to_string())),
-        (DataType::QWORD, Typed::Qword(number)) => Some(("REG_QWORD", number.to_string())),
-        (DataType::BINARY, Typed::Bytes(bytes)) if (1..=MOST_BYTES).contains(&bytes.len()) => {
+        (DataType::SZ, TypedData::Text(text)) if is_data(&text) => Some(("REG_SZ", text)),
+        (DataType::EXPAND_SZ, TypedData::Text(text)) if is_data(&text) => {
+            Some(("REG_EXPAND_SZ", text))
+        }
+        (DataType::DWORD, TypedData::Dword(number)) => Some(("REG_DWORD", number.to_string())),
+        (DataType::QWORD, TypedData::Qword(number)) => Some(("REG_QWORD", number.to_string())),
+        (DataType::BINARY, TypedData::Bytes(bytes)) if (1..=MOST_BYTES).contains(&bytes.len()) => {
             Some(("REG_BINARY", hex::encode(bytes)))
         }
         // A \0 stands between the texts, so none may have one.
-        (DataType::MULTI_SZ, Typed::List(list))
+        (DataType::MULTI_SZ, TypedData::List(list))
             if !list.is_empty() && list.iter().all(|text| is_data(text)) =>
         {
             Some(("REG_MULTI_SZ", list.join(r"\0")))

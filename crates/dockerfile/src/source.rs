@@ -31,7 +31,7 @@ pub struct Instruction {
     pub(crate) open_document: Option<String>,
     joined: String,
     arguments: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextSpan>,
 }
 
 /// A directive that Docker refuses, with the whole file.
@@ -56,7 +56,7 @@ pub struct HereDocument {
 
 /// Where a part of the joined text stands in the file; lines count from 0.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct TextSpan {
     at: usize,
     line: usize,
     column: usize,
@@ -64,7 +64,7 @@ struct Piece {
 
 /// A line that is joined with the next one.
 #[derive(Debug, Clone, Copy)]
-pub struct Join<'a> {
+pub struct LineContinuation<'a> {
     /// Its index, from 0.
     pub line: usize,
     /// Its text before the escape character.
@@ -129,7 +129,7 @@ impl<'a> Dockerfile<'a> {
         let mut text = start;
         loop {
             let (kept, continues) = without_continuation(text, self.escape);
-            pieces.push(Piece {
+            pieces.push(TextSpan {
                 at: joined.len(),
                 line: index,
                 column: self.lines[index].len() - text.len(),
@@ -196,13 +196,13 @@ impl<'a> Dockerfile<'a> {
     }
 
     /// Every line that is joined with the next, inside instructions.
-    pub fn joins(&self, instruction: &Instruction) -> Vec<Join<'_>> {
+    pub fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
         instruction
             .pieces
             .iter()
             .filter_map(|piece| {
                 let (text, continues) = without_continuation(self.lines[piece.line], self.escape);
-                continues.then(|| Join {
+                continues.then(|| LineContinuation {
                     line: piece.line,
                     text,
                     next: self.lines.get(piece.line + 1).copied(),
@@ -223,7 +223,7 @@ impl<'a> Dockerfile<'a> {
 }
 
 impl Instruction {
-    fn new(joined: String, pieces: Vec<Piece>) -> Self {
+    fn new(joined: String, pieces: Vec<TextSpan>) -> Self {
         let mut keyword;
         let mut arguments = 0;
         loop {
@@ -318,7 +318,7 @@ impl Instruction {
 
     /// Where the lines begin in [`Self::text`], or in the here-document that stands for it, and their
     /// numbers from 1.
-    pub fn starts(&self) -> Vec<(usize, usize)> {
+    pub fn line_starts(&self) -> Vec<(usize, usize)> {
         if let ([document], true) = (self.documents.as_slice(), self.is_here_document()) {
             let first = self.lines().1 + 2;
             let mut at = 0;
@@ -356,13 +356,13 @@ impl Instruction {
     }
 
     /// Whether its author thought of JSON, well-formed or not; PowerShell has types in brackets.
-    pub(crate) fn is_meant_as_json(&self) -> bool {
+    pub(crate) fn looks_like_json(&self) -> bool {
         let inside = self.text().strip_prefix('[').map(str::trim_start);
         inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['"', ']']))
     }
 
     /// All of it, its lines joined.
-    pub fn joined(&self) -> &str {
+    pub fn full_text(&self) -> &str {
         &self.joined
     }
 
@@ -373,7 +373,7 @@ impl Instruction {
         (first, last)
     }
 
-    fn piece_of(&self, position: usize) -> Piece {
+    fn piece_of(&self, position: usize) -> TextSpan {
         let after = self.pieces.partition_point(|piece| piece.at <= position);
         self.pieces[after.saturating_sub(1)]
     }
@@ -444,7 +444,7 @@ fn without_continuation(line: &str, escape: Escape) -> (&str, bool) {
 }
 
 /// A here-document that a line opens.
-struct Opened<'a> {
+struct OpenHereDocument<'a> {
     /// Its last line.
     name: &'a str,
     /// Whether tabs before its lines go.
@@ -453,7 +453,7 @@ struct Opened<'a> {
 }
 
 /// The here-documents that a line opens.
-fn here_documents(text: &str) -> Vec<Opened<'_>> {
+fn here_documents(text: &str) -> Vec<OpenHereDocument<'_>> {
     text.split_whitespace()
         .filter_map(|word| {
             let (_, name) = word
@@ -468,7 +468,7 @@ fn here_documents(text: &str) -> Vec<Opened<'_>> {
             let plain = name
                 .chars()
                 .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-            (plain && !name.is_empty()).then_some(Opened {
+            (plain && !name.is_empty()).then_some(OpenHereDocument {
                 name,
                 tabs,
                 expands: name == quoted,

@@ -12,8 +12,8 @@ use handlebars::{
 use serde_json::Value;
 
 use super::RenderError;
+use super::quote::{self, QuoteError};
 use super::view::View;
-use super::words::{self, Unwritable};
 
 /// No value can have it: Windows and the daemon take a null for the end of a text.
 const MARK: char = '\0';
@@ -57,13 +57,13 @@ pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
             .map_err(|error| RenderError::Template(Box::new(error)))?;
     }
     let helpers: [(&str, Quote); 7] = [
-        ("word", Quote::Each(words::word)),
-        ("key", Quote::Each(words::key)),
-        ("reference", Quote::Each(words::reference)),
-        ("comment", Quote::Each(words::comment)),
+        ("word", Quote::Each(quote::word)),
+        ("key", Quote::Each(quote::key)),
+        ("reference", Quote::Each(quote::reference)),
+        ("comment", Quote::Each(quote::comment)),
         ("run", Quote::Run),
-        ("exec", Quote::All(words::array)),
-        ("copy", Quote::All(words::paths)),
+        ("exec", Quote::All(quote::array)),
+        ("copy", Quote::All(quote::paths)),
     ];
     for (name, quote) in helpers {
         handlebars.register_helper(name, Box::new(quote));
@@ -105,7 +105,7 @@ fn failure(error: handlebars::RenderError) -> RenderError {
             line: error.line_no.unwrap_or_default(),
             variable: name.clone().unwrap_or_default(),
         },
-        RenderErrorReason::NestedError(cause) => match cause.downcast_ref::<Unwritable>() {
+        RenderErrorReason::NestedError(cause) => match cause.downcast_ref::<QuoteError>() {
             Some(unwritable) => RenderError::Unwritable(unwritable.clone()),
             None => RenderError::Broken(Box::new(error)),
         },
@@ -117,9 +117,9 @@ fn failure(error: handlebars::RenderError) -> RenderError {
 #[derive(Clone, Copy)]
 enum Quote {
     /// One value.
-    Each(fn(&str) -> Result<String, Unwritable>),
+    Each(fn(&str) -> Result<String, QuoteError>),
     /// All words together.
-    All(fn(&[String]) -> Result<String, Unwritable>),
+    All(fn(&[String]) -> Result<String, QuoteError>),
     /// A command of the build: a list of words in exec form, a text as a line for the shell in force.
     Run,
 }
@@ -144,8 +144,8 @@ impl HelperDef for Quote {
             },
             Self::All(quote) => quote(&words),
             Self::Run => match helper.params().as_slice() {
-                [line] if line.value().is_string() => words::shell_line(&words.concat()),
-                _ => words::command(&words),
+                [line] if line.value().is_string() => quote::shell_line(&words.concat()),
+                _ => quote::command(&words),
             }
             .map(|command| format!("RUN {command}")),
         };

@@ -9,9 +9,10 @@ use std::fs;
 use wincimg_iis::IisSettings;
 use wincimg_layer::OnDisk;
 use wincimg_recipe::{
-    Command, Embedded, FileSource, PlanBase, PlannedFile, Recipe, Settings, Step,
+    CommandForm, EmbeddedProgram, FileSource, PlanBase, PlannedCommand, PlannedFile, Recipe,
+    RecipeInputs,
 };
-use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Unseen};
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
@@ -63,7 +64,7 @@ fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
         .iter()
         .map(|(key, value)| (key.to_string(), value.to_string()))
         .collect();
-    let settings = Settings {
+    let settings = RecipeInputs {
         values: &values,
         context: context.path(),
     };
@@ -106,7 +107,7 @@ fn the_dockerfiles_of_the_recipes_that_ship() {
             iis(base("windows/servercore/iis", &POWERSHELL, None)),
         ),
     ] {
-        insta::assert_snapshot!(name, render(&plan, &Unseen).unwrap().dockerfile);
+        insta::assert_snapshot!(name, render(&plan, &UnknownBase).unwrap().dockerfile);
     }
 }
 
@@ -117,14 +118,14 @@ fn the_dockerfile_of_a_server_that_is_configured() {
     let settings = wincimg_testkit::iis::SETTINGS;
     let text = format!("name = \"x\"\nbase = \"iis\"\n{settings}");
     fs::write(&file, text).unwrap();
-    let settings = Settings {
+    let settings = RecipeInputs {
         values: &BTreeMap::new(),
         context: folder.path(),
     };
     let plan = Recipe::load(&file)
         .unwrap()
         .plan(plan_base(), VERSION, &settings);
-    let dockerfile = render(&plan.unwrap(), &Unseen).unwrap().dockerfile;
+    let dockerfile = render(&plan.unwrap(), &UnknownBase).unwrap().dockerfile;
     insta::assert_snapshot!(dockerfile.replace("C:\\\\Windows\\\\System32\\\\", ""));
     let clash =
         "name = \"x\"\nbase = \"iis\"\n[[iis.config]]\nsection = \"a\"\nremove = [\"[a='b&c']\"]\n";
@@ -132,7 +133,9 @@ fn the_dockerfile_of_a_server_that_is_configured() {
     let plan = Recipe::load(&file)
         .unwrap()
         .plan(plan_base(), VERSION, &settings);
-    let refused = render(&plan.unwrap(), &Unseen).unwrap_err().to_string();
+    let refused = render(&plan.unwrap(), &UnknownBase)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("cmd would take it apart"), "{refused}");
 }
 
@@ -169,19 +172,19 @@ fn plan() -> Plan {
 }
 
 fn dockerfile(plan: &Plan) -> String {
-    render(plan, &Unseen).unwrap().dockerfile
+    render(plan, &UnknownBase).unwrap().dockerfile
 }
 
 fn problem(plan: &Plan) -> String {
-    render(plan, &Unseen).unwrap_err().to_string()
+    render(plan, &UnknownBase).unwrap_err().to_string()
 }
 
 fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn step(command: Command) -> Step {
-    Step { command }
+fn step(command: CommandForm) -> PlannedCommand {
+    PlannedCommand { command }
 }
 
 /// A plan with something for every template but those that the recipes that ship go through.
@@ -215,11 +218,13 @@ fn everything() -> Plan {
             config: Vec::new(),
         }),
         steps: vec![
-            step(Command::Exec(strings(&[
+            step(CommandForm::Exec(strings(&[
                 r"C:\my app\setup.exe",
                 r#"/name="a b""#,
             ]))),
-            step(Command::Shell(r"Remove-Item C:\Temp\* -Recurse".to_owned())),
+            step(CommandForm::Shell(
+                r"Remove-Item C:\Temp\* -Recurse".to_owned(),
+            )),
         ],
         cmd: Some(strings(&["--serve"])),
         ..plan()
@@ -254,13 +259,13 @@ fn every_dockerfile_lints_clean() {
         everything(),
     ];
     for plan in plans {
-        let options = lint::Options {
-            base: Some(lint::BaseFacts {
+        let options = lint::LintOptions {
+            base: Some(lint::BaseConfig {
                 shell: lint::BaseShell::Cmd,
                 version: Some(VERSION),
                 is_windows: true,
             }),
-            ..lint::Options::default()
+            ..lint::LintOptions::default()
         };
         let text = dockerfile(&plan);
         assert_eq!(lint::lint(&text, &options), [], "{text}");
@@ -270,7 +275,7 @@ fn every_dockerfile_lints_clean() {
 #[test]
 fn commands_in_shell_form_name_the_shell_of_the_base() {
     let mut plan = plan();
-    plan.steps = vec![step(Command::Shell("dir C:\\ > C:\\list".to_owned()))];
+    plan.steps = vec![step(CommandForm::Shell("dir C:\\ > C:\\list".to_owned()))];
     let text = dockerfile(&plan);
     assert_eq!(reader::array(&text, "SHELL").unwrap(), ["cmd", "/S", "/C"]);
     assert!(text.contains("\nRUN dir C:\\ > C:\\list\n"), "{text}");
@@ -279,7 +284,7 @@ fn commands_in_shell_form_name_the_shell_of_the_base() {
         reader::array(&dockerfile(&plan), "SHELL").unwrap(),
         POWERSHELL
     );
-    plan.steps = vec![step(Command::Exec(strings(&["cmd"])))];
+    plan.steps = vec![step(CommandForm::Exec(strings(&["cmd"])))];
     assert_eq!(reader::array(&dockerfile(&plan), "SHELL"), None);
 }
 
@@ -344,9 +349,12 @@ fn the_context_is_laid_out_like_the_drive() {
             r"C:\inetpub\wwwroot",
         ),
         file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),
-        file(FileSource::Embedded(Embedded::Shim), r"C:\wincimg\shim.exe"),
+        file(
+            FileSource::Embedded(EmbeddedProgram::Shim),
+            r"C:\wincimg\shim.exe",
+        ),
     ];
-    let rendered = render(&plan, &Unseen).unwrap();
+    let rendered = render(&plan, &UnknownBase).unwrap();
     let paths: Vec<&str> = rendered
         .context
         .iter()
@@ -385,7 +393,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
     };
     let line = |line: &str| {
         let mut plan = plan();
-        plan.steps = vec![step(Command::Shell(line.to_owned()))];
+        plan.steps = vec![step(CommandForm::Shell(line.to_owned()))];
         problem(&plan)
     };
     for (found, said) in [
@@ -405,7 +413,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
             "a\\0",
         ),
         (
-            with(|plan| plan.steps = vec![step(Command::Exec(Vec::new()))]),
+            with(|plan| plan.steps = vec![step(CommandForm::Exec(Vec::new()))]),
             "empty",
         ),
         (line("a\nb"), "line break"),
@@ -426,7 +434,7 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
         labels: BTreeMap::from([("team".to_owned(), "web".to_owned())]),
         ..plan()
     };
-    let view = View::of(&labelled, &Unseen, &mut Vec::new(), &[]).unwrap();
+    let view = View::from_plan(&labelled, &UnknownBase, &mut Vec::new(), &[]).unwrap();
     for (template, line) in [
         ("FROM {{base}}", 1),
         ("\n{{{base}}}", 2),
@@ -447,7 +455,7 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
 #[test]
 fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
     let plan = plan();
-    let view = View::of(&plan, &Unseen, &mut Vec::new(), &[]).unwrap();
+    let view = View::from_plan(&plan, &UnknownBase, &mut Vec::new(), &[]).unwrap();
     for template in [
         "\nFROM {{reference baes}}",
         "\n{{baes}}",
@@ -489,12 +497,12 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
     .unwrap();
     let recipe = Recipe::find(folder.path().to_str().unwrap()).unwrap();
     let values = BTreeMap::new();
-    let settings = Settings {
+    let settings = RecipeInputs {
         values: &values,
         context: folder.path(),
     };
     let plan = recipe.plan(nanoserver(), VERSION, &settings).unwrap();
-    let rendered = render(&plan, &Unseen).unwrap();
+    let rendered = render(&plan, &UnknownBase).unwrap();
     let links: Vec<&str> = rendered
         .context
         .iter()
@@ -517,7 +525,7 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
 
     symlink("v1", inside("a&b")).unwrap();
     let plan = recipe.plan(nanoserver(), VERSION, &settings).unwrap();
-    let error = render(&plan, &Unseen).unwrap_err();
+    let error = render(&plan, &UnknownBase).unwrap_err();
     assert!(error.to_string().contains("C:\\\\site\\\\a&b"), "{error}");
 }
 
@@ -525,7 +533,7 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
 fn path_is_the_bases_with_ours_in_the_registry_and_in_the_environment() {
     use wincimg_registry::testing::Keys;
     use wincimg_windows::search_path::PathAdditions;
-    use wincimg_windows::testing::Looked;
+    use wincimg_windows::testing::TestBaseContents;
 
     let mut plan = plan();
     plan.path = Some(PathAdditions {
@@ -534,7 +542,8 @@ fn path_is_the_bases_with_ours_in_the_registry_and_in_the_environment() {
     });
     let key = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
     let path = RegistryData::expand_sz(r"%SystemRoot%\system32;");
-    let base = Looked::from(Keys::default().with_key(key, "O:SYG:SYD:", &[("Path", path)]));
+    let base =
+        TestBaseContents::from(Keys::default().with_key(key, "O:SYG:SYD:", &[("Path", path)]));
     let text = render(&plan, &base).unwrap().dockerfile;
     let add = r#"RUN ["C:\\Windows\\System32\\reg.exe", "add", "HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment", "/v", "Path", "/t", "REG_EXPAND_SZ", "/d", "C:\\app;%SystemRoot%\\system32;C:\\Program Files\\x", "/f"]"#;
     assert!(text.contains(add), "{text}");
@@ -548,11 +557,11 @@ fn path_is_the_bases_with_ours_in_the_registry_and_in_the_environment() {
         "{text}"
     );
 
-    let error = render(&plan, &Unseen).unwrap_err();
+    let error = render(&plan, &UnknownBase).unwrap_err();
     assert!(
         error.to_string().starts_with("cannot add to PATH"),
         "{error}"
     );
     assert!(error.diagnosis().hint.is_some());
-    assert!(rehearse(&plan).is_ok());
+    assert!(check_renderable(&plan).is_ok());
 }

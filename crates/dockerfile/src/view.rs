@@ -5,21 +5,21 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::Value;
-use wincimg_iis::appcmd::Call;
+use wincimg_iis::appcmd::AppcmdCall;
 use wincimg_iis::{IisSettings, appcmd};
-use wincimg_images::shim::{Mode, recognise};
-use wincimg_recipe::{Command, Plan};
-use wincimg_registry::{RegistryEdit, Unseen};
+use wincimg_images::shim::{ShimMode, detect};
+use wincimg_recipe::{CommandForm, Plan};
+use wincimg_registry::{RegistryEdit, UnknownBase};
 use wincimg_windows::access::ICACLS;
+use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::certificate::TrustedCertificate;
-use wincimg_windows::inside::Inside;
 use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 
 use super::RenderError;
 use super::context::{ContextEntry, DRIVE, FolderLink};
+use super::quote::QuoteError;
 use super::registry::{REG, RegistryStep, calls, deletes, steps};
-use super::words::Unwritable;
 
 /// Where Windows has it.
 const CMD: &str = r"C:\Windows\System32\cmd.exe";
@@ -127,9 +127,9 @@ struct ShimView {
 impl<'a> View<'a> {
     /// The view of a plan, with the links to folders that its context cannot carry; registration
     /// files that it needs are added to the context.
-    pub(super) fn of(
+    pub(super) fn from_plan(
         plan: &'a Plan,
-        inside: &dyn Inside,
+        inside: &dyn BaseContents,
         context: &mut Vec<ContextEntry>,
         links: &[FolderLink],
     ) -> Result<Self, RenderError> {
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         let added = plan.path.as_ref().zip(base.path.as_ref());
         let path = added.map(|(path, own)| Pair {
             name: "PATH",
-            value: path.added_to(own).into(),
+            value: path.apply_to(own).into(),
         });
         Ok(Self {
             name: &plan.name,
@@ -168,8 +168,8 @@ impl<'a> View<'a> {
                 .steps
                 .iter()
                 .map(|step| match &step.command {
-                    Command::Exec(words) => words.as_slice().into(),
-                    Command::Shell(text) => text.as_str().into(),
+                    CommandForm::Exec(words) => words.as_slice().into(),
+                    CommandForm::Shell(text) => text.as_str().into(),
                 })
                 .collect(),
             ports: plan.ports.iter().map(ToString::to_string).collect(),
@@ -212,7 +212,7 @@ fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
     let mut commands = Vec::new();
     for edit in shutdown::edits(seconds) {
         let calls =
-            calls(&edit, &Unseen)?.ok_or_else(|| RenderError::Registry(edit.to_string()))?;
+            calls(&edit, &UnknownBase)?.ok_or_else(|| RenderError::Registry(edit.to_string()))?;
         commands.extend(calls.into_iter().map(|words| line(REG, words)));
     }
     Ok(Shutdown {
@@ -224,7 +224,7 @@ fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
 /// The changes to the registry, by what they are for.
 fn registry(
     plan: &Plan,
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
     context: &mut Vec<ContextEntry>,
 ) -> Result<Vec<Registry>, RenderError> {
     let certificates: Vec<RegistryEdit> = plan
@@ -256,7 +256,7 @@ fn registry(
 fn changes(
     title: Option<&'static str>,
     edits: &[RegistryEdit],
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
     files: &mut usize,
     context: &mut Vec<ContextEntry>,
 ) -> Result<Registry, RenderError> {
@@ -277,7 +277,7 @@ fn changes(
                     source: name.clone(),
                     target: format!("C:/Windows/Temp/{name}"),
                 };
-                context.push(ContextEntry::made(name, bytes));
+                context.push(ContextEntry::generated(name, bytes));
                 RegistryView {
                     file: Some(file),
                     commands: vec![
@@ -304,18 +304,18 @@ fn iis(settings: &IisSettings) -> Result<Iis, RenderError> {
         physical_path: appcmd::physical_path(settings).map(run),
         app_pool_settings: appcmd::app_pool_settings(settings).map(run),
         config: commands(appcmd::config(settings))?,
-        removals: commands(vec![Call::Try(removals)])?,
+        removals: commands(vec![AppcmdCall::Try(removals)])?,
         site: site.into_iter().map(run).collect(),
     })
 }
 
 /// What runs the calls, in order.
-fn commands(calls: Vec<Call>) -> Result<Vec<Line>, RenderError> {
+fn commands(calls: Vec<AppcmdCall>) -> Result<Vec<Line>, RenderError> {
     let mut commands = Vec::new();
     for call in calls {
         match call {
-            Call::Run(words) => commands.push(line(appcmd::PROGRAM, words)),
-            Call::Try(lines) => {
+            AppcmdCall::Run(words) => commands.push(line(appcmd::PROGRAM, words)),
+            AppcmdCall::Try(lines) => {
                 for lines in lines.chunks(REMOVALS_AT_ONCE) {
                     let divided = lines
                         .iter()
@@ -325,7 +325,7 @@ fn commands(calls: Vec<Call>) -> Result<Vec<Line>, RenderError> {
                     commands.push(by_cmd(&lines)?);
                 }
             }
-            Call::Unless(first, second) => {
+            AppcmdCall::Unless(first, second) => {
                 let lines = [with_appcmd(&first), vec!["||"], with_appcmd(&second)].concat();
                 commands.push(by_cmd(&lines)?);
             }
@@ -345,7 +345,7 @@ fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
         let why = format!("appcmd cannot be given {word:?}: cmd would take it apart");
-        return Err(Unwritable(why).into());
+        return Err(QuoteError(why).into());
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))
 }
@@ -353,7 +353,7 @@ fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
 /// The shell to be named, where a step has a line for it.
 fn shell(plan: &Plan) -> Option<Vec<String>> {
     let mut commands = plan.steps.iter().map(|step| &step.command);
-    let is_used = commands.any(|command| matches!(command, Command::Shell(_)));
+    let is_used = commands.any(|command| matches!(command, CommandForm::Shell(_)));
     is_used.then(|| match &plan.base.shell {
         Some(shell) if !shell.is_empty() => shell.clone(),
         _ => DEFAULT_SHELL.map(str::to_owned).to_vec(),
@@ -363,13 +363,13 @@ fn shell(plan: &Plan) -> Option<Vec<String>> {
 fn shim(plan: &Plan) -> ShimView {
     let entrypoint = plan.entrypoint.as_deref().unwrap_or_default();
     let cmd = plan.cmd.as_deref().unwrap_or_default();
-    let Some(shim) = recognise(entrypoint, cmd, &[]) else {
+    let Some(shim) = detect(entrypoint, cmd, &[]) else {
         return ShimView::default();
     };
     let service = shim.settings.and_then(|settings| settings.service);
     ShimView {
         service,
-        program: shim.mode == Mode::Run,
-        pause: shim.mode == Mode::Pause,
+        program: shim.mode == ShimMode::Run,
+        pause: shim.mode == ShimMode::Pause,
     }
 }

@@ -8,21 +8,21 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseRegistry, BaseRepository, HostProcessBase, Match, NamedBase, Resolution,
+    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, NamedBase, Resolution,
 };
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
 
 /// A search for bases, and what it has found so far.
 pub struct BaseSearch {
-    registry: Registry,
-    found: Mutex<HashMap<Key, Arc<OnceCell<Answer>>>>,
+    registry: RegistryClient,
+    found: Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>,
 }
 
 /// What was looked for, where, and for whom.
-type Key = (Name, BaseRegistry, Vec<HostBuild>, Match);
+type Key = (Name, BaseRegistry, Vec<HostBuild>, BaseMatch);
 
 /// The name of a base, as it was written.
 #[derive(PartialEq, Eq, Hash)]
@@ -34,11 +34,11 @@ enum Name {
 }
 
 /// What a search ended with, for whoever asks again too.
-type Answer = Result<Found, SharedError>;
+type BaseSearchResult = Result<ResolvedBases, SharedError>;
 
 /// What a base is.
 #[derive(Debug, Clone)]
-pub enum Found {
+pub enum ResolvedBases {
     /// An image with Windows for each of the hosts, in their order.
     OfHosts(Vec<Resolution>),
     /// One without Windows, for all of them.
@@ -46,18 +46,18 @@ pub enum Found {
 }
 
 /// What is looked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct BaseQuery<'a> {
     /// Where.
     pub(super) registry: &'a BaseRegistry,
     /// For whom.
     pub(super) hosts: &'a [HostBuild],
     /// How close it has to be to the host.
-    pub(super) matched: Match,
+    pub(super) matched: BaseMatch,
 }
 
 impl BaseSearch {
     /// A search that has found nothing yet.
-    pub fn new(registry: &Registry) -> Self {
+    pub fn new(registry: &RegistryClient) -> Self {
         Self {
             registry: registry.clone(),
             found: Mutex::default(),
@@ -65,52 +65,52 @@ impl BaseSearch {
     }
 
     /// The base that a recipe names by itself.
-    pub(super) async fn of_recipe(
+    pub(super) async fn for_recipe(
         &self,
         name: &str,
-        wanted: &Wanted<'_>,
-    ) -> Result<Found, BoxError> {
+        wanted: &BaseQuery<'_>,
+    ) -> Result<ResolvedBases, BoxError> {
         let search = async {
             let found = HostProcessBase::find(name, wanted.registry, &self.registry).await?;
             if let Some(found) = found {
-                return Ok(Found::HostProcess(Box::new(found)));
+                return Ok(ResolvedBases::HostProcess(Box::new(found)));
             }
             let repository = wanted.registry.repository(name)?;
             let bases = BaseRepository::open_for(&self.registry, &repository, wanted.hosts).await?;
-            let bases = bases.of_one_flavour(wanted.hosts, wanted.matched)?;
+            let bases = bases.with_single_flavour(wanted.hosts, wanted.matched)?;
             let searches = wanted.hosts.iter();
             let searches = searches.map(|host| bases.resolve(*host, wanted.matched));
-            Ok(Found::OfHosts(try_join_all(searches).await?))
+            Ok(ResolvedBases::OfHosts(try_join_all(searches).await?))
         };
         let name = Name::Recipe(name.to_owned());
         self.once(name, wanted, Box::pin(search)).await
     }
 
     /// The base of that name in a Dockerfile.
-    pub(super) async fn named(
+    pub(super) async fn by_name(
         &self,
         text: &str,
         named: &NamedBase,
-        wanted: &Wanted<'_>,
+        wanted: &BaseQuery<'_>,
     ) -> Result<Vec<Resolution>, BoxError> {
         let search = async {
             let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
-            Ok(Found::OfHosts(found.await?))
+            Ok(ResolvedBases::OfHosts(found.await?))
         };
         let name = Name::Dockerfile(text.to_owned());
         match self.once(name, wanted, Box::pin(search)).await? {
-            Found::OfHosts(found) => Ok(found),
-            Found::HostProcess(_) => Ok(Vec::new()),
+            ResolvedBases::OfHosts(found) => Ok(found),
+            ResolvedBases::HostProcess(_) => Ok(Vec::new()),
         }
     }
 
     async fn once(
         &self,
         name: Name,
-        wanted: &Wanted<'_>,
-        search: impl Future<Output = Result<Found, BoxError>>,
-    ) -> Result<Found, BoxError> {
-        let Wanted {
+        wanted: &BaseQuery<'_>,
+        search: impl Future<Output = Result<ResolvedBases, BoxError>>,
+    ) -> Result<ResolvedBases, BoxError> {
+        let BaseQuery {
             registry,
             hosts,
             matched,

@@ -8,49 +8,49 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_common::progress::{Progress, Tell};
+use wincimg_common::progress::{Progress, Reporter};
 use wincimg_http::Downloads;
-use wincimg_inspect::library::Library;
-use wincimg_layer::{Compression, Remembered};
-use wincimg_oci::document::Flavour;
-use wincimg_oci::remote::Registry;
+use wincimg_inspect::facts_provider::BaseFactsProvider;
+use wincimg_layer::{Compression, DiffIdCache};
+use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_recipe::Plan;
 
+use super::base_contents::{Purpose, load_contents};
 use super::bases::BaseSearch;
-use super::choice::{Engine, Reason};
-use super::delivery::{Delivered, Destination, Target, prefetch_tags};
+use super::delivery::{DeliveryReport, DeliveryTarget, Destination, prefetch_tags};
 use super::direct::deliver_directly;
-use super::docker::{BuildOptions, deliver_by_docker};
-use super::downloads::Supply;
+use super::docker::{DockerBuildOptions, deliver_by_docker};
+use super::downloads::DownloadSet;
+use super::engine_choice::{Engine, EngineReason};
 use super::error::search;
-use super::inside::{Purpose, look_inside};
-use super::notice::{Notice, notes, tell_of, tell_what_is_lacking, tell_what_was_looked_at};
+use super::notice::{Notice, notes, report_missing, report_planned, report_searched_tags};
 use super::plans::{BuildRequest, PlannedImage};
 use super::publication::Publication;
 
 /// What requests are carried out with.
 #[derive(Clone, Copy)]
-pub struct Means<'a> {
+pub struct BuildContext<'a> {
     /// The client for all registries.
-    pub registry: &'a Registry,
+    pub registry: &'a RegistryClient,
     /// Who looks for bases.
     pub bases: &'a BaseSearch,
     /// Who knows what is inside bases.
-    pub library: &'a Library,
+    pub library: &'a BaseFactsProvider,
     /// What was downloaded.
     pub downloads: &'a Downloads,
     /// What the tars of layers came to in earlier runs.
-    pub remembered: &'a Remembered,
+    pub remembered: &'a DiffIdCache,
     /// Who is shown what is under way.
     pub progress: &'a Arc<dyn Progress>,
     /// Who is told what deserves to be read.
-    pub tell: &'a dyn Tell,
+    pub tell: &'a dyn Reporter,
 }
 
 /// How images are made.
 #[derive(Debug, Clone, Default)]
-pub struct MakeOptions {
+pub struct EngineOptions {
     /// The compression of new layers.
     pub compression: Compression,
     /// The time that everything new carries; the base's own where absent.
@@ -61,16 +61,16 @@ pub struct MakeOptions {
     /// The Docker daemon, where it is not the one that Docker itself would find.
     pub docker_host: Option<String>,
     /// How it builds.
-    pub docker: BuildOptions,
+    pub docker: DockerBuildOptions,
 }
 
 /// The plans of the images that are asked for, with all that has to be known for a purpose.
 pub async fn plans(
     request: &BuildRequest,
     purpose: Purpose,
-    means: &Means<'_>,
+    means: &BuildContext<'_>,
 ) -> Result<Vec<PlannedImage>, BoxError> {
-    let mut supply = request.supply(means)?;
+    let mut supply = request.downloads(means)?;
     request.check(&supply)?;
     let mut images = request.plan(means).await?;
     let finishing = request.finish(&mut images, purpose, &mut supply, means);
@@ -81,11 +81,11 @@ pub async fn plans(
 /// Builds the images that are asked for, and brings them to their target.
 pub async fn build(
     request: &BuildRequest,
-    mut target: Target<'_>,
-    means: &Means<'_>,
-) -> Result<Delivered, BoxError> {
+    mut target: DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> Result<DeliveryReport, BoxError> {
     // A mistake in the recipe or its folder is told before a registry is asked.
-    let mut supply = request.supply(means)?;
+    let mut supply = request.downloads(means)?;
     request.check(&supply)?;
     prefetch_tags(&target, &request.hosts, means.registry);
     // The bases that fit, and a plan on each.
@@ -127,10 +127,10 @@ pub async fn build(
 
 impl BuildRequest {
     /// The files that are downloaded, as far as anything pins them or they may be noted.
-    pub fn supply(&self, means: &Means<'_>) -> Result<Supply, BoxError> {
+    pub fn downloads(&self, means: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
         let lock = self.design.lock()?;
         let store = means.downloads.clone();
-        Ok(Supply::new(
+        Ok(DownloadSet::new(
             self.downloads,
             store,
             lock,
@@ -140,34 +140,34 @@ impl BuildRequest {
 
     /// Refuses what is wrong whatever the bases are: a recipe that cannot be filled in, downloads that
     /// nothing pins, what the engine cannot make.
-    pub fn check(&self, supply: &Supply) -> Result<(), BoxError> {
+    pub fn check(&self, supply: &DownloadSet) -> Result<(), BoxError> {
         let drafts = self.drafts()?;
         if let Some(recipe) = self.design.recipe() {
             for draft in &drafts {
-                let wants = draft.wants(recipe.origin());
+                let wants = draft.download_requests(recipe.origin());
                 supply.check(&wants)?;
             }
         }
         let (engine, _) = self.engine_for(drafts.iter());
         for draft in &drafts {
-            engine.rehearse(draft)?;
+            engine.check_buildable(draft)?;
         }
         Ok(())
     }
 
     /// Finds the bases and makes a plan on each; what was passed over is said on the way.
-    pub async fn plan(&self, means: &Means<'_>) -> Result<Vec<PlannedImage>, BoxError> {
+    pub async fn plan(&self, means: &BuildContext<'_>) -> Result<Vec<PlannedImage>, BoxError> {
         let images = self.on_bases(means.bases).await.inspect_err(|error| {
             if let Some(error) = search(error) {
-                tell_what_was_looked_at(error, means.tell);
+                report_searched_tags(error, means.tell);
             }
         })?;
-        tell_of(&images, means.tell);
+        report_planned(&images, means.tell);
         Ok(images)
     }
 
     /// The engine that makes all of the images, and why it is that one.
-    pub fn engine_for<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> (Engine, Reason) {
+    pub fn engine_for<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> (Engine, EngineReason) {
         Engine::choose(self.engine, plans)
     }
 
@@ -177,16 +177,16 @@ impl BuildRequest {
         &self,
         images: &mut [PlannedImage],
         purpose: Purpose,
-        supply: &mut Supply,
-        means: &Means<'_>,
+        supply: &mut DownloadSet,
+        means: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
-        self.carry_out(images, false, supply, means).await?;
+        self.evaluate(images, false, supply, means).await?;
         // What is known then may show that more has to be.
         loop {
-            look_inside(images, purpose, means).await?;
+            load_contents(images, purpose, means).await?;
             let told = notes(images);
-            let lacking = self.carry_out(images, true, supply, means).await?;
-            tell_what_is_lacking(&lacking, supply, means.tell);
+            let lacking = self.evaluate(images, true, supply, means).await?;
+            report_missing(&lacking, supply, means.tell);
             for note in notes(images).difference(&told) {
                 means.tell.note(note);
             }
@@ -201,9 +201,9 @@ impl BuildRequest {
     }
 }
 
-impl MakeOptions {
+impl EngineOptions {
     /// Refuses what an engine cannot do.
-    fn check(&self, engine: Engine, target: &Target<'_>) -> Result<(), Problem> {
+    fn check(&self, engine: Engine, target: &DeliveryTarget<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;
         let (problem, hint) = match target.flavour {
             Some(_) if is_docker && target.registry().is_some() => (
@@ -211,7 +211,7 @@ impl MakeOptions {
                 "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] \
                  --manifest-format docker|oci",
             ),
-            Some(Flavour::Docker) if self.compression == Compression::Zstd => (
+            Some(ManifestFormat::Docker) if self.compression == Compression::Zstd => (
                 "Docker's manifests have no type for layers in zstd",
                 "use --compression gzip, or --manifest-format oci",
             ),

@@ -3,13 +3,13 @@
 //! While the images are made, a registry is asked what their tags mean so far. Then each destination
 //! gets what it lacks: the parts of an image, its manifest, and at last the index over several.
 
+mod built_image;
 mod destination;
+mod destination_writer;
 mod documents;
+mod existing_tag;
 mod index;
-mod made;
 mod report;
-mod route;
-mod standing;
 // Their daemons listen on Unix sockets.
 #[cfg(test)]
 #[cfg(unix)]
@@ -22,43 +22,43 @@ use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::{Digest, Flavour};
+use wincimg_oci::document::{Digest, ManifestFormat};
 use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink};
 
+pub use self::built_image::BuiltImage;
 pub use self::destination::Destination;
-pub use self::documents::{Documents, Run};
-use self::documents::{Subject, Surveys};
-use self::index::Expected;
-pub use self::made::Made;
-pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
-use self::route::{Arrived, Route};
-pub use self::standing::Existing;
-use self::standing::Standing;
+use self::destination_writer::{DestinationImage, DestinationWriter};
+pub use self::documents::{AttachmentOptions, RunDetails};
+use self::documents::{LayerScanner, Subject};
+use self::existing_tag::ExistingTag;
+pub use self::existing_tag::TagPolicy;
+use self::index::ExpectedIndex;
+pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::plans::TargetHost;
-use super::publication::{Line, Naming, Outlook, Publication};
+use super::publication::{NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 
 /// Where images go, and as what.
-pub struct Target<'a> {
+pub struct DeliveryTarget<'a> {
     /// Their names.
-    pub naming: Naming,
+    pub naming: NamingOptions,
     /// The places; the first one is the one that is reported. Without any they stay where they were
     /// made, which only a daemon's can.
     pub destinations: Vec<Destination>,
     /// The registry that images in a daemon are named after.
     pub named_after: Option<RegistryPrefix>,
     /// The words in which manifests are written in a registry; none for the base's own.
-    pub flavour: Option<Flavour>,
+    pub flavour: Option<ManifestFormat>,
     /// What becomes of what tags mean already.
-    pub existing: Existing,
+    pub existing: TagPolicy,
     /// What goes along with the images.
-    pub documents: Documents,
+    pub documents: AttachmentOptions,
     /// Who says whether what will be published serves its hosts, before anything is sent.
-    pub review: &'a Review<'a>,
+    pub review: &'a TagValidator<'a>,
 }
 
-impl Target<'_> {
+impl DeliveryTarget<'_> {
     /// The registry among the places.
     pub(crate) fn registry(&self) -> Option<&RegistryPrefix> {
         self.destinations.iter().find_map(|place| match place {
@@ -76,28 +76,28 @@ impl Target<'_> {
 /// Brings images to their target.
 pub(crate) struct Delivery<'a> {
     /// The client for all registries.
-    pub(crate) registry: &'a Registry,
+    pub(crate) registry: &'a RegistryClient,
     /// Who is told.
     pub(crate) progress: Arc<dyn Progress>,
     /// Where they go.
-    pub(crate) target: &'a Target<'a>,
+    pub(crate) target: &'a DeliveryTarget<'a>,
 }
 
 /// Looks at what tags will mean, and refuses what does not start on a host that it is for.
-pub type Review<'a> = dyn Fn(&[Outlook<'_>]) -> Result<(), Problem> + Sync + 'a;
+pub type TagValidator<'a> = dyn Fn(&[PlannedTag<'_>]) -> Result<(), Problem> + Sync + 'a;
 
 /// What a destination has before anything is sent there.
-struct Seen {
+struct DestinationState {
     /// What each image's tag means, where the destination has all of that.
     images: Vec<Option<Digest>>,
     /// What stays in the index.
-    kept: Vec<Line>,
+    kept: Vec<PlannedTagEntry>,
 }
 
 /// A destination that all images have arrived at.
-struct Place {
-    delivered: Delivered,
-    arrived: Vec<Arrived>,
+struct DeliveredDestination {
+    delivered: DeliveryReport,
+    arrived: Vec<DestinationImage>,
     sink: Sink,
 }
 
@@ -108,8 +108,12 @@ const MOST_PREFETCHED: usize = 8;
 const ATTACHING: usize = 4;
 
 /// Prefetches what the tags mean that will probably be written to.
-pub(crate) fn prefetch_tags(target: &Target<'_>, hosts: &[TargetHost], registry: &Registry) {
-    if target.existing == Existing::Replace {
+pub(crate) fn prefetch_tags(
+    target: &DeliveryTarget<'_>,
+    hosts: &[TargetHost],
+    registry: &RegistryClient,
+) {
+    if target.existing == TagPolicy::Replace {
         return;
     }
     let tags = target.naming.likely_tags(hosts);
@@ -118,7 +122,7 @@ pub(crate) fn prefetch_tags(target: &Target<'_>, hosts: &[TargetHost], registry:
             if let Ok(Location::Registry(reference)) =
                 destination.location(&target.naming.name, tag)
             {
-                let repository = registry.repository(&reference).to_push_to();
+                let repository = registry.repository(&reference).for_push();
                 repository.prefetch_manifest(tag);
             }
         }
@@ -136,9 +140,9 @@ impl Delivery<'_> {
     pub(crate) async fn deliver<'m>(
         &self,
         publication: &Publication<'_>,
-        making: impl Future<Output = Result<Vec<Made<'m>>, BoxError>>,
-    ) -> Result<Delivered, BoxError> {
-        let Target {
+        making: impl Future<Output = Result<Vec<BuiltImage<'m>>, BoxError>>,
+    ) -> Result<DeliveryReport, BoxError> {
+        let DeliveryTarget {
             destinations,
             documents,
             ..
@@ -150,36 +154,36 @@ impl Delivery<'_> {
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
         let making = async { Box::pin(making).await };
-        let (made, seen) = tokio::try_join!(making, self.look(publication))?;
+        let (made, seen) = tokio::try_join!(making, self.check_destinations(publication))?;
         if destinations.is_empty() {
-            return Ok(report::left_behind(publication, &made));
+            return Ok(report::kept_in_daemon(publication, &made));
         }
         let has_bills = !documents.bills.is_empty();
-        let surveys = Surveys::of(if has_bills { &made } else { &[] });
+        let surveys = LayerScanner::new(if has_bills { &made } else { &[] });
         let mut places = Vec::with_capacity(seen.len());
         for (destination, seen) in destinations.iter().zip(seen) {
-            let brought = self.bring(publication, &made, &seen, destination);
+            let brought = self.publish_images(publication, &made, &seen, destination);
             places.push(Box::pin(brought).await?);
         }
         // All images are everywhere before anything is said about one.
-        let mut delivered = Delivered::default();
+        let mut delivered = DeliveryReport::default();
         for (destination, place) in destinations.iter().zip(places) {
-            let told = self.tell_of(publication, &made, place, destination, &surveys);
+            let told = self.report_documents(publication, &made, place, destination, &surveys);
             delivered.add(Box::pin(told).await?);
         }
         Ok(delivered)
     }
 
     /// Puts the documents beside the images of one destination.
-    async fn tell_of(
+    async fn report_documents(
         &self,
         publication: &Publication<'_>,
-        made: &[Made<'_>],
-        place: Place,
+        made: &[BuiltImage<'_>],
+        place: DeliveredDestination,
         destination: &Destination,
-        surveys: &Surveys,
-    ) -> Result<Delivered, BoxError> {
-        let Place {
+        surveys: &LayerScanner,
+    ) -> Result<DeliveryReport, BoxError> {
+        let DeliveredDestination {
             mut delivered,
             arrived,
             sink,
@@ -207,81 +211,90 @@ impl Delivery<'_> {
             .collect();
         let told: Vec<_> = stream::iter(work).buffered(ATTACHING).try_collect().await?;
         for (documents, location) in told {
-            delivered.note_documents(&location, &documents);
+            delivered.record_documents(&location, &documents);
         }
         Ok(delivered)
     }
 
     /// Looks at every destination, and refuses what would take something away there, or not start
     /// where it is to.
-    async fn look(&self, publication: &Publication<'_>) -> Result<Vec<Seen>, BoxError> {
+    async fn check_destinations(
+        &self,
+        publication: &Publication<'_>,
+    ) -> Result<Vec<DestinationState>, BoxError> {
         let destinations = self.target.destinations.iter();
-        let looking = destinations.map(|destination| self.look_at(publication, destination));
+        let looking =
+            destinations.map(|destination| self.read_destination(publication, destination));
         let seen = try_join_all(looking).await?;
-        let mut kept: Vec<&[Line]> = seen.iter().map(|seen| seen.kept.as_slice()).collect();
+        let mut kept: Vec<&[PlannedTagEntry]> =
+            seen.iter().map(|seen| seen.kept.as_slice()).collect();
         if kept.is_empty() {
             kept.push(&[]);
         }
         for (place, lines) in kept.iter().enumerate() {
             if !kept[..place].contains(lines) {
-                (self.target.review)(&publication.outlooks(lines))?;
+                (self.target.review)(&publication.planned_tags(lines))?;
             }
         }
         Ok(seen)
     }
 
     /// What the tags mean so far at one destination, and what of that stays.
-    async fn look_at(
+    async fn read_destination(
         &self,
         publication: &Publication<'_>,
         destination: &Destination,
-    ) -> Result<Seen, BoxError> {
+    ) -> Result<DestinationState, BoxError> {
         // An image's own tag cannot be joined.
         let existing = match self.target.existing {
-            Existing::Join => Existing::Protect,
+            TagPolicy::Join => TagPolicy::Protect,
             existing => existing,
         };
         // Only a registry can be trusted to have all of what a tag means.
         let is_registry = matches!(destination, Destination::Registry(_));
         let images = publication.images.iter().map(async |image| {
-            let new = [Line::planned(image)];
+            let new = [PlannedTagEntry::from_image(image)];
             let (digest, _) = self
-                .look_at_tag(publication, &image.tag, &new, existing, destination)
+                .read_destination_tag(publication, &image.tag, &new, existing, destination)
                 .await?;
             Ok::<_, BoxError>(digest.filter(|_| is_registry))
         });
-        let new: Vec<Line> = publication.images.iter().map(Line::planned).collect();
+        let new: Vec<PlannedTagEntry> = publication
+            .images
+            .iter()
+            .map(PlannedTagEntry::from_image)
+            .collect();
         let index = async {
             match &publication.index {
                 Some(tag) => {
                     let existing = self.target.existing;
-                    self.look_at_tag(publication, tag, &new, existing, destination)
+                    self.read_destination_tag(publication, tag, &new, existing, destination)
                         .await
                 }
                 None => Ok((None, Vec::new())),
             }
         };
         let (images, (_, kept)) = tokio::try_join!(try_join_all(images), index)?;
-        Ok(Seen { images, kept })
+        Ok(DestinationState { images, kept })
     }
 
-    async fn look_at_tag(
+    async fn read_destination_tag(
         &self,
         publication: &Publication<'_>,
         tag: &str,
-        new: &[Line],
-        existing: Existing,
+        new: &[PlannedTagEntry],
+        existing: TagPolicy,
         destination: &Destination,
-    ) -> Result<(Option<Digest>, Vec<Line>), BoxError> {
+    ) -> Result<(Option<Digest>, Vec<PlannedTagEntry>), BoxError> {
         let location = destination.location(&publication.name, tag)?;
-        let standing = Standing::read(&location, existing, self.registry)
+        let standing = ExistingTag::read(&location, existing, self.registry)
             .await
             .map_err(|error| undelivered(&location, error))?;
         let Some(standing) = standing else {
             return Ok((None, Vec::new()));
         };
-        let kept = standing.kept(new, existing, &location)?;
-        for entry in standing.displaced(new) {
+        let kept = standing.kept_entries(new, existing, &location)?;
+        for entry in standing.replaced_entries(new) {
             self.progress.note(&format!(
                 "{location} will no longer have {entry}, which another revision of its build replaces: \
                  hosts that need it will not start it"
@@ -292,16 +305,16 @@ impl Delivery<'_> {
     }
 
     /// Brings all images to one destination, where tags mean what was seen.
-    async fn bring(
+    async fn publish_images(
         &self,
         publication: &Publication<'_>,
-        made: &[Made<'_>],
-        seen: &Seen,
+        made: &[BuiltImage<'_>],
+        seen: &DestinationState,
         destination: &Destination,
-    ) -> Result<Place, BoxError> {
+    ) -> Result<DeliveredDestination, BoxError> {
         let place = destination.location(&publication.name, publication.tag())?;
         let sink = Sink::create(&place, self.registry).await?;
-        let route = Route::new(
+        let route = DestinationWriter::new(
             self.registry,
             Arc::clone(&self.progress),
             destination.flavour().or(self.target.flavour),
@@ -312,15 +325,17 @@ impl Delivery<'_> {
             .map(|((image, made), before)| {
                 Box::pin(async {
                     let location = destination.location(&publication.name, &image.tag)?;
-                    let arrived = route.bring(image, made, before.as_ref(), &location).await;
+                    let arrived = route.publish(image, made, before.as_ref(), &location).await;
                     let arrived = arrived.map_err(|error| undelivered(&location, error))?;
-                    let reported = report::arrived(image, made, &arrived, &location);
+                    let reported = report::add_published(image, made, &arrived, &location);
                     Ok::<_, BoxError>((arrived, reported))
                 })
             })
             .collect();
         // A daemon gives its images out one after the other.
-        let in_daemon = made.iter().any(|made| matches!(made, Made::InDaemon(_)));
+        let in_daemon = made
+            .iter()
+            .any(|made| matches!(made, BuiltImage::InDaemon(_)));
         let at_once = if in_daemon { 1 } else { work.len().max(1) };
         let sending = stream::iter(work).buffered(at_once).try_collect::<Vec<_>>();
         // What the index's tag means is read while the manifests are on their way.
@@ -333,12 +348,13 @@ impl Delivery<'_> {
             Ok::<_, BoxError>(Some(self.read_index(&location).await?))
         };
         let (done, seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
-        let (arrived, images): (Vec<Arrived>, Vec<Vec<DeliveredImage>>) = done.into_iter().unzip();
+        let (arrived, images): (Vec<DestinationImage>, Vec<Vec<DeliveredImage>>) =
+            done.into_iter().unzip();
         let images = images.into_iter().flatten().collect();
         let index = match &publication.index {
             Some(tag) => {
                 let location = destination.location(&publication.name, tag)?;
-                let lines = publication.images.iter().map(Line::planned);
+                let lines = publication.images.iter().map(PlannedTagEntry::from_image);
                 let images = arrived.iter().zip(&publication.images);
                 let entries = images.map(|(arrived, image)| {
                     let mut entry = arrived.image.index_entry();
@@ -346,7 +362,7 @@ impl Delivery<'_> {
                     entry
                 });
                 let made: Vec<_> = lines.zip(entries).collect();
-                let expected = Expected {
+                let expected = ExpectedIndex {
                     kept: &seen.kept,
                     last: seen_last,
                 };
@@ -357,8 +373,8 @@ impl Delivery<'_> {
             None => None,
         };
         sink.finish().await?;
-        Ok(Place {
-            delivered: Delivered { images, index },
+        Ok(DeliveredDestination {
+            delivered: DeliveryReport { images, index },
             arrived,
             sink,
         })

@@ -2,11 +2,11 @@
 //! configuration on top of the base. Of the base only the manifest and the configuration are read.
 
 mod added_layers;
-mod deliver;
+mod delivery;
 mod describe;
 mod error;
-mod held;
 mod iis;
+mod layer_reuse;
 mod on_build;
 mod streamed;
 mod write;
@@ -18,15 +18,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_layer::Laid;
+use wincimg_layer::BaseOverlay;
 use wincimg_oci::document;
 use wincimg_oci::document::{Descriptor, History, Image};
 use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
-use wincimg_windows::inside::Inside;
+use wincimg_windows::base_contents::BaseContents;
 
 use self::added_layers::AddedLayers;
-pub(crate) use self::deliver::deliver_directly;
+pub(crate) use self::delivery::deliver_directly;
 use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions};
@@ -36,11 +36,11 @@ use super::publication::Publication;
 
 /// What an image is built on.
 #[derive(Clone, Copy)]
-struct Base<'a> {
+struct BaseSource<'a> {
     /// Its documents.
     image: &'a Image,
     /// What is inside.
-    inside: &'a dyn Inside,
+    inside: &'a dyn BaseContents,
 }
 
 /// The engine that needs no Windows.
@@ -52,18 +52,18 @@ pub(crate) struct DirectEngine {
 
 /// An image whose documents are made, with the layers that are new in it.
 #[derive(Debug, Clone)]
-pub struct Assembled {
+pub struct AssembledImage {
     /// Manifest and configuration.
     pub(super) image: Image,
     /// The layers that the plan adds, if it changes a file or a registry value.
     pub(super) added: Vec<Arc<AddedLayer>>,
     /// Layers that it has from another image, and its base does not.
-    pub(super) carried: Option<Carried>,
+    pub(super) carried: Option<ReusedLayers>,
 }
 
 /// Layers of an image that is somewhere already.
 #[derive(Debug, Clone)]
-pub(super) struct Carried {
+pub(super) struct ReusedLayers {
     /// Where they are.
     pub(super) source: Source,
     /// The layers.
@@ -83,16 +83,16 @@ impl DirectEngine {
     }
 
     /// Makes the images of a publication, all at once; layers that are the same are written once.
-    pub(crate) async fn make(
+    pub(crate) async fn build_images(
         &self,
         publication: &Publication<'_>,
-    ) -> Result<Vec<Assembled>, BoxError> {
+    ) -> Result<Vec<AssembledImage>, BoxError> {
         let images = publication.images.iter();
         try_join_all(images.map(|image| self.make_one(image.planned))).await
     }
 
     /// Compression and hashing would keep the network waiting, so they get a thread of their own.
-    async fn make_one(&self, image: &PlannedImage) -> Result<Assembled, BoxError> {
+    async fn make_one(&self, image: &PlannedImage) -> Result<AssembledImage, BoxError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
         let inside = Arc::clone(&image.base.inside);
@@ -101,7 +101,7 @@ impl DirectEngine {
         let progress = Arc::clone(&self.progress);
         let name = name_of(&plan);
         let work = move || {
-            let base = Base {
+            let base = BaseSource {
                 image: &base,
                 inside: inside.as_ref(),
             };
@@ -123,10 +123,10 @@ fn name_of(plan: &Plan) -> String {
 }
 
 /// Refuses a plan that cannot be made, whatever its base is: it writes nothing.
-pub fn rehearse(plan: &Plan) -> Result<(), BoxError> {
+pub fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
     check(plan)
         .map_err(DirectError::from)
-        .and_then(|()| describe::rehearse(plan))
+        .and_then(|()| describe::check_describable(plan))
         .map_err(|error| not_built(name_of(plan), error))
 }
 
@@ -134,29 +134,29 @@ pub fn rehearse(plan: &Plan) -> Result<(), BoxError> {
 /// of asynchronous code.
 fn assemble(
     plan: &Plan,
-    base: Base<'_>,
+    base: BaseSource<'_>,
     options: &AssembleOptions,
     added: &AddedLayers,
     progress: &dyn Progress,
-) -> Result<Assembled, DirectError> {
+) -> Result<AssembledImage, DirectError> {
     check(plan)?;
-    let plan = &on_build::carried_out(plan)?;
+    let plan = &on_build::apply_on_build(plan)?;
     let config = base.image.config();
     if config.os != "windows" {
         let (base, os) = (&plan.base.name, &config.os);
         let problem = format!("the base {base} is for {os:?}: expected a Windows image");
         return Err(Problem::new("base/no-windows", problem).into());
     }
-    iis::check_seen(plan, base.inside)?;
+    iis::check_contents_known(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
-    let mut image = base.image.with_ordinary_layers()?;
+    let mut image = base.image.with_distributable_layers()?;
     let mut layers = Vec::new();
-    let mut laid = Laid::over(base.inside);
+    let mut laid = BaseOverlay::over(base.inside);
     if let Some(instructions) = &plan.instructions {
         for step in &instructions.steps {
             let layer = match &step.layer {
                 Some(layer) => {
-                    added.of_step(layer, plan, &mut laid, timestamp, options, progress)?
+                    added.get_or_write_step(layer, plan, &mut laid, timestamp, options, progress)?
                 }
                 None => None,
             };
@@ -164,11 +164,11 @@ fn assemble(
             layers.extend(layer);
         }
     }
-    let base = Base {
+    let base = BaseSource {
         inside: &laid,
         ..base
     };
-    let own = added.of(plan, base, timestamp, options, progress)?;
+    let own = added.get_or_write(plan, base, timestamp, options, progress)?;
     let steps = plan.instructions.iter().flat_map(|all| &all.steps).count();
     // A Dockerfile's instructions say all that there is to say, unless the plan has more.
     if own.is_empty() && steps == 0 {
@@ -192,7 +192,7 @@ fn assemble(
         }
         config.config = plan.container(&config.config);
     })?;
-    Ok(Assembled {
+    Ok(AssembledImage {
         image,
         added: layers,
         carried: None,
@@ -215,8 +215,8 @@ fn appended(
     };
     Ok(match layer {
         Some(layer) => {
-            let image = layer.in_its_words(image.clone())?;
-            image.append_layer(document::Layer {
+            let image = layer.to_supported_format(image.clone())?;
+            image.append_layer(document::NewLayer {
                 blob: layer.descriptor(image.manifest().flavour()),
                 diff_id: layer.diff_id(),
                 history,
@@ -235,7 +235,7 @@ pub fn check(plan: &Plan) -> Result<(), Problem> {
             step.command
         )));
     }
-    on_build::carried_out(plan).map(drop)
+    on_build::apply_on_build(plan).map(drop)
 }
 
 /// The time as the configuration has it, and in seconds for the layer. A base need not say when it

@@ -3,25 +3,27 @@
 //! A file is pinned by a digest where its URL is written, or by an entry of `wincimg.lock`. A build
 //! takes nothing else, unless it is to write that file.
 
-mod lock;
+mod lock_file;
 
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-pub(crate) use lock::FILE_NAME as LOCK_FILE;
-pub use lock::{Lock, Locked, Written};
+pub(crate) use lock_file::FILE_NAME as LOCK_FILE;
+pub use lock_file::{LockChanges, LockFile, LockedDownload};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::digest::Digest;
-use wincimg_http::{DownloadError, Downloaded, Downloads, Http, Remote, download_url, shown};
-use wincimg_layer::Download;
-use wincimg_recipe::{Want, Wants};
+use wincimg_http::{
+    DownloadError, DownloadedFile, Downloads, HttpClient, Remote, download_url, redacted,
+};
+use wincimg_layer::PlannedDownload;
+use wincimg_recipe::{DownloadRequest, DownloadRequests};
 
 /// Files that come at the same time.
 const PARALLEL: usize = 4;
 
 /// What may be done to have files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum LockMode {
     /// No server is asked: what is not here is lacking.
     Offline,
     /// What is pinned comes.
@@ -31,19 +33,19 @@ pub enum Manner {
 }
 
 /// The files that a build downloads.
-pub struct Supply {
-    manner: Manner,
+pub struct DownloadSet {
+    manner: LockMode,
     store: Downloads,
     /// The lock; none beside what has no folder.
-    lock: Option<Lock>,
+    lock: Option<LockFile>,
     /// The command that notes what files are.
     again: String,
-    here: BTreeMap<String, Downloaded>,
+    here: BTreeMap<String, DownloadedFile>,
 }
 
-impl Supply {
+impl DownloadSet {
     /// Files from a store, pinned by a lock; `again` is the command that writes it.
-    pub fn new(manner: Manner, store: Downloads, lock: Option<Lock>, again: String) -> Self {
+    pub fn new(manner: LockMode, store: Downloads, lock: Option<LockFile>, again: String) -> Self {
         Self {
             manner,
             store,
@@ -54,27 +56,27 @@ impl Supply {
     }
 
     /// What a file has to be, as far as anything says so.
-    fn pin(&self, url: &str, want: &Want) -> Option<Digest> {
+    fn pin(&self, url: &str, want: &DownloadRequest) -> Option<Digest> {
         if let Some(digest) = want.digests.first() {
             return Some(digest.clone());
         }
-        if self.manner == Manner::Noting && self.lock.is_some() {
+        if self.manner == LockMode::Noting && self.lock.is_some() {
             return None;
         }
         self.locked(url).map(|locked| locked.digest.clone())
     }
 
     /// Whether no server is asked for files: nothing is built.
-    pub(crate) fn asks_nobody(&self) -> bool {
-        self.manner == Manner::Offline
+    pub(crate) fn is_offline(&self) -> bool {
+        self.manner == LockMode::Offline
     }
 
-    fn locked(&self, url: &str) -> Option<&Locked> {
+    fn locked(&self, url: &str) -> Option<&LockedDownload> {
         self.lock.as_ref()?.get(url)
     }
 
     /// The URLs of which nothing says what they have to be.
-    pub(crate) fn not_pinned<'w>(&self, wants: &'w Wants) -> Vec<&'w str> {
+    pub(crate) fn not_pinned<'w>(&self, wants: &'w DownloadRequests) -> Vec<&'w str> {
         let wants = wants.iter();
         let open = wants.filter(|(url, want)| {
             want.digests.is_empty() && self.locked(url).is_none() && !self.here.contains_key(*url)
@@ -83,9 +85,9 @@ impl Supply {
     }
 
     /// Refuses files that nothing pins, where they would have to be fetched.
-    pub fn check(&self, wants: &Wants) -> Result<(), BoxError> {
-        let may_note = self.manner == Manner::Noting && self.lock.is_some();
-        if may_note || self.manner == Manner::Offline {
+    pub fn check(&self, wants: &DownloadRequests) -> Result<(), BoxError> {
+        let may_note = self.manner == LockMode::Noting && self.lock.is_some();
+        if may_note || self.manner == LockMode::Offline {
             return Ok(());
         }
         let open = self.not_pinned(wants);
@@ -109,13 +111,17 @@ impl Supply {
     }
 
     /// What of files is not here.
-    pub fn lacking(&self, mut wants: Wants) -> Wants {
+    pub fn missing(&self, mut wants: DownloadRequests) -> DownloadRequests {
         wants.retain(|url, _| !self.here.contains_key(url));
         wants
     }
 
     /// Brings all files that are not here yet, several at once, and says whether one came.
-    pub async fn bring(&mut self, wants: &Wants, http: &Http) -> Result<bool, BoxError> {
+    pub async fn fetch(
+        &mut self,
+        wants: &DownloadRequests,
+        http: &HttpClient,
+    ) -> Result<bool, BoxError> {
         self.check(wants)?;
         let before = self.here.len();
         let lacking = wants
@@ -124,18 +130,18 @@ impl Supply {
         let coming = stream::iter(lacking)
             .map(|(url, want)| self.one(url, want, http))
             .buffer_unordered(PARALLEL);
-        let came: Vec<(String, Option<Downloaded>)> = coming.try_collect().await?;
+        let came: Vec<(String, Option<DownloadedFile>)> = coming.try_collect().await?;
         for (url, downloaded) in came {
             let Some(downloaded) = downloaded else {
                 continue;
             };
-            let is_noted = self.manner == Manner::Noting && wants[&url].digests.is_empty();
+            let is_noted = self.manner == LockMode::Noting && wants[&url].digests.is_empty();
             if let (Some(lock), true) = (&mut self.lock, is_noted) {
-                let locked = Locked {
+                let locked = LockedDownload {
                     digest: downloaded.digest.clone(),
                     size: downloaded.size,
                 };
-                lock.note(&url, locked);
+                lock.insert(&url, locked);
             }
             self.here.insert(url, downloaded);
         }
@@ -145,11 +151,11 @@ impl Supply {
     async fn one(
         &self,
         url: &str,
-        want: &Want,
-        http: &Http,
-    ) -> Result<(String, Option<Downloaded>), BoxError> {
+        want: &DownloadRequest,
+        http: &HttpClient,
+    ) -> Result<(String, Option<DownloadedFile>), BoxError> {
         let pin = self.pin(url, want);
-        if self.manner == Manner::Offline {
+        if self.manner == LockMode::Offline {
             let found = match &pin {
                 Some(digest) => self.store.find(digest).await,
                 None => None,
@@ -166,7 +172,7 @@ impl Supply {
             follows: want.follows,
             name: want.name.clone(),
         };
-        match self.store.bring(http, &remote).await {
+        match self.store.get_or_fetch(http, &remote).await {
             Ok(downloaded) => {
                 let digests = want.digests.iter();
                 let other = digests
@@ -175,7 +181,7 @@ impl Supply {
                 match other {
                     None => Ok((url.to_owned(), Some(downloaded))),
                     Some(expected) => Err(DownloadError::Digest {
-                        url: shown(&remote.url),
+                        url: redacted(&remote.url),
                         found: downloaded.digest.into(),
                         expected: expected.clone().into(),
                     }
@@ -185,7 +191,7 @@ impl Supply {
             Err(DownloadError::Digest {
                 found, expected, ..
             }) if want.digests.is_empty() => {
-                let (url, lock) = (shown(&remote.url), self.lock_name());
+                let (url, lock) = (redacted(&remote.url), self.lock_name());
                 let problem =
                     format!("{url} has changed: it has {found}, and {lock} says {expected}");
                 Err(Problem::new("download/changed", problem)
@@ -202,14 +208,14 @@ impl Supply {
     }
 
     /// The files that are here, by their URLs.
-    pub fn here(&self) -> &BTreeMap<String, Downloaded> {
+    pub fn files(&self) -> &BTreeMap<String, DownloadedFile> {
         &self.here
     }
 
     /// Tells a plan's file what it is, as far as that is known.
-    pub fn tell(&self, download: &mut Download) {
+    pub fn resolve(&self, download: &mut PlannedDownload) {
         if let Some(here) = self.here.get(&download.url) {
-            download.came(here.digest.clone(), here.size, here.content.clone());
+            download.set_content(here.digest.clone(), here.size, here.content.clone());
             return;
         }
         if let Some(locked) = self.locked(&download.url) {
@@ -219,10 +225,10 @@ impl Supply {
     }
 
     /// Writes what was noted, and says where.
-    pub(crate) fn write_lock(&mut self) -> Result<Option<(String, Written)>, BoxError> {
+    pub(crate) fn write_lock(&mut self) -> Result<Option<(String, LockChanges)>, BoxError> {
         let name = self.lock_name();
         match &mut self.lock {
-            Some(lock) if self.manner == Manner::Noting => Ok(Some((name, lock.write()?))),
+            Some(lock) if self.manner == LockMode::Noting => Ok(Some((name, lock.write()?))),
             _ => Ok(None),
         }
     }

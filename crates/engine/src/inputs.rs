@@ -36,8 +36,8 @@ impl BuildRequest {
                 let files = sources.iter().map(|(path, source)| (path.as_str(), source));
                 json!({
                     "dockerfile": stages.text(),
-                    "target": stages.wanted(),
-                    "arguments": stages.given(),
+                    "target": stages.target_stage(),
+                    "arguments": stages.build_args(),
                     "context": source_digests(files)?.to_string(),
                 })
             }
@@ -72,7 +72,7 @@ impl BuildRequest {
                 "compression": format!("{compression:?}"),
                 "base": image.base.digest(),
                 "bases": bases,
-                "host": plan.host_build.filter(|_| self.design.names_host()),
+                "host": plan.host_build.filter(|_| self.design.uses_host_version()),
                 "plan": without_places(plan),
                 "content": content,
             });

@@ -10,7 +10,7 @@ use serde::Serialize;
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files;
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{Content, Layer, LayerError, Source, Symlink, archive};
+use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, archive};
 use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
 
 /// How much of a file is read to see whether it has a private key.
@@ -18,7 +18,7 @@ const KEY_LIMIT: u64 = 64 * 1024;
 
 /// One file of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct ListedImageFile {
     /// Its path in the image.
     pub path: String,
     /// Its bytes; not known of a file that was never downloaded.
@@ -26,13 +26,13 @@ pub struct Listed {
 }
 
 /// The files that a plan puts into an image.
-pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
+pub fn listing(plan: &Plan) -> Result<Vec<ListedImageFile>, LayerError> {
     // A later layer's file takes the place of an earlier one's.
     let mut all = BTreeMap::new();
     for layer in layers(plan)? {
         for (path, content) in layer.drive()? {
             let key = path.to_lowercase();
-            if matches!(content, Content::Deletion) {
+            if matches!(content, EntryContent::Deletion) {
                 let below = format!("{key}/");
                 all.retain(|known: &String, _| *known != key && !known.starts_with(&below));
             } else {
@@ -43,8 +43,8 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
     let mut files = Vec::new();
     for (path, content) in all.values() {
         let size = match content {
-            Content::File(Source::Lacking { size, .. }) => *size,
-            Content::File(Source::Path(file)) => {
+            EntryContent::File(ContentSource::Lacking { size, .. }) => *size,
+            EntryContent::File(ContentSource::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {
                     path: file.to_path_buf(),
                     source,
@@ -55,12 +55,12 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
                 }
                 Some(found.len())
             }
-            Content::File(source) => Some(source.length()),
-            Content::Symlink(_) => Some(0),
-            Content::Directory | Content::Deletion => continue,
+            EntryContent::File(source) => Some(source.length()),
+            EntryContent::Symlink(_) => Some(0),
+            EntryContent::Directory | EntryContent::Deletion => continue,
         };
         let path = format!(r"C:\{}", path.replace('/', r"\"));
-        files.push(Listed { path, size });
+        files.push(ListedImageFile { path, size });
     }
     Ok(files)
 }
@@ -83,17 +83,17 @@ pub(crate) fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
 
 /// The same of some files and folders, in their order.
 pub(crate) fn source_digests<'a>(
-    entries: impl Iterator<Item = (&'a str, &'a Content)>,
+    entries: impl Iterator<Item = (&'a str, &'a EntryContent)>,
 ) -> Result<Digest, LayerError> {
-    let entries: Vec<(&str, &Content)> = entries.collect();
+    let entries: Vec<(&str, &EntryContent)> = entries.collect();
     let members = entries.iter().filter_map(|(_, content)| match content {
-        Content::File(Source::Member(member)) => Some(member),
+        EntryContent::File(ContentSource::Member(member)) => Some(member),
         _ => None,
     });
     let members: Vec<&Member> = members.collect();
     let mut of_members = vec![None; members.len()];
     archive::read(&members, |place, content| {
-        let digest = digest_of(content).map_err(|error| ArchiveError::of_content(error, ""))?;
+        let digest = digest_of(content).map_err(|error| ArchiveError::from_content(error, ""))?;
         of_members[place] = Some(digest);
         Ok::<_, LayerError>(())
     })?;
@@ -101,17 +101,17 @@ pub(crate) fn source_digests<'a>(
     let mut hasher = Hasher::default();
     for (path, content) in entries {
         let (kind, what) = match content {
-            Content::Directory => ("folder", String::new()),
-            Content::Deletion => ("nothing", String::new()),
-            Content::Symlink(Symlink { target, to }) => ("link", format!("{to:?} {target}")),
-            Content::File(Source::Bytes(bytes)) => ("file", sha256(bytes).to_string()),
-            Content::File(Source::Part(part)) => ("part", part.length().to_string()),
-            Content::File(Source::Lacking { url, .. }) => ("url", url.clone()),
-            Content::File(Source::Member(_)) => {
+            EntryContent::Directory => ("folder", String::new()),
+            EntryContent::Deletion => ("nothing", String::new()),
+            EntryContent::Symlink(Symlink { target, to }) => ("link", format!("{to:?} {target}")),
+            EntryContent::File(ContentSource::Bytes(bytes)) => ("file", sha256(bytes).to_string()),
+            EntryContent::File(ContentSource::Part(part)) => ("part", part.length().to_string()),
+            EntryContent::File(ContentSource::Lacking { url, .. }) => ("url", url.clone()),
+            EntryContent::File(ContentSource::Member(_)) => {
                 let digest = of_members.next();
                 ("file", digest.map_or_else(String::new, |it| it.to_string()))
             }
-            Content::File(Source::Path(file)) => {
+            EntryContent::File(ContentSource::Path(file)) => {
                 let failed = |source| LayerError::Read {
                     path: file.to_path_buf(),
                     source,
@@ -158,7 +158,7 @@ pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
 
 fn secrets_of(layer: &Layer) -> impl Iterator<Item = String> {
     layer.entries().filter_map(|(path, content)| match content {
-        Content::File(Source::Path(file)) => secret(path.as_str().split('/'), file),
+        EntryContent::File(ContentSource::Path(file)) => secret(path.as_str().split('/'), file),
         _ => None,
     })
 }

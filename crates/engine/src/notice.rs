@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use wincimg_common::progress::Tell;
+use wincimg_common::progress::Reporter;
 use wincimg_inspect::bases::{ResolveError, warning};
 use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::Plan;
 
-use super::downloads::{Supply, Written};
+use super::downloads::{DownloadSet, LockChanges};
 use super::listing::secrets;
-use super::plans::{Lacking, PlannedImage};
+use super::plans::{MissingInputs, PlannedImage};
 
 /// The flag that has downloads noted.
 pub const UPDATE_LOCK: &str = "--update-lock";
@@ -37,7 +37,10 @@ pub(crate) enum Notice<'a> {
     /// What a line does depends on what is inside a base.
     Unlooked { problem: &'a str },
     /// Downloads were noted.
-    Noted { lock: &'a str, written: &'a Written },
+    Noted {
+        lock: &'a str,
+        written: &'a LockChanges,
+    },
     /// These files may be secrets.
     Secrets(BTreeSet<String>),
     /// A registry is named, and nothing goes there.
@@ -94,7 +97,7 @@ impl fmt::Display for Notice<'_> {
 }
 
 /// Says what was looked at in vain, before the failure says that.
-pub fn tell_what_was_looked_at(error: &ResolveError, tell: &dyn Tell) {
+pub fn report_searched_tags(error: &ResolveError, tell: &dyn Reporter) {
     if let ResolveError::NothingFits(nothing) = error {
         for tag in &nothing.set_aside {
             tell.warn(tag);
@@ -107,7 +110,7 @@ pub fn tell_what_was_looked_at(error: &ResolveError, tell: &dyn Tell) {
 
 /// Says what deserves a look about planned images: tags that were passed over, what authors may want
 /// to know, what speaks against a base, and files that may be secrets.
-pub(crate) fn tell_of(images: &[PlannedImage], tell: &dyn Tell) {
+pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
     for tag in images.iter().flat_map(|image| &image.set_aside) {
         tell.warn(tag);
     }
@@ -153,7 +156,7 @@ pub(crate) fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
 }
 
 /// Tells what a build would download first.
-pub(crate) fn tell_what_is_lacking(lacking: &Lacking, supply: &Supply, tell: &dyn Tell) {
+pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell: &dyn Reporter) {
     let not_pinned = supply.not_pinned(&lacking.files);
     for (url, want) in &lacking.files {
         let place = &want.place;

@@ -11,35 +11,35 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub use base::PlannedBase;
 use futures_util::future::try_join_all;
-pub(crate) use host::Sharing;
+pub(crate) use host::HostGroups;
 pub use host::TargetHost;
 #[cfg(test)]
 pub(crate) use host::{common, leader};
-use stages::Round;
+use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::Stages;
-use wincimg_inspect::bases::{BaseRegistry, HostProcessBase, Match, NamedBase, SetAside};
-use wincimg_oci::remote::Registry;
-use wincimg_recipe::{Plan, PlanBase, Recipe, Wants};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag};
+use wincimg_oci::remote::RegistryClient;
+use wincimg_recipe::{DownloadRequests, Plan, PlanBase, Recipe};
 use wincimg_windows::compat::HostBuild;
 
-use super::bases::{BaseSearch, Found, Wanted};
-use super::build::{MakeOptions, Means};
-use super::choice::Engine;
-use super::design::{Design, MadeBy};
-use super::downloads::{Manner, Supply};
+use super::bases::{BaseQuery, BaseSearch, ResolvedBases};
+use super::build::{BuildContext, EngineOptions};
+use super::definition::{BuildDefinition, DefinitionKind};
+use super::downloads::{DownloadSet, LockMode};
+use super::engine_choice::Engine;
 
 /// What is to be built, for whom and by whom.
 pub struct BuildRequest {
     /// What is built.
-    pub design: Design,
+    pub design: BuildDefinition,
     /// The hosts; none where the images are for any.
     pub hosts: Vec<TargetHost>,
     /// Where base images come from.
     pub base_registry: BaseRegistry,
     /// Which base images will do.
-    pub matched: Match,
+    pub matched: BaseMatch,
     /// Whether hosts of one build share an image where one can serve them, as an index needs it.
     pub is_shared: bool,
     /// Who makes the images; none for the one that can. A daemon that is named carries a Dockerfile
@@ -48,11 +48,11 @@ pub struct BuildRequest {
     /// Labels besides those of the recipe or the Dockerfile.
     pub labels: Vec<(String, String)>,
     /// What may be done to have the files that are downloaded.
-    pub downloads: Manner,
+    pub downloads: LockMode,
     /// The command that notes what they are.
     pub noting: String,
     /// How the images are made.
-    pub options: MakeOptions,
+    pub options: EngineOptions,
 }
 
 /// An image that is planned, on a base that was found.
@@ -67,7 +67,7 @@ pub struct PlannedImage {
     /// What a Dockerfile's stages are based on; a recipe has none.
     pub stages: StageBases,
     /// Base images that were passed over, and why.
-    pub set_aside: Vec<SetAside>,
+    pub set_aside: Vec<RejectedTag>,
 }
 
 impl PlannedImage {
@@ -79,9 +79,9 @@ impl PlannedImage {
 
 /// What is not here, where servers are not asked.
 #[derive(Debug, Default)]
-pub struct Lacking {
+pub struct MissingInputs {
     /// What is to be downloaded.
-    pub files: Wants,
+    pub files: DownloadRequests,
     /// Lines of a Dockerfile of which it is not known what they do before that.
     pub unclear: BTreeSet<String>,
     /// Lines of which that is known after a look into their base, by what keeps them from being
@@ -92,10 +92,10 @@ pub struct Lacking {
 impl BuildRequest {
     /// A request for images as they mostly are; what is otherwise is set in it.
     pub fn new(
-        design: Design,
+        design: BuildDefinition,
         hosts: Vec<TargetHost>,
         base_registry: BaseRegistry,
-        matched: Match,
+        matched: BaseMatch,
     ) -> Self {
         Self {
             design,
@@ -105,14 +105,14 @@ impl BuildRequest {
             is_shared: true,
             engine: None,
             labels: Vec::new(),
-            downloads: Manner::Pinned,
+            downloads: LockMode::Pinned,
             noting: String::new(),
-            options: MakeOptions::default(),
+            options: EngineOptions::default(),
         }
     }
 
     /// The Dockerfile that a daemon carries out.
-    pub fn sent(&self) -> Option<&Stages> {
+    pub fn daemon_stages(&self) -> Option<&Stages> {
         let is_sent = self.engine == Some(Engine::Docker);
         self.design.stages().filter(|_| is_sent)
     }
@@ -123,21 +123,23 @@ impl BuildRequest {
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
         let recipe = match &self.design.made_by {
-            MadeBy::Recipe(recipe) => recipe,
-            MadeBy::Dockerfile(stages) => return self.stages_on_bases(stages, search).await,
+            DefinitionKind::Recipe(recipe) => recipe,
+            DefinitionKind::Dockerfile(stages) => {
+                return self.stages_on_bases(stages, search).await;
+            }
         };
         let base = recipe.base(&self.design.settings())?;
         let sharing = self.sharing();
         let wanted = self.wanted_of(&sharing.asked_for);
         let found = if recipe.has_base_image() {
-            let named = self.base_registry.named(&base)?;
-            Found::OfHosts(search.named(&base, &named, &wanted).await?)
+            let named = self.base_registry.parse_dockerfile_name(&base)?;
+            ResolvedBases::OfHosts(search.by_name(&base, &named, &wanted).await?)
         } else {
-            search.of_recipe(&base, &wanted).await?
+            search.for_recipe(&base, &wanted).await?
         };
         let mut found = match found {
-            Found::OfHosts(found) => found,
-            Found::HostProcess(found) => {
+            ResolvedBases::OfHosts(found) => found,
+            ResolvedBases::HostProcess(found) => {
                 let base = PlannedBase::from(*found);
                 let images = self.hosts_or_any();
                 return images
@@ -166,8 +168,8 @@ impl BuildRequest {
         let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
         let finding = names.iter().map(async |name| {
-            let base = self.base_registry.named(name)?;
-            let found = search.named(name, &base, &wanted).await?;
+            let base = self.base_registry.parse_dockerfile_name(name)?;
+            let found = search.by_name(name, &base, &wanted).await?;
             Ok::<_, BoxError>((base, found))
         });
         let mut found = try_join_all(finding).await?;
@@ -186,8 +188,8 @@ impl BuildRequest {
             }
             let mut on_bases = StageBases::new(planned);
             let mut instructions = None;
-            if self.sent().is_none() {
-                let (begun, said) = on_bases.begin(stages)?;
+            if self.daemon_stages().is_none() {
+                let (begun, said) = on_bases.evaluate_draft(stages)?;
                 notes.extend(said);
                 instructions = Some(begun);
             }
@@ -213,50 +215,54 @@ impl BuildRequest {
     }
 
     /// Brings what recipes name of servers, and tells their plans.
-    async fn bring(
+    async fn fetch_missing(
         &self,
         recipe: &Recipe,
         images: &mut [PlannedImage],
-        registry: &Registry,
-        supply: &mut Supply,
-    ) -> Result<Lacking, BoxError> {
-        let mut wants = Wants::new();
+        registry: &RegistryClient,
+        supply: &mut DownloadSet,
+    ) -> Result<MissingInputs, BoxError> {
+        let mut wants = DownloadRequests::new();
         for image in &*images {
-            for (url, want) in image.plan.wants(recipe.origin()) {
-                want.added_to(&mut wants, &url);
+            for (url, want) in image.plan.download_requests(recipe.origin()) {
+                want.add_to(&mut wants, &url);
             }
         }
-        supply.bring(&wants, registry.http()).await?;
+        supply.fetch(&wants, registry.http()).await?;
         for image in images {
             image
                 .plan
                 .downloads_mut()
-                .for_each(|file| supply.tell(file));
+                .for_each(|file| supply.resolve(file));
         }
-        Ok(Lacking {
-            files: supply.lacking(wants),
-            ..Lacking::default()
+        Ok(MissingInputs {
+            files: supply.missing(wants),
+            ..MissingInputs::default()
         })
     }
 
     /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
     /// out once more, before anyone has looked inside the bases or on what is known of them then. What
     /// is lacking in the end is told: servers may not have been asked.
-    pub(crate) async fn carry_out(
+    pub(crate) async fn evaluate(
         &self,
         images: &mut [PlannedImage],
         is_seen: bool,
-        supply: &mut Supply,
-        means: &Means<'_>,
-    ) -> Result<Lacking, BoxError> {
+        supply: &mut DownloadSet,
+        means: &BuildContext<'_>,
+    ) -> Result<MissingInputs, BoxError> {
         let registry = means.registry;
         let stages = match &self.design.made_by {
-            MadeBy::Recipe(recipe) => return self.bring(recipe, images, registry, supply).await,
+            DefinitionKind::Recipe(recipe) => {
+                return self.fetch_missing(recipe, images, registry, supply).await;
+            }
             // Its daemon brings what it needs.
-            MadeBy::Dockerfile(_) if self.sent().is_some() => return Ok(Lacking::default()),
-            MadeBy::Dockerfile(stages) => stages,
+            DefinitionKind::Dockerfile(_) if self.daemon_stages().is_some() => {
+                return Ok(MissingInputs::default());
+            }
+            DefinitionKind::Dockerfile(stages) => stages,
         };
-        let mut round = Round {
+        let mut round = EvaluationPass {
             stages,
             base_registry: &self.base_registry,
             wanted: self.matched,
@@ -266,24 +272,24 @@ impl BuildRequest {
             is_seen,
             taken: HashMap::new(),
         };
-        let mut lacking = Lacking::default();
+        let mut lacking = MissingInputs::default();
         for image in images {
-            round.carry_out(image, &mut lacking).await?;
+            round.evaluate(image, &mut lacking).await?;
         }
         Ok(lacking)
     }
 
-    fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> Wanted<'a> {
-        Wanted {
+    fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> BaseQuery<'a> {
+        BaseQuery {
             registry: &self.base_registry,
             hosts,
             matched: self.matched,
         }
     }
 
-    fn sharing(&self) -> Sharing {
+    fn sharing(&self) -> HostGroups {
         let builds = self.hosts.iter().map(|host| host.build);
-        Sharing::new(builds.collect(), self.is_shared, self.matched)
+        HostGroups::new(builds.collect(), self.is_shared, self.matched)
     }
 
     /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
@@ -292,14 +298,14 @@ impl BuildRequest {
     pub(crate) fn drafts(&self) -> Result<Vec<Plan>, BoxError> {
         let settings = &self.design.settings();
         let recipe = match &self.design.made_by {
-            MadeBy::Recipe(recipe) => recipe,
-            MadeBy::Dockerfile(stages) => {
-                match self.sent() {
-                    Some(_) => stages.check_sent()?,
+            DefinitionKind::Recipe(recipe) => recipe,
+            DefinitionKind::Dockerfile(stages) => {
+                match self.daemon_stages() {
+                    Some(_) => stages.check_for_daemon()?,
                     None => stages.check()?,
                 }
                 for name in stages.bases() {
-                    self.base_registry.named(name)?;
+                    self.base_registry.parse_dockerfile_name(name)?;
                 }
                 return Ok(Vec::new());
             }
@@ -307,7 +313,7 @@ impl BuildRequest {
         let name = recipe.base(settings)?;
         let brings_windows = recipe.has_base_image() || !HostProcessBase::is_named(&name);
         if recipe.has_base_image() {
-            self.base_registry.named(&name)?;
+            self.base_registry.parse_dockerfile_name(&name)?;
         } else if brings_windows {
             self.base_registry.repository(&name)?;
         }
@@ -329,9 +335,7 @@ impl BuildRequest {
             let version = host.map(|host| host.build.version);
             let draft = recipe.plan(base.clone(), version, settings)?;
             check_base(&draft)?;
-            let is_known = drafts
-                .iter()
-                .any(|known| known.differs_in_host_alone(&draft));
+            let is_known = drafts.iter().any(|known| known.is_same_except_host(&draft));
             if !is_known {
                 drafts.push(draft);
             }
@@ -351,7 +355,7 @@ impl BuildRequest {
         recipe: &Recipe,
         base: PlannedBase,
         host: Option<&TargetHost>,
-        set_aside: Vec<SetAside>,
+        set_aside: Vec<RejectedTag>,
     ) -> Result<PlannedImage, BoxError> {
         let version = host.map(|host| host.build.version);
         let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;

@@ -1,11 +1,11 @@
 //! What will be published, decided before anything is made or sent: a tag for each image, and the
 //! index over several.
 
-mod outlook;
+mod planned_tag;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use outlook::{Line, Outlook, arrange};
+pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_windows::compat::generation;
@@ -14,18 +14,18 @@ use super::plans::{PlannedImage, TargetHost};
 
 /// Under which names images are published.
 #[derive(Debug, Clone)]
-pub struct Naming {
+pub struct NamingOptions {
     /// The image's name, without registry and tag.
     pub name: String,
     /// The tag that was asked for: of the one image, or of the index over several.
     pub tag: Option<String>,
     /// Whether there is an index.
-    pub index: IndexWhen,
+    pub index: IndexMode,
 }
 
 /// When images get an index over them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexWhen {
+pub enum IndexMode {
     /// Where there are several.
     Several,
     /// Also over one, as others are to join it.
@@ -61,7 +61,7 @@ pub struct TaggedImage<'a> {
 impl<'a> Publication<'a> {
     /// Gives images their tags. One image gets the tag that was asked for; several get it with their
     /// version behind it, and the index the tag itself.
-    pub fn new(plans: &'a [PlannedImage], naming: &Naming) -> Result<Self, Problem> {
+    pub fn new(plans: &'a [PlannedImage], naming: &NamingOptions) -> Result<Self, Problem> {
         let mut images: Vec<TaggedImage<'a>> = Vec::new();
         for planned in plans {
             let same_base =
@@ -80,9 +80,9 @@ impl<'a> Publication<'a> {
             }
         }
         let has_index = match naming.index {
-            IndexWhen::Several => images.len() > 1,
-            IndexWhen::Always => true,
-            IndexWhen::Never => false,
+            IndexMode::Several => images.len() > 1,
+            IndexMode::Always => true,
+            IndexMode::Never => false,
         };
         for image in &mut images {
             image.tag = naming.tag_of(image.planned, has_index);
@@ -115,16 +115,16 @@ impl<'a> TaggedImage<'a> {
     }
 }
 
-impl Naming {
+impl NamingOptions {
     /// The tags that are written to if each of these hosts gets a base of just its version.
     pub fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
         let known = hosts.iter().map(|host| host.build.version);
         let known = known.filter(|version| version.revision.is_some());
         let versions: BTreeSet<String> = known.map(|version| version.os_version()).collect();
         let has_index = match self.index {
-            IndexWhen::Several => versions.len() > 1,
-            IndexWhen::Always => !versions.is_empty(),
-            IndexWhen::Never => false,
+            IndexMode::Several => versions.len() > 1,
+            IndexMode::Always => !versions.is_empty(),
+            IndexMode::Never => false,
         };
         let index = has_index.then(|| self.index_tag().to_owned());
         let images = versions.into_iter();
@@ -143,7 +143,7 @@ impl Naming {
     }
 
     fn tag_for(&self, version: Option<&str>, has_index: bool) -> String {
-        let has_suffix = has_index || (self.index == IndexWhen::Never && version.is_some());
+        let has_suffix = has_index || (self.index == IndexMode::Never && version.is_some());
         let suffix = version.unwrap_or(HOST_PROCESS);
         match (&self.tag, has_suffix) {
             (Some(tag), true) => format!("{tag}-{suffix}"),
@@ -158,10 +158,10 @@ impl Naming {
 fn check_same(
     image: &TaggedImage<'_>,
     planned: &PlannedImage,
-    naming: &Naming,
+    naming: &NamingOptions,
 ) -> Result<(), Problem> {
     let (known, plan) = (&image.planned.plan, &planned.plan);
-    if known.differs_in_host_alone(plan) {
+    if known.is_same_except_host(plan) {
         return Ok(());
     }
     let problem = format!(

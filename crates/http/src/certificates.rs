@@ -19,7 +19,7 @@ use wincimg_common::x509::Certificate;
 use super::error::HttpError;
 use super::pem::{read_certificates, read_private_key};
 use super::urls::host_of;
-use super::verifier::{Accepted, ServerCertificate};
+use super::verifier::{AcceptedCertificates, CertificateVerifier};
 
 /// Where certificates are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,8 +125,8 @@ impl HostCertificates {
             Err(_) if !has_roots && !named.is_empty() => None,
             Err(error) => return Err(HttpError::Roots(error)),
         };
-        let verifier = ServerCertificate {
-            accepted: Accepted::These(named, machine),
+        let verifier = CertificateVerifier {
+            accepted: AcceptedCertificates::These(named, machine),
             provider: Arc::clone(&provider),
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -179,7 +179,7 @@ fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
 /// were a root: roots are not asked what they may.
 fn signs_others(certificate: &[u8]) -> bool {
     // What cannot be read is refused with the library's own words.
-    Certificate::parse(certificate).map_or(true, |certificate| certificate.signs_others())
+    Certificate::parse(certificate).map_or(true, |certificate| certificate.is_ca())
 }
 
 #[cfg(test)]

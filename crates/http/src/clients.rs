@@ -12,7 +12,7 @@ use wincimg_common::lock;
 
 use super::certificates::CertificateFiles;
 use super::error::HttpError;
-use super::insecure::InsecureHosts;
+use super::insecure_hosts::InsecureHosts;
 use super::urls::{host_of, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ pub(super) enum Trust {
 
 impl Trust {
     /// The trust that a URL needs; none where it has no TLS and its host is not listed.
-    pub(super) fn of(url: &Url, insecure: &InsecureHosts) -> Option<Self> {
+    pub(super) fn for_url(url: &Url, insecure: &InsecureHosts) -> Option<Self> {
         match (url.scheme(), insecure.allows(url)) {
             ("https", false) => Some(Self::SystemRoots),
             ("https", true) => Some(Self::AnyCertificate),
@@ -41,7 +41,7 @@ impl Trust {
 }
 
 /// How the other side is known, whether no proxy is asked, and the host, where it is for one alone.
-type Key = (Trust, bool, Option<String>);
+type ClientKey = (Trust, bool, Option<String>);
 
 /// The clients made so far.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) struct Clients {
     /// What requests say of who sends them.
     user_agent: &'static str,
     certificates: CertificateFiles,
-    made: Mutex<HashMap<Key, Client>>,
+    made: Mutex<HashMap<ClientKey, Client>>,
     /// Whether a host has certificates of its own.
     special: Mutex<HashMap<String, bool>>,
 }

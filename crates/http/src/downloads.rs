@@ -12,18 +12,18 @@ use reqwest::Url;
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, Hasher, sha256};
-use wincimg_common::files::{Kept, Part};
+use wincimg_common::files::{FileCache, SpoolPart};
 
+use super::client::HttpClient;
 use super::error::{FileError, HttpError};
-use super::exchange::{Redirects, Vouched};
-use super::http::Http;
+use super::exchange::{RedirectPolicy, TrustSource};
 use super::partial_file::PartialFile;
-use super::transfer::{Line, Transfer, TransferError};
-use super::urls::{host_of, name_in, shown};
+use super::transfer::{ProgressLine, Transfer, TransferError};
+use super::urls::{host_of, name_in, redacted};
 
 /// Files that were downloaded.
 #[derive(Debug, Clone)]
-pub struct Downloads(Option<Kept>);
+pub struct Downloads(Option<FileCache>);
 
 /// A file that a server has.
 #[derive(Debug, Clone)]
@@ -42,13 +42,13 @@ pub struct Remote {
 
 /// A file that was downloaded and is what it should be.
 #[derive(Debug, Clone)]
-pub struct Downloaded {
+pub struct DownloadedFile {
     /// Its digest, by the algorithm that was asked for.
     pub digest: Digest,
     /// Its length.
     pub size: u64,
     /// Its bytes, which are there until the end of the program.
-    pub content: Part,
+    pub content: SpoolPart,
 }
 
 /// Why a file was not downloaded.
@@ -139,7 +139,7 @@ impl Remote {
     }
 
     fn failed(&self, error: TransferError) -> DownloadError {
-        let url = shown(&self.url);
+        let url = redacted(&self.url);
         match error {
             TransferError::Http(source) => DownloadError::Http { url, source },
             TransferError::File(source) => DownloadError::File { url, source },
@@ -164,22 +164,22 @@ impl Remote {
 
 impl Downloads {
     /// The files in a folder for downloads; nothing is downloaded where there is none.
-    pub fn new(kept: Option<Kept>) -> Self {
+    pub fn new(kept: Option<FileCache>) -> Self {
         Self(kept)
     }
 
     /// A file that is here already, by its digest.
-    pub async fn find(&self, digest: &Digest) -> Option<Downloaded> {
+    pub async fn find(&self, digest: &Digest) -> Option<DownloadedFile> {
         let kept = self.0.clone()?;
         let digest = digest.clone();
         let found = spawn_blocking(move || {
             let path = path_of(&kept, &digest);
-            let file = Kept::open(&path).ok()?;
+            let file = FileCache::open(&path).ok()?;
             match checked(&file, &path, &digest) {
                 Ok(Some(found)) => Some(found),
                 // A later run would not take it either.
                 Ok(None) => {
-                    Kept::remove(&path);
+                    FileCache::remove(&path);
                     None
                 }
                 Err(error) => {
@@ -192,18 +192,22 @@ impl Downloads {
     }
 
     /// Brings a file, from here or from its server.
-    pub async fn bring(&self, http: &Http, remote: &Remote) -> Result<Downloaded, DownloadError> {
+    pub async fn get_or_fetch(
+        &self,
+        http: &HttpClient,
+        remote: &Remote,
+    ) -> Result<DownloadedFile, DownloadError> {
         if let Some(digest) = &remote.digest
             && let Some(found) = self.find(digest).await
         {
             return Ok(found);
         }
         let Some(kept) = &self.0 else {
-            let url = shown(&remote.url);
+            let url = redacted(&remote.url);
             return Err(DownloadError::NoFolder { url });
         };
-        kept.make()
-            .map_err(FileError::of("create", kept.folder()))
+        kept.create_dir()
+            .map_err(FileError::io("create", kept.folder()))
             .map_err(|error| remote.disk(error))?;
         let target = match &remote.digest {
             Some(digest) => path_of(kept, digest),
@@ -213,11 +217,11 @@ impl Downloads {
             )),
         };
         let expected = remote.digest.as_ref();
-        let opened = PartialFile::served(&target, expected).await;
+        let opened = PartialFile::open_for_url(&target, expected).await;
         let mut part = match opened.map_err(|error| remote.disk(error))? {
             Some(part) => part,
             None => {
-                let waiting = PartialFile::awaited(http, &target, expected);
+                let waiting = PartialFile::open_when_free(http, &target, expected);
                 waiting.await.map_err(|error| remote.failed(error))?
             }
         };
@@ -237,23 +241,23 @@ impl Downloads {
 
     async fn fetch(
         &self,
-        http: &Http,
+        http: &HttpClient,
         remote: &Remote,
         part: &mut PartialFile,
     ) -> Result<(), DownloadError> {
-        let line = Line::new(http.progress(), &remote.name);
+        let line = ProgressLine::new(http.progress(), &remote.name);
         let transfer = Transfer {
             http,
             url: &remote.url,
             vouched: match remote.digest {
-                Some(_) => Vouched::ByDigest,
-                None => Vouched::ByConnection,
+                Some(_) => TrustSource::ByDigest,
+                None => TrustSource::ByConnection,
             },
             size: remote.size,
             redirects: if remote.follows {
-                Redirects::Anywhere
+                RedirectPolicy::Anywhere
             } else {
-                Redirects::Nowhere
+                RedirectPolicy::Nowhere
             },
             takes_pages: remote.takes_pages(),
             line: &line,
@@ -268,11 +272,11 @@ impl Downloads {
     /// Gives a whole file its name, if it is the right one.
     async fn keep(
         &self,
-        kept: &Kept,
+        kept: &FileCache,
         remote: &Remote,
         part: PartialFile,
         target: &Path,
-    ) -> Result<Downloaded, DownloadError> {
+    ) -> Result<DownloadedFile, DownloadError> {
         let found = part.digest();
         let is_page = !remote.takes_pages() && is_page(part.path());
         let wrong = remote.digest.as_ref().filter(|it| **it != found);
@@ -280,23 +284,23 @@ impl Downloads {
             part.discard().map_err(|error| remote.disk(error))?;
             return Err(match wrong {
                 Some(expected) if !is_page => DownloadError::Digest {
-                    url: shown(&remote.url),
+                    url: redacted(&remote.url),
                     found: found.into(),
                     expected: expected.clone().into(),
                 },
                 _ => remote.failed(TransferError::Page("text/html".to_owned())),
             });
         }
-        part.keep().await.map_err(|error| remote.disk(error))?;
+        part.commit().await.map_err(|error| remote.disk(error))?;
         let (kept, target) = (kept.clone(), target.to_owned());
         let named = spawn_blocking(move || {
             let path = path_of(&kept, &found);
             if path != target {
-                fs::rename(&target, &path).map_err(FileError::of("rename", &target))?;
+                fs::rename(&target, &path).map_err(FileError::io("rename", &target))?;
             }
-            let content = Part::of_file(&path).map_err(FileError::of("open", &path))?;
-            kept.trim(&path, |_| true, take_away);
-            Ok(Downloaded {
+            let content = SpoolPart::open_path(&path).map_err(FileError::io("open", &path))?;
+            kept.evict(&path, |_| true, take_away);
+            Ok(DownloadedFile {
                 digest: found,
                 size: content.length(),
                 content,
@@ -313,24 +317,24 @@ impl Downloads {
     }
 }
 
-fn path_of(kept: &Kept, digest: &Digest) -> PathBuf {
+fn path_of(kept: &FileCache, digest: &Digest) -> PathBuf {
     let name = format!("{}-{}", digest.algorithm(), digest.digest());
     kept.folder().join(name)
 }
 
 /// A file that was kept, if it is still what its name says.
-fn checked(mut file: &File, path: &Path, digest: &Digest) -> io::Result<Option<Downloaded>> {
-    let Some(mut hasher) = Hasher::like(digest) else {
+fn checked(mut file: &File, path: &Path, digest: &Digest) -> io::Result<Option<DownloadedFile>> {
+    let Some(mut hasher) = Hasher::matching(digest) else {
         return Ok(None);
     };
     let size = hasher.read_all(&mut file)?;
     if hasher.finish() != *digest {
         return Ok(None);
     }
-    Ok(Some(Downloaded {
+    Ok(Some(DownloadedFile {
         digest: digest.clone(),
         size,
-        content: Part::of(file.try_clone()?, path)?,
+        content: SpoolPart::from_file(file.try_clone()?, path)?,
     }))
 }
 
@@ -353,7 +357,7 @@ fn take_away(path: &Path) {
         // It goes with what it is about.
         Some("json") => {
             if !path.with_extension("").exists() {
-                Kept::remove(path);
+                FileCache::remove(path);
             }
         }
         Some("part") => {
@@ -362,15 +366,15 @@ fn take_away(path: &Path) {
                 Ok(()) => {
                     let mut note = path.as_os_str().to_owned();
                     note.push(".json");
-                    Kept::remove(Path::new(&note));
-                    Kept::remove(path);
+                    FileCache::remove(Path::new(&note));
+                    FileCache::remove(path);
                     true
                 }
                 Err(_) => false,
             });
             tracing::debug!(is_free, file = %path.display(), "no room for what was begun");
         }
-        _ => Kept::remove(path),
+        _ => FileCache::remove(path),
     }
 }
 
@@ -405,7 +409,7 @@ mod tests {
     #[test]
     fn the_least_used_goes_first_and_what_is_being_written_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::new(folder.path().to_owned(), 10);
+        let kept = FileCache::new(folder.path().to_owned(), 10);
         let put = |name: &str, hours: u64| {
             let path = folder.path().join(name);
             fs::write(&path, "12345").unwrap();
@@ -422,7 +426,7 @@ mod tests {
         let busy = File::open(put("url-e.part", 4)).unwrap();
         busy.try_lock().unwrap();
         put("url-e.part.json", 4);
-        kept.trim(&newest, |_| true, take_away);
+        kept.evict(&newest, |_| true, take_away);
         let mut left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -9,7 +9,7 @@ use reqwest::header::InvalidHeaderValue;
 use reqwest::{StatusCode, Url};
 use wincimg_common::diagnose::Diagnose;
 
-use super::insecure::NotAHost;
+use super::insecure_hosts::InvalidHost;
 use super::retry::Transient;
 use super::urls::{host_of, is_link_local};
 
@@ -21,7 +21,7 @@ pub enum HttpError {
     /// An entry in the list of insecure hosts cannot be read.
     #[error(transparent)]
     #[diagnose(code = "usage/host", blame = Request)]
-    InsecureHost(#[from] NotAHost),
+    InsecureHost(#[from] InvalidHost),
     /// A file of certificates, or of a key, cannot be used.
     #[error("cannot use {}: {problem}", path.display())]
     #[diagnose(
@@ -282,7 +282,7 @@ pub struct FileError {
 
 impl FileError {
     /// Makes one of what the system says.
-    pub fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self {
             action,

@@ -7,9 +7,9 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCAT
 use reqwest::{Method, Response, Url};
 use wincimg_common::progress::Task;
 
+use super::blob_source::{BlobSource, KeptReader};
 use super::error::HttpError;
-use super::source::{BlobSource, KeptReader};
-use super::urls::{host_of, shown};
+use super::urls::{host_of, redacted};
 
 /// What is sent to where; it can be sent again.
 #[derive(Clone)]
@@ -25,9 +25,9 @@ pub struct Exchange<'a> {
     /// The body.
     pub payload: Payload<'a>,
     /// Where an answer may point.
-    pub redirects: Redirects,
+    pub redirects: RedirectPolicy,
     /// What makes the bytes that come trustworthy.
-    pub vouched: Vouched,
+    pub vouched: TrustSource,
     /// Whether the answer comes only when the server has stored what was sent: then it is waited
     /// for longer.
     pub commits: bool,
@@ -41,12 +41,12 @@ pub enum Payload<'a> {
     /// In memory.
     Bytes(Bytes),
     /// Read while it is sent.
-    Stream(Piece<'a>),
+    Stream(SourceRange<'a>),
 }
 
 /// A part of a source, read each time that it is sent.
 #[derive(Clone, Copy)]
-pub struct Piece<'a> {
+pub struct SourceRange<'a> {
     /// What it is a part of.
     pub source: &'a dyn BlobSource,
     /// How the source was read so far.
@@ -61,7 +61,7 @@ pub struct Piece<'a> {
 
 /// Which redirects are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redirects {
+pub enum RedirectPolicy {
     /// To every host that may be spoken to; `Authorization` stays with the host it was made for.
     /// What writes is sent again only where the answer says so (307, 308).
     Anywhere,
@@ -73,7 +73,7 @@ pub enum Redirects {
 
 /// What makes bytes that come trustworthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vouched {
+pub enum TrustSource {
     /// The connection: TLS, unless the user listed the host.
     ByConnection,
     /// A digest from elsewhere, so that anybody may have handled them.
@@ -89,8 +89,8 @@ impl Exchange<'_> {
             url,
             headers: HeaderMap::new(),
             payload: Payload::Empty,
-            redirects: Redirects::SameOrigin,
-            vouched: Vouched::ByConnection,
+            redirects: RedirectPolicy::SameOrigin,
+            vouched: TrustSource::ByConnection,
             commits: false,
         }
     }
@@ -113,25 +113,25 @@ impl Exchange<'_> {
     }
 
     /// Whether nothing changes on the server.
-    pub(super) fn reads(&self) -> bool {
+    pub(super) fn is_safe(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
     /// Turns this into the request for where an answer points, if it points elsewhere.
-    pub(super) fn redirected(&mut self, response: &Response) -> Result<bool, HttpError> {
+    pub(super) fn follow_redirect(&mut self, response: &Response) -> Result<bool, HttpError> {
         let status = response.status().as_u16();
         let becomes_get = match (status, self.redirects) {
             (307 | 308, _) => false,
-            (301..=303, _) if self.reads() => false,
-            (301..=303, Redirects::SameOrigin) => true,
+            (301..=303, _) if self.is_safe() => false,
+            (301..=303, RedirectPolicy::SameOrigin) => true,
             _ => return Ok(false),
         };
         let target = location(&self.what, response)?;
-        if self.redirects == Redirects::Nowhere {
+        if self.redirects == RedirectPolicy::Nowhere {
             return Err(self.not_followed(&target, "curl follows only with -L"));
         }
         if target.origin() != self.url.origin() {
-            if self.redirects == Redirects::SameOrigin {
+            if self.redirects == RedirectPolicy::SameOrigin {
                 return Err(self.not_followed(&target, "it leads to another host"));
             }
             self.headers.remove(AUTHORIZATION);
@@ -149,12 +149,12 @@ impl Exchange<'_> {
         HttpError::Redirect {
             host: host_of(&self.url),
             what: self.what.clone(),
-            target: shown(target),
+            target: redacted(target),
             reason,
         }
     }
 
-    pub(super) fn stalled(&self, after: Duration) -> HttpError {
+    pub(super) fn stall_error(&self, after: Duration) -> HttpError {
         HttpError::Stalled {
             host: host_of(&self.url),
             what: self.what.clone(),

@@ -11,30 +11,30 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod blob_source;
 mod certificates;
+mod client;
 mod clients;
 mod downloads;
 mod error;
 mod exchange;
-mod http;
-mod insecure;
+mod insecure_hosts;
 mod partial_file;
 mod pem;
 mod retry;
-mod source;
 mod transfer;
 mod urls;
 mod verifier;
 
+pub use blob_source::{BlobReader, BlobSource, KeptReader};
 pub use certificates::CertificateFiles;
-pub use downloads::{DownloadError, Downloaded, Downloads, Remote};
+pub use client::{HttpClient, IDLE_TIMEOUT};
+pub use downloads::{DownloadError, DownloadedFile, Downloads, Remote};
 pub use error::{FileError, HttpError};
-pub use exchange::{Exchange, Payload, Piece, Redirects, Vouched, location};
-pub use http::{Http, IDLE_TIMEOUT};
+pub use exchange::{Exchange, Payload, RedirectPolicy, SourceRange, TrustSource, location};
 pub use partial_file::PartialFile;
 pub use pem::{certificates_in, read_certificates, read_private_key};
-pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
-pub use source::{BlobReader, BlobSource, KeptReader};
-pub use transfer::{Line, Transfer, TransferError};
-pub use urls::{download_url, host_of, name_in, shown};
-pub use verifier::{Accepted, ServerCertificate};
+pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after};
+pub use transfer::{ProgressLine, Transfer, TransferError};
+pub use urls::{download_url, host_of, name_in, redacted};
+pub use verifier::{AcceptedCertificates, CertificateVerifier};

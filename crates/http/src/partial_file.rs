@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::spawn_blocking;
 use wincimg_common::digest::{Digest, Hasher};
-use wincimg_common::files::Draft;
+use wincimg_common::files::AtomicFile;
 
+use super::client::HttpClient;
 use super::error::FileError;
-use super::http::Http;
 use super::transfer::TransferError;
 
 /// What tells one state of a file on a server from another.
@@ -56,7 +56,7 @@ struct Sidecar {
 }
 
 /// How a later run knows what it has the beginning of.
-enum Known {
+enum ResumeKey {
     /// By the file's name, which comes from its digest.
     ByName,
     /// By what the server said, kept in a sidecar.
@@ -79,9 +79,9 @@ pub struct PartialFile {
     /// Where the bytes are until they are whole.
     path: PathBuf,
     /// The same, where it is a file of our own because another process holds `NAME.part`.
-    private: Option<Draft>,
+    private: Option<AtomicFile>,
     target: PathBuf,
-    known: Known,
+    known: ResumeKey,
     /// A hasher that has seen nothing.
     fresh: Hasher,
     hasher: Hasher,
@@ -92,7 +92,7 @@ pub struct PartialFile {
 impl PartialFile {
     /// Opens the beginning of a file of which the server has to say what it is, with what an earlier
     /// run left if that can be continued. `None` where another process is at it.
-    pub async fn served(
+    pub async fn open_for_url(
         target: &Path,
         expected: Option<&Digest>,
     ) -> Result<Option<Self>, FileError> {
@@ -112,8 +112,11 @@ impl PartialFile {
                     break file;
                 }
             };
-            let fresh = expected.as_ref().and_then(Hasher::like).unwrap_or_default();
-            let known = Known::ByServer {
+            let fresh = expected
+                .as_ref()
+                .and_then(Hasher::matching)
+                .unwrap_or_default();
+            let known = ResumeKey::ByServer {
                 sidecar: with_suffix(&path, ".json"),
                 expected,
                 identity: None,
@@ -128,8 +131,8 @@ impl PartialFile {
     }
 
     /// The same, where another process was found at it: waits until that is done or gone.
-    pub async fn awaited(
-        http: &Http,
+    pub async fn open_when_free(
+        http: &HttpClient,
         target: &Path,
         expected: Option<&Digest>,
     ) -> Result<Self, TransferError> {
@@ -140,32 +143,36 @@ impl PartialFile {
         let waiting = async {
             loop {
                 tokio::time::sleep(PULSE).await;
-                if let Some(partial) = Self::served(target, expected).await? {
+                if let Some(partial) = Self::open_for_url(target, expected).await? {
                     return Ok(partial);
                 }
             }
         };
         let name = target.file_name().unwrap_or(target.as_os_str());
         let what = format!("wait for {}", name.display());
-        http.bounded(&what, waiting).await
+        http.with_deadline(&what, waiting).await
     }
 
     /// Opens the beginning of a file that is named after its digest, which `hasher` computes. Where
     /// another process is at it, it begins a file of its own.
-    pub async fn named(target: &Path, hasher: Hasher, size: u64) -> Result<Self, FileError> {
+    pub async fn open_for_digest(
+        target: &Path,
+        hasher: Hasher,
+        size: u64,
+    ) -> Result<Self, FileError> {
         let target = target.to_owned();
         in_thread("create", &with_suffix(&target, ".part"), move || {
             let path = with_suffix(&target, ".part");
             let file = open(&path)?;
             if file.try_lock().is_err() {
-                let mut private = Draft::in_folder(target.parent().unwrap_or(Path::new(".")))?;
+                let mut private = AtomicFile::in_folder(target.parent().unwrap_or(Path::new(".")))?;
                 let file = private.file().try_clone()?;
                 let path = target.clone();
-                let mut partial = Self::new(file, path, target, Known::ByName, hasher);
+                let mut partial = Self::new(file, path, target, ResumeKey::ByName, hasher);
                 partial.private = Some(private);
                 return Ok(partial);
             }
-            let mut partial = Self::new(file, path, target, Known::ByName, hasher);
+            let mut partial = Self::new(file, path, target, ResumeKey::ByName, hasher);
             // More than there can be is worth nothing.
             match partial.file.metadata()?.len() {
                 0 => {}
@@ -177,7 +184,7 @@ impl PartialFile {
         .await
     }
 
-    fn new(file: File, path: PathBuf, target: PathBuf, known: Known, fresh: Hasher) -> Self {
+    fn new(file: File, path: PathBuf, target: PathBuf, known: ResumeKey, fresh: Hasher) -> Self {
         Self {
             file,
             path,
@@ -193,7 +200,7 @@ impl PartialFile {
 
     /// Continues where an earlier run stopped; false where that is not possible.
     fn take_up_served(&mut self) -> io::Result<bool> {
-        let Known::ByServer {
+        let ResumeKey::ByServer {
             sidecar,
             expected,
             identity,
@@ -224,11 +231,11 @@ impl PartialFile {
 
     /// Throws away what is there.
     pub fn restart(&mut self) -> Result<(), FileError> {
-        self.empty().map_err(FileError::of("empty", &self.path))
+        self.empty().map_err(FileError::io("empty", &self.path))
     }
 
     fn empty(&mut self) -> io::Result<()> {
-        if let Known::ByServer {
+        if let ResumeKey::ByServer {
             sidecar, identity, ..
         } = &mut self.known
         {
@@ -248,8 +255,8 @@ impl PartialFile {
 
     /// Notes what the server calls the file that now begins to come; without that, nothing of it
     /// can be continued later.
-    pub(super) fn begin(&mut self, now: Option<Identity>) -> Result<(), FileError> {
-        if let Known::ByServer {
+    pub(super) fn start(&mut self, now: Option<Identity>) -> Result<(), FileError> {
+        if let ResumeKey::ByServer {
             sidecar,
             expected,
             identity,
@@ -263,7 +270,7 @@ impl PartialFile {
                 serde_json::to_vec(&noted)
                     .map_err(io::Error::from)
                     .and_then(|text| fs::write(&*sidecar, text))
-                    .map_err(FileError::of("write", sidecar))?;
+                    .map_err(FileError::io("write", sidecar))?;
             }
             *identity = now;
         }
@@ -273,7 +280,7 @@ impl PartialFile {
     /// Writes what comes until it ends or breaks, and has it hashed in another thread meanwhile: that
     /// takes longer than receiving and writing together. Writing goes to the page cache and is done
     /// here, so that two threads are enough; when the disk cannot follow, no other file's can either.
-    pub async fn take_in<E>(
+    pub async fn write_stream<E>(
         &mut self,
         chunks: impl Stream<Item = Result<Bytes, E>>,
     ) -> Result<Result<(), E>, FileError> {
@@ -284,7 +291,7 @@ impl PartialFile {
             match chunks.next().await {
                 Some(Ok(chunk)) => {
                     let written = self.file.write_all(&chunk);
-                    written.map_err(FileError::of("write", &self.path))?;
+                    written.map_err(FileError::io("write", &self.path))?;
                     self.written += chunk.len() as u64;
                     // The other end is there until this one goes.
                     let _ = to_hash.send(chunk).await;
@@ -297,7 +304,7 @@ impl PartialFile {
         self.hasher = hashing
             .await
             .map_err(io::Error::other)
-            .map_err(FileError::of("hash", &self.path))?;
+            .map_err(FileError::io("hash", &self.path))?;
         Ok(end)
     }
 
@@ -309,8 +316,8 @@ impl PartialFile {
     /// What the server called the file when it began to come.
     pub(super) fn identity(&self) -> Option<&Identity> {
         match &self.known {
-            Known::ByName => None,
-            Known::ByServer { identity, .. } => identity.as_ref(),
+            ResumeKey::ByName => None,
+            ResumeKey::ByServer { identity, .. } => identity.as_ref(),
         }
     }
 
@@ -341,12 +348,12 @@ impl PartialFile {
     }
 
     /// Gives the file its final name.
-    pub async fn keep(self) -> Result<(), FileError> {
+    pub async fn commit(self) -> Result<(), FileError> {
         in_thread("create", &self.target.clone(), move || self.rename()).await
     }
 
     fn rename(mut self) -> io::Result<()> {
-        if let Known::ByServer { sidecar, .. } = &self.known {
+        if let ResumeKey::ByServer { sidecar, .. } = &self.known {
             fs::rename(&self.path, &self.target)?;
             return remove(sidecar);
         }
@@ -367,10 +374,10 @@ impl PartialFile {
         if self.private.is_some() {
             return Ok(());
         }
-        if let Known::ByServer { sidecar, .. } = &self.known {
-            remove(sidecar).map_err(FileError::of("remove", sidecar))?;
+        if let ResumeKey::ByServer { sidecar, .. } = &self.known {
+            remove(sidecar).map_err(FileError::io("remove", sidecar))?;
         }
-        remove(&self.path).map_err(FileError::of("remove", &self.path))
+        remove(&self.path).map_err(FileError::io("remove", &self.path))
     }
 }
 
@@ -392,7 +399,7 @@ async fn in_thread<T: Send + 'static>(
     spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(io::Error::other(error)))
-        .map_err(FileError::of(action, path))
+        .map_err(FileError::io(action, path))
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -460,13 +467,16 @@ mod tests {
 
     async fn write(part: &mut PartialFile, bytes: &'static [u8]) {
         let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(bytes))]);
-        part.take_in(chunks).await.unwrap().unwrap();
+        part.write_stream(chunks).await.unwrap().unwrap();
     }
 
     /// Starts a download of ten bytes and leaves it after three.
     async fn leave_one_behind(target: &Path) {
-        let mut part = PartialFile::served(target, None).await.unwrap().unwrap();
-        part.begin(Some(identity(10, Some("\"a\"")))).unwrap();
+        let mut part = PartialFile::open_for_url(target, None)
+            .await
+            .unwrap()
+            .unwrap();
+        part.start(Some(identity(10, Some("\"a\"")))).unwrap();
         write(&mut part, b"abc").await;
     }
 
@@ -475,13 +485,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
         leave_one_behind(&target).await;
-        let mut part = PartialFile::served(&target, None).await.unwrap().unwrap();
+        let mut part = PartialFile::open_for_url(&target, None)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(part.written(), 3);
         assert!(part.was_resumed());
         assert_eq!(part.identity(), Some(&identity(10, Some("\"a\""))));
         write(&mut part, b"def").await;
         let whole = part.digest();
-        part.keep().await.unwrap();
+        part.commit().await.unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"abcdef");
         assert_eq!(whole, sha256(b"abcdef"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -504,7 +517,10 @@ mod tests {
         for spoil in spoil {
             leave_one_behind(&target).await;
             spoil();
-            let part = PartialFile::served(&target, None).await.unwrap().unwrap();
+            let part = PartialFile::open_for_url(&target, None)
+                .await
+                .unwrap()
+                .unwrap();
             assert_eq!((part.written(), part.identity()), (0, None));
             part.discard().unwrap();
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -515,10 +531,13 @@ mod tests {
     async fn a_disk_that_refuses_ends_with_an_error_and_not_in_a_wait() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
-        let mut part = PartialFile::served(&target, None).await.unwrap().unwrap();
+        let mut part = PartialFile::open_for_url(&target, None)
+            .await
+            .unwrap()
+            .unwrap();
         part.file = File::open(part.path()).unwrap();
         let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"abc"))]);
-        assert!(part.take_in(chunks).await.is_err());
+        assert!(part.write_stream(chunks).await.is_err());
         assert_eq!(part.written(), 0);
     }
 
@@ -526,8 +545,16 @@ mod tests {
     async fn two_processes_do_not_write_the_same_part() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
-        let _first = PartialFile::served(&target, None).await.unwrap().unwrap();
-        assert!(PartialFile::served(&target, None).await.unwrap().is_none());
+        let _first = PartialFile::open_for_url(&target, None)
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(
+            PartialFile::open_for_url(&target, None)
+                .await
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]

@@ -73,7 +73,7 @@ const HEADWAY: u64 = 64 * 1024;
 const WORTH_A_WORD: Duration = Duration::from_secs(2);
 
 /// The attempts that one operation has left, over all of its requests.
-pub struct Attempts {
+pub struct RetryBudget {
     policy: RetryPolicy,
     waits: ExponentialBackoff,
     made: usize,
@@ -82,7 +82,7 @@ pub struct Attempts {
     progress: Arc<dyn Progress>,
 }
 
-impl Attempts {
+impl RetryBudget {
     pub(super) fn new(
         policy: RetryPolicy,
         deadline: Option<Instant>,
@@ -104,7 +104,7 @@ impl Attempts {
     }
 
     /// Waits until the next attempt may be made, or hands the error back where there is none left.
-    pub async fn pause<E: Transient>(&mut self, error: E) -> Result<(), E> {
+    pub async fn backoff<E: Transient>(&mut self, error: E) -> Result<(), E> {
         let reason = with_its_cause(&error);
         let first = self.made == 1;
         let wait = self.wait(error)?;
@@ -231,11 +231,11 @@ mod tests {
         }
     }
 
-    fn attempts(policy: RetryPolicy, deadline: Option<Instant>) -> Attempts {
-        Attempts::new(policy, deadline, Arc::new(Silent))
+    fn attempts(policy: RetryPolicy, deadline: Option<Instant>) -> RetryBudget {
+        RetryBudget::new(policy, deadline, Arc::new(Silent))
     }
 
-    fn retries(retries: usize) -> Attempts {
+    fn retries(retries: usize) -> RetryBudget {
         let policy = RetryPolicy {
             retries,
             ..RetryPolicy::default()
@@ -319,9 +319,9 @@ mod tests {
             first_wait: Duration::from_millis(1),
             ..RetryPolicy::default()
         };
-        let mut attempts = Attempts::new(policy, None, notes.clone());
+        let mut attempts = RetryBudget::new(policy, None, notes.clone());
         for _ in 0..3 {
-            attempts.pause(failure(None)).await.unwrap();
+            attempts.backoff(failure(None)).await.unwrap();
         }
         assert_eq!(*notes.0.lock().unwrap(), ["failed; trying again"]);
         let long = word_about("failed", Duration::from_millis(2_100));

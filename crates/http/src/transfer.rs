@@ -11,9 +11,9 @@ use reqwest::{Response, StatusCode, Url};
 use wincimg_common::digest::Digest;
 use wincimg_common::progress::{Progress, Task};
 
+use super::client::HttpClient;
 use super::error::{FileError, HttpError};
-use super::exchange::{Exchange, Redirects, Vouched};
-use super::http::Http;
+use super::exchange::{Exchange, RedirectPolicy, TrustSource};
 use super::partial_file::{Identity, PartialFile};
 
 /// Why a file did not come.
@@ -39,13 +39,13 @@ pub enum TransferError {
 }
 
 /// A file's line in the progress display, which begins when its size is known.
-pub struct Line<'a> {
+pub struct ProgressLine<'a> {
     progress: &'a dyn Progress,
     label: &'a str,
     task: OnceLock<Arc<dyn Task>>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ProgressLine<'a> {
     /// The line of the file that is called so.
     pub fn new(progress: &'a dyn Progress, label: &'a str) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn begin(&self, size: Option<u64>, position: u64) {
+    fn start_task(&self, size: Option<u64>, position: u64) {
         let task = self
             .task
             .get_or_init(|| self.progress.task(self.label, size));
@@ -79,19 +79,19 @@ impl<'a> Line<'a> {
 /// A file to bring.
 pub struct Transfer<'a> {
     /// The connections.
-    pub http: &'a Http,
+    pub http: &'a HttpClient,
     /// Where the file is.
     pub url: &'a Url,
     /// What makes its bytes trustworthy.
-    pub vouched: Vouched,
+    pub vouched: TrustSource,
     /// How long it has to be, where that is known.
     pub size: Option<u64>,
     /// Where an answer may point.
-    pub redirects: Redirects,
+    pub redirects: RedirectPolicy,
     /// Whether the file may be a page for people, as servers send in place of what they do not have.
     pub takes_pages: bool,
     /// Where its bytes are counted.
-    pub line: &'a Line<'a>,
+    pub line: &'a ProgressLine<'a>,
 }
 
 /// What the request is for, after "failed to".
@@ -106,7 +106,7 @@ impl Transfer<'_> {
             match self.attempt(part).await {
                 Err(TransferError::Http(error)) => {
                     attempts.advance(part.written().saturating_sub(before));
-                    attempts.pause(error).await?;
+                    attempts.backoff(error).await?;
                 }
                 done => return done,
             }
@@ -171,7 +171,7 @@ impl Transfer<'_> {
         let identity = identity(response.headers(), response.content_length());
         let found = identity.as_ref().map(|identity| identity.size);
         self.check_size(found)?;
-        part.begin(identity)?;
+        part.start(identity)?;
         self.receive(part, response).await
     }
 
@@ -193,7 +193,7 @@ impl Transfer<'_> {
                 }
             }
         }
-        self.http.succeed(&exchange).await
+        self.http.send_checked(&exchange).await
     }
 
     fn check_kind(&self, headers: &HeaderMap) -> Result<(), TransferError> {
@@ -226,7 +226,7 @@ impl Transfer<'_> {
     ) -> Result<(), TransferError> {
         let size = part.identity().map(|identity| identity.size);
         let at = part.written();
-        self.line.begin(size.or(self.size), at);
+        self.line.start_task(size.or(self.size), at);
         let chunks = stream::try_unfold((response, at), async |(mut response, at)| {
             let next = self.http.next_chunk(&mut response, WHAT, at, size).await?;
             Ok::<_, HttpError>(next.map(|chunk| {
@@ -235,7 +235,7 @@ impl Transfer<'_> {
                 (chunk, (response, at + length))
             }))
         });
-        part.take_in(chunks).await??;
+        part.write_stream(chunks).await??;
         self.check_size(Some(part.written()))
     }
 }

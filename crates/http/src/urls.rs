@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use reqwest::Url;
-use wincimg_common::foreign::without_password;
+use wincimg_common::untrusted::without_password;
 
 /// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
-pub fn shown(url: &Url) -> String {
+pub fn redacted(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host_of(url), url.path())
 }
 
@@ -30,7 +30,7 @@ pub fn download_url(text: &str) -> Result<Url, String> {
         // Others would read it in the image and in what is noted about it.
         "http" | "https" if secret => Err(format!(
             "{} has a user or a password in it, which is not sent",
-            shown(&url)
+            redacted(&url)
         )),
         "http" | "https" => Ok(url),
         _ => Err(format!(

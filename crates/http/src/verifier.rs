@@ -11,23 +11,23 @@ use rustls_platform_verifier::Verifier;
 /// Judges the certificate that a server shows. That the server has its key is always asked for, so
 /// that the connection is with one and the same peer, whoever that is.
 #[derive(Debug)]
-pub struct ServerCertificate {
+pub struct CertificateVerifier {
     /// What will do.
-    pub accepted: Accepted,
+    pub accepted: AcceptedCertificates,
     /// Whose signatures are known.
     pub provider: Arc<CryptoProvider>,
 }
 
 /// Which certificates will do.
 #[derive(Debug)]
-pub enum Accepted {
+pub enum AcceptedCertificates {
     /// Every one.
     Any,
     /// These exactly as they are, and what the machine trusts.
     These(Vec<CertificateDer<'static>>, Option<Verifier>),
 }
 
-impl ServerCertVerifier for ServerCertificate {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -37,11 +37,11 @@ impl ServerCertVerifier for ServerCertificate {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let machine = match &self.accepted {
-            Accepted::Any => return Ok(ServerCertVerified::assertion()),
-            Accepted::These(accepted, _) if accepted.contains(end_entity) => {
+            AcceptedCertificates::Any => return Ok(ServerCertVerified::assertion()),
+            AcceptedCertificates::These(accepted, _) if accepted.contains(end_entity) => {
                 return Ok(ServerCertVerified::assertion());
             }
-            Accepted::These(_, machine) => machine.as_ref(),
+            AcceptedCertificates::These(_, machine) => machine.as_ref(),
         };
         machine
             .ok_or(CertificateError::UnknownIssuer)?

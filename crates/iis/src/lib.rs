@@ -27,17 +27,17 @@
 //! ```
 
 pub mod appcmd;
+mod change;
 pub mod cmdlets;
 pub mod config;
-mod lower;
-mod order;
+mod edits;
 mod settings;
 mod text;
 pub mod web_config;
 
 use wincimg_windows::path::ImagePath;
 
-pub use self::order::{Folder, Order, OrderError};
+pub use self::change::{IisChange, IisChangeError, RequiredFolder};
 pub use self::settings::{AppPool, Application, IisSettings, Site};
 pub use self::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 

@@ -10,7 +10,8 @@
 use std::sync::Arc;
 
 use super::config::{
-    Above, Change, ConfigEdit, Document, EditError, Editing, Level, Location, Schema, Server,
+    ConfigChange, ConfigEdit, ConfigLocation, EditError, Level, ParentLevels, Schema,
+    SectionEditor, Server, XmlDocument,
 };
 
 /// What a site without a `web.config` starts from.
@@ -23,12 +24,12 @@ pub fn merge(existing: Option<&[u8]>, edits: &[ConfigEdit]) -> Result<Option<Vec
     if edits.is_empty() {
         return Ok(None);
     }
-    let mut document = Document::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
-    let level = level(&document, Above::Unseen);
+    let mut document = XmlDocument::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
+    let level = level(&document, ParentLevels::Unseen);
     for edit in edits {
-        let mut editing = Editing {
+        let mut editing = SectionEditor {
             document: &mut document,
-            schema: Schema::known(),
+            schema: Schema::builtin(),
             section: &edit.section,
             level: &level,
         };
@@ -43,14 +44,14 @@ pub fn change(
     existing: Option<&[u8]>,
     edits: &[ConfigEdit],
     server: &mut Server,
-    of: &Location,
+    of: &ConfigLocation,
 ) -> Result<Option<Vec<u8>>, EditError> {
-    let mut document = Document::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
+    let mut document = XmlDocument::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
     let schema = Arc::clone(server.schema());
-    let alone = level(&document, Above::Seen(Vec::new()));
-    let unseen = level(&document, Above::Unseen);
+    let alone = level(&document, ParentLevels::Seen(Vec::new()));
+    let unseen = level(&document, ParentLevels::Unseen);
     for edit in edits {
-        if !server.may_be_below(&edit.section, of)? {
+        if !server.is_allowed_in_site(&edit.section, of)? {
             return Err(EditError::NotDelegated(edit.section.to_string()));
         }
         let at_server = ConfigEdit {
@@ -58,23 +59,27 @@ pub fn change(
             ..edit.clone()
         };
         let is_inherited = match &edit.change {
-            Change::New { entry, .. } | Change::Take { entry } => server.has(&at_server, entry)?,
+            ConfigChange::New { entry, .. } | ConfigChange::Take { entry } => {
+                server.has(&at_server, entry)?
+            }
             _ => false,
         };
-        let mut editing = Editing {
+        let mut editing = SectionEditor {
             document: &mut document,
             schema: &schema,
             section: &edit.section,
             level: if is_inherited { &unseen } else { &alone },
         };
         match &edit.change {
-            Change::New { entry, .. } if is_inherited => {
+            ConfigChange::New { entry, .. } if is_inherited => {
                 // What the server has is replaced by nobody who does not say so.
                 return Err(editing.exists(entry));
             }
-            Change::Take { entry } if is_inherited => editing.apply(&Change::Remove {
-                entry: entry.clone(),
-            })?,
+            ConfigChange::Take { entry } if is_inherited => {
+                editing.apply(&ConfigChange::Remove {
+                    entry: entry.clone(),
+                })?;
+            }
             change => editing.apply(change)?,
         }
     }
@@ -82,12 +87,14 @@ pub fn change(
 }
 
 /// What is said for the whole site.
-fn level(document: &Document, above: Above) -> Level {
+fn level(document: &XmlDocument, above: ParentLevels) -> Level {
     let root = document.root();
-    let whole = document.named(root, "location").filter(|location| {
-        let path = document.attribute(*location, "path");
-        matches!(path, None | Some("" | "."))
-    });
+    let whole = document
+        .children_named(root, "location")
+        .filter(|location| {
+            let path = document.attribute(*location, "path");
+            matches!(path, None | Some("" | "."))
+        });
     Level {
         roots: std::iter::once(root).chain(whole).collect(),
         above,

@@ -3,7 +3,7 @@
 use std::io;
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_layer::ReadError;
+use wincimg_layer::TarReadError;
 use wincimg_oci::document::Digest;
 use wincimg_oci::store::StoreError;
 use wincimg_registry::{KeyPathError, hive};
@@ -12,7 +12,7 @@ use wincimg_registry::{KeyPathError, hive};
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error("cannot read layer {} ({digest})", .layer + 1)]
 #[diagnose(code = "image/layer")]
-pub struct LayerError {
+pub struct LayerReadError {
     /// Its position, counted from 0 at the bottom.
     pub layer: usize,
     /// Its digest.
@@ -32,7 +32,7 @@ pub enum LayerProblem {
     Read(#[source] io::Error),
     /// Windows could not read it.
     #[error(transparent)]
-    Tar(#[from] ReadError),
+    Tar(#[from] TarReadError),
     /// Its hives take too much memory.
     #[error("its hives take more than {limit} bytes of memory")]
     TooMuch {
@@ -45,7 +45,7 @@ pub enum LayerProblem {
         /// The hive's file name.
         name: &'static str,
         /// Why.
-        source: hive::ReadError,
+        source: hive::HiveReadError,
     },
     /// One of its hives has a key that Windows would not load.
     #[error("its hive {name} has an invalid key")]

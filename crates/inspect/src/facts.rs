@@ -13,7 +13,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Kb, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::{LayerError, Reading, RegistryReport, ShutdownTimes, Skipped, as_texts};
+use super::{LayerReadError, LayerReadStatus, RegistryReport, ShutdownTimes, SkipReason, as_texts};
 
 /// Everything about one image.
 #[derive(Debug, Serialize)]
@@ -37,7 +37,7 @@ pub struct ImageFacts {
     /// When the image was made, as it says.
     pub created: Option<String>,
     /// What it was built on, as its labels say.
-    pub base: Option<BaseName>,
+    pub base: Option<BaseAnnotation>,
     /// The program and its fixed arguments.
     pub entrypoint: Option<Vec<String>>,
     /// Arguments that the one who runs the image may replace.
@@ -85,10 +85,10 @@ pub struct LayerFacts {
     pub created_by: Option<String>,
     /// How much of it was read for its registry changes.
     #[serde(flatten)]
-    pub reading: Reading,
+    pub reading: LayerReadStatus,
     /// What is wrong with it, as far as it was read.
     #[serde(serialize_with = "as_texts", skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<LayerError>,
+    pub problems: Vec<LayerReadError>,
 }
 
 /// A cumulative update.
@@ -106,7 +106,7 @@ pub struct UpdateFacts {
 
 /// The image that another one was built on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BaseName {
+pub struct BaseAnnotation {
     /// Its reference.
     pub name: Option<String>,
     /// Its digest.
@@ -132,7 +132,7 @@ impl ImageFacts {
             architecture: config.architecture.clone(),
             variant: config.variant.clone(),
             release: version
-                .and_then(|version| release::of_build(version.build))
+                .and_then(|version| release::from_build(version.build))
                 .map(|release| release.name),
             update: version.and_then(update_in),
             created: config.created.clone(),
@@ -140,7 +140,7 @@ impl ImageFacts {
             entrypoint: container.entrypoint.clone(),
             cmd: container.cmd.clone(),
             args_escaped: container.args_escaped,
-            shim: shim::recognise(
+            shim: shim::detect(
                 container.entrypoint.as_deref().unwrap_or_default(),
                 container.cmd.as_deref().unwrap_or_default(),
                 &container.env,
@@ -181,7 +181,7 @@ fn given(text: Option<&String>) -> Option<String> {
 }
 
 fn update_in(version: WindowsVersion) -> Option<UpdateFacts> {
-    let update = Updates::known().in_force(version)?;
+    let update = Updates::global().contained_in(version)?;
     Some(UpdateFacts {
         kb: update.kb,
         date: update.date,
@@ -190,10 +190,10 @@ fn update_in(version: WindowsVersion) -> Option<UpdateFacts> {
     })
 }
 
-fn base_of(config: &ImageConfig) -> Option<BaseName> {
+fn base_of(config: &ImageConfig) -> Option<BaseAnnotation> {
     let labels = &config.config.labels;
     let (name, digest) = (labels.get(BASE_NAME), labels.get(BASE_DIGEST));
-    (name.is_some() || digest.is_some()).then(|| BaseName {
+    (name.is_some() || digest.is_some()).then(|| BaseAnnotation {
         name: name.cloned(),
         digest: digest.cloned(),
     })
@@ -218,8 +218,8 @@ fn layers(image: &Image) -> Vec<LayerFacts> {
             media_type: blob.media_type.clone(),
             foreign: media_type::is_foreign(&blob.media_type),
             created_by: steps.next().flatten(),
-            reading: Reading::Skipped {
-                reason: Skipped::NotAsked,
+            reading: LayerReadStatus::Skipped {
+                reason: SkipReason::NotAsked,
             },
             problems: Vec::new(),
         })

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::{StreamExt, stream as futures};
 use serde::Serialize;
 use wincimg_common::progress::Progress;
-use wincimg_layer::{EntryKind, LayerReader};
+use wincimg_layer::{LayerReader, TarEntryKind};
 use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
@@ -20,8 +20,8 @@ use wincimg_registry::hive::Hive;
 
 use super::PARALLEL;
 use super::base::BaseHive;
-use super::error::{LayerError, LayerProblem};
-use super::stream::{self, Depth, Input, Outcome, layer_limits};
+use super::error::{LayerProblem, LayerReadError};
+use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 
 /// Layers up to this size are read to their end.
 pub const SMALL_LAYER: u64 = 64 << 20;
@@ -36,7 +36,7 @@ const HIVE_MEMORY: u64 = 1 << 30;
 /// How much is read of the layers above the bottom one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Reach {
+pub enum ReadDepth {
     /// Nothing.
     None,
     /// All of small layers, the beginning of large ones.
@@ -49,7 +49,7 @@ pub enum Reach {
 /// How much of a layer was read for its registry changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "read", rename_all = "snake_case")]
-pub enum Reading {
+pub enum LayerReadStatus {
     /// It was read to its end, and its digest is right.
     Whole,
     /// It was read as far as its hives, so its digest could not be checked.
@@ -57,13 +57,13 @@ pub enum Reading {
     /// Its changes are not known.
     Skipped {
         /// Why.
-        reason: Skipped,
+        reason: SkipReason,
     },
     /// It could not be read.
     Failed,
 }
 
-impl Reading {
+impl LayerReadStatus {
     /// Whether all registry changes of the layer are known.
     pub(super) fn is_enough(self) -> bool {
         matches!(
@@ -71,7 +71,7 @@ impl Reading {
             Self::Whole
                 | Self::Part
                 | Self::Skipped {
-                    reason: Skipped::Bottom
+                    reason: SkipReason::Bottom
                 }
         )
     }
@@ -80,7 +80,7 @@ impl Reading {
 /// Why a layer was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Skipped {
+pub enum SkipReason {
     /// Nobody asked for it, or the image is not for Windows.
     NotAsked,
     /// It is the bottom one, which changes nothing.
@@ -92,8 +92,8 @@ pub enum Skipped {
 }
 
 /// What is to be read.
-pub(super) struct Plan {
-    pub(super) reach: Reach,
+pub(super) struct ReadPlan {
+    pub(super) reach: ReadDepth,
     /// Whether the registry of the bottom layer is wanted too, and so everything above it.
     pub(super) over_base: bool,
     pub(super) roots: &'static [Root],
@@ -121,7 +121,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    pub(super) fn take(&self, bytes: u64) -> Result<(), LayerProblem> {
+    pub(super) fn reserve(&self, bytes: u64) -> Result<(), LayerProblem> {
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
                 left.checked_sub(bytes)
@@ -132,9 +132,9 @@ impl Budget {
 }
 
 /// What came of one layer.
-pub(super) struct Done {
-    pub(super) reading: Reading,
-    pub(super) problem: Option<LayerError>,
+pub(super) struct LayerReadResult {
+    pub(super) reading: LayerReadStatus,
+    pub(super) problem: Option<LayerReadError>,
     hives: Option<LayerHives>,
 }
 
@@ -143,15 +143,15 @@ pub(super) struct Done {
 pub(super) async fn read(
     source: &Source,
     image: &Image,
-    plan: &Plan,
+    plan: &ReadPlan,
     budget: &Budget,
     progress: &Arc<dyn Progress>,
-) -> (Vec<Done>, Vec<LayerHives>) {
+) -> (Vec<LayerReadResult>, Vec<LayerHives>) {
     let layers = image.manifest().layers.iter().enumerate();
     let reads: Vec<_> = layers
         .map(|(layer, blob)| attempt(source, blob, layer, plan, budget, progress.as_ref()))
         .collect();
-    let mut done: Vec<Done> = futures::iter(reads).buffered(PARALLEL).collect().await;
+    let mut done: Vec<LayerReadResult> = futures::iter(reads).buffered(PARALLEL).collect().await;
     let hives = done.iter_mut().filter_map(|done| done.hives.take());
     let hives = hives.collect();
     (done, hives)
@@ -161,19 +161,19 @@ async fn attempt(
     source: &Source,
     blob: &Descriptor,
     layer: usize,
-    plan: &Plan,
+    plan: &ReadPlan,
     budget: &Budget,
     progress: &dyn Progress,
-) -> Done {
+) -> LayerReadResult {
     match read_layer(source, blob, layer, plan, budget, progress).await {
-        Ok((reading, hives)) => Done {
+        Ok((reading, hives)) => LayerReadResult {
             reading,
             problem: None,
             hives,
         },
-        Err(problem) => Done {
-            reading: Reading::Failed,
-            problem: Some(LayerError {
+        Err(problem) => LayerReadResult {
+            reading: LayerReadStatus::Failed,
+            problem: Some(LayerReadError {
                 layer,
                 digest: blob.digest.clone(),
                 source: problem,
@@ -187,24 +187,24 @@ async fn read_layer(
     source: &Source,
     blob: &Descriptor,
     layer: usize,
-    plan: &Plan,
+    plan: &ReadPlan,
     budget: &Budget,
     progress: &dyn Progress,
-) -> Result<(Reading, Option<LayerHives>), LayerProblem> {
-    let skipped = |reason| Ok((Reading::Skipped { reason }, None));
+) -> Result<(LayerReadStatus, Option<LayerHives>), LayerProblem> {
+    let skipped = |reason| Ok((LayerReadStatus::Skipped { reason }, None));
     let bottom = layer == 0;
     let depth = match (plan.over_base, plan.reach) {
-        (false, _) if bottom => return skipped(Skipped::Bottom),
+        (false, _) if bottom => return skipped(SkipReason::Bottom),
         _ if blob.size <= SMALL_LAYER => Depth::ToTheEnd,
         (true, _) if bottom => Depth::UntilFound,
-        (true, _) | (false, Reach::All) => Depth::ToTheEnd,
+        (true, _) | (false, ReadDepth::All) => Depth::ToTheEnd,
         (false, _) => Depth::Beginning(BEGINNING),
     };
     if media_type::is_foreign(&blob.media_type) && !source.has_blob(blob).await? {
         if bottom {
             return Err(LayerProblem::ForeignBase);
         }
-        return skipped(Skipped::ForeignBytes);
+        return skipped(SkipReason::ForeignBytes);
     }
     let search = Search {
         bottom,
@@ -217,9 +217,9 @@ async fn read_layer(
     let work = move |input: &mut Input| search.hives(input);
     let outcome = stream::read(reader, depth, task.as_ref(), work).await?;
     let (reading, found) = match outcome {
-        Outcome::Whole(found) => (Reading::Whole, found),
-        Outcome::Part(found) => (Reading::Part, found),
-        Outcome::OutOfReach => return skipped(Skipped::Large),
+        BlobReadOutcome::Whole(found) => (LayerReadStatus::Whole, found),
+        BlobReadOutcome::Part(found) => (LayerReadStatus::Part, found),
+        BlobReadOutcome::OutOfReach => return skipped(SkipReason::Large),
     };
     let hives = LayerHives {
         layer,
@@ -239,30 +239,30 @@ struct Search {
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundHives {
     hives: BTreeMap<Root, Vec<u8>>,
     others: Vec<String>,
 }
 
 impl Search {
-    fn hives(&self, input: &mut Input) -> Result<Found, LayerProblem> {
+    fn hives(&self, input: &mut Input) -> Result<FoundHives, LayerProblem> {
         let limits = layer_limits();
-        let mut found = Found::default();
+        let mut found = FoundHives::default();
         let mut reader = LayerReader::new(input, limits)?;
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
             let hive_name = below_hives(&entry.path);
-            if entry.kind == EntryKind::File
+            if entry.kind == TarEntryKind::File
                 && let Some(root) = self.root_of(&entry.path)
             {
                 if self.roots.contains(&root) {
-                    self.budget.take(entry.size)?;
+                    self.budget.reserve(entry.size)?;
                     found.hives.insert(root, reader.content()?);
                 }
-            } else if let (EntryKind::File, Some(name)) = (entry.kind, hive_name) {
+            } else if let (TarEntryKind::File, Some(name)) = (entry.kind, hive_name) {
                 let name = name.to_owned();
                 let says_nothing = entry.size <= ROOT_ALONE && {
-                    self.budget.take(entry.size)?;
+                    self.budget.reserve(entry.size)?;
                     has_root_alone(&reader.content()?)
                 };
                 if !says_nothing {
@@ -306,7 +306,7 @@ pub(super) fn below_hives(path: &str) -> Option<&str> {
 
 /// Where the bottom layer has a hive.
 pub(super) const fn base_files(root: Root) -> [&'static str; 2] {
-    BaseHive::of(root).base_files()
+    BaseHive::from_root(root).base_files()
 }
 
 #[cfg(test)]
@@ -316,9 +316,15 @@ mod tests {
     #[test]
     fn hives_of_all_layers_share_one_bound_on_memory() {
         let budget = Budget::default();
-        budget.take(HIVE_MEMORY - 10).unwrap();
-        assert!(matches!(budget.take(11), Err(LayerProblem::TooMuch { .. })));
-        budget.take(10).unwrap();
-        assert!(matches!(budget.take(1), Err(LayerProblem::TooMuch { .. })));
+        budget.reserve(HIVE_MEMORY - 10).unwrap();
+        assert!(matches!(
+            budget.reserve(11),
+            Err(LayerProblem::TooMuch { .. })
+        ));
+        budget.reserve(10).unwrap();
+        assert!(matches!(
+            budget.reserve(1),
+            Err(LayerProblem::TooMuch { .. })
+        ));
     }
 }

@@ -2,7 +2,7 @@
 //! the registry.
 //!
 //! Everything but the registry is in manifests and configurations. Registry changes are in the
-//! layers themselves, which can have gigabytes; [`Reach`] says how much of them is read. A layer
+//! layers themselves, which can have gigabytes; [`ReadDepth`] says how much of them is read. A layer
 //! that is read to its end is checked against its digest. One that is read in part cannot be: what
 //! it says is as trustworthy as the place it came from, and is marked so.
 //!
@@ -40,35 +40,35 @@
 pub mod base;
 pub mod bases;
 mod error;
+mod extract;
 mod facts;
+pub mod facts_provider;
+pub mod layer_diff;
 mod layers;
-pub mod library;
-mod own;
+mod own_contents;
 pub mod provenance;
 mod registry;
 mod select;
 mod shutdown;
 mod stream;
-mod taken;
-pub mod touched;
 pub mod wine;
 
 use std::error::Error;
 use std::sync::Arc;
 
-pub use error::{LayerError, LayerProblem};
-pub use facts::{BaseName, ImageFacts, LayerFacts, UpdateFacts};
+pub use error::{LayerProblem, LayerReadError};
+pub use extract::{ExtractedEntry, extract};
+pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};
 use futures_util::{StreamExt, stream as futures};
-pub use layers::{BEGINNING, Reach, Reading, SMALL_LAYER, Skipped};
-use layers::{Budget, Plan};
-pub use own::{Own, own};
-pub use registry::{LayerChanges, RegistryForm, RegistryReport};
+pub use layers::{BEGINNING, LayerReadStatus, ReadDepth, SMALL_LAYER, SkipReason};
+use layers::{Budget, ReadPlan};
+pub use own_contents::{Own, own};
+pub use registry::{LayerChanges, RegistryFormat, RegistryReport};
 pub use select::{EntryKind, OtherEntry};
 use serde::{Serialize, Serializer};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
 pub use stream::read_blob;
-pub use taken::{Taken, take};
-use wincimg_common::diagnose::{Diagnose, Problem, in_one_line};
+use wincimg_common::diagnose::{Diagnose, Problem, error_chain};
 use wincimg_common::progress::Progress;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Document, Image};
@@ -80,13 +80,13 @@ const PARALLEL: usize = 4;
 
 /// What is to be found out.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct InspectOptions {
     /// Which images of an index; without any, those for Windows.
     pub platforms: Vec<PlatformFilter>,
     /// How much of the layers is read.
-    pub reach: Reach,
+    pub reach: ReadDepth,
     /// Whether the registry is shown, and how.
-    pub registry: Option<RegistryForm>,
+    pub registry: Option<RegistryFormat>,
     /// Whether the base's own registry is read too, and the changes are laid over it. All layers
     /// are needed for that.
     pub over_base: bool,
@@ -136,7 +136,7 @@ pub enum InspectError {
 pub async fn inspect(
     source: &Source,
     name: Option<&str>,
-    wanted: &Wanted,
+    wanted: &InspectOptions,
     progress: &Arc<dyn Progress>,
 ) -> Result<Inspection, InspectError> {
     let document = source.resolve(name).await?;
@@ -192,7 +192,7 @@ pub async fn shutdown_times(
     image: &Image,
     progress: &Arc<dyn Progress>,
 ) -> Option<ShutdownTimes> {
-    let wanted = Wanted::default();
+    let wanted = InspectOptions::default();
     let facts = image_facts(source, image, &wanted, &Budget::default(), progress).await;
     facts.shutdown
 }
@@ -200,15 +200,15 @@ pub async fn shutdown_times(
 async fn image_facts(
     source: &Source,
     image: &Image,
-    wanted: &Wanted,
+    wanted: &InspectOptions,
     budget: &Budget,
     progress: &Arc<dyn Progress>,
 ) -> ImageFacts {
     let mut facts = ImageFacts::new(image);
-    if !facts.is_windows() || wanted.reach == Reach::None {
+    if !facts.is_windows() || wanted.reach == ReadDepth::None {
         return facts;
     }
-    let plan = Plan {
+    let plan = ReadPlan {
         reach: wanted.reach,
         over_base: wanted.over_base && wanted.registry.is_some(),
         roots: match wanted.registry {
@@ -227,7 +227,7 @@ async fn image_facts(
     let Ok(found) = found else { return facts };
     for problem in found.problems {
         if let Some(layer) = facts.layers.get_mut(problem.layer) {
-            layer.reading = Reading::Failed;
+            layer.reading = LayerReadStatus::Failed;
             layer.problems.push(problem);
         }
     }
@@ -238,9 +238,9 @@ async fn image_facts(
 }
 
 fn as_texts<S: Serializer>(errors: &[impl Error], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(errors.iter().map(|error| in_one_line(error)))
+    serializer.collect_seq(errors.iter().map(|error| error_chain(error)))
 }
 
 fn as_text<S: Serializer>(error: &impl Error, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&in_one_line(error))
+    serializer.serialize_str(&error_chain(error))
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use wincimg_oci::document::Digest;
 use wincimg_registry::hive::{Hive, Key};
 use wincimg_registry::{RegistryEdit, Root, hive, regfile};
-use wincimg_windows::shutdown::Setting;
+use wincimg_windows::shutdown::ShutdownValue;
 
-use super::error::{LayerError, LayerProblem};
+use super::error::{LayerProblem, LayerReadError};
 use super::layers::{LayerHives, base_files};
 use super::shutdown::{Effect, ShutdownSetting, effect_on};
 
@@ -19,7 +19,7 @@ const HEADER: &str = "Windows Registry Editor Version 5.00";
 
 /// How an image's registry is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RegistryForm {
+pub enum RegistryFormat {
     /// As a list of changes.
     Changes,
     /// As a registration file.
@@ -62,20 +62,20 @@ pub(super) struct Findings {
     /// The settings in effect, in the order of [`Setting::BOTH`].
     pub(super) shutdown: [Option<ShutdownSetting>; 2],
     pub(super) registry: Option<RegistryReport>,
-    pub(super) problems: Vec<LayerError>,
+    pub(super) problems: Vec<LayerReadError>,
 }
 
 /// Looks into hives. The bottom layer's, where it has any, are not changes but what is changed.
-pub(super) fn analyse(layers: &[LayerHives], form: Option<RegistryForm>) -> Findings {
+pub(super) fn analyse(layers: &[LayerHives], form: Option<RegistryFormat>) -> Findings {
     let mut problems = Vec::new();
-    let opened: Vec<Opened<'_>> = layers
+    let opened: Vec<OpenedLayer<'_>> = layers
         .iter()
-        .map(|layer| Opened::new(layer, &mut problems))
+        .map(|layer| OpenedLayer::new(layer, &mut problems))
         .collect();
-    let shutdown = Setting::BOTH.map(|setting| in_effect(setting, &opened));
+    let shutdown = ShutdownValue::BOTH.map(|setting| in_effect(setting, &opened));
     let registry = form.map(|form| match form {
-        RegistryForm::Changes => changes(opened, &mut problems),
-        RegistryForm::File => RegistryReport::File(file(opened)),
+        RegistryFormat::Changes => changes(opened, &mut problems),
+        RegistryFormat::File => RegistryReport::File(file(opened)),
     });
     Findings {
         shutdown,
@@ -85,14 +85,14 @@ pub(super) fn analyse(layers: &[LayerHives], form: Option<RegistryForm>) -> Find
 }
 
 /// A layer with its hives read.
-struct Opened<'h> {
+struct OpenedLayer<'h> {
     layer: &'h LayerHives,
     roots: Vec<(Root, Key<'h>)>,
     changes: Vec<RegistryEdit>,
 }
 
-impl<'h> Opened<'h> {
-    fn new(layer: &'h LayerHives, problems: &mut Vec<LayerError>) -> Self {
+impl<'h> OpenedLayer<'h> {
+    fn new(layer: &'h LayerHives, problems: &mut Vec<LayerReadError>) -> Self {
         let mut opened = Self {
             layer,
             roots: Vec::new(),
@@ -148,8 +148,8 @@ impl<'h> Opened<'h> {
         roots.find_map(|(root, key)| (*root == wanted).then_some(key))
     }
 
-    fn problem(&self, source: LayerProblem) -> LayerError {
-        LayerError {
+    fn problem(&self, source: LayerProblem) -> LayerReadError {
+        LayerReadError {
             layer: self.layer.layer,
             digest: self.layer.digest.clone(),
             source,
@@ -158,7 +158,7 @@ impl<'h> Opened<'h> {
 }
 
 /// The value that a container finds, as far as layers above the bottom one set it.
-fn in_effect(setting: Setting, layers: &[Opened<'_>]) -> Option<ShutdownSetting> {
+fn in_effect(setting: ShutdownValue, layers: &[OpenedLayer<'_>]) -> Option<ShutdownSetting> {
     let changes = layers.iter().filter(|opened| !opened.is_base());
     changes.fold(None, |below, opened| {
         let Some(root) = opened.root(Root::System) else {
@@ -180,7 +180,7 @@ fn in_effect(setting: Setting, layers: &[Opened<'_>]) -> Option<ShutdownSetting>
     })
 }
 
-fn changes(mut opened: Vec<Opened<'_>>, problems: &mut Vec<LayerError>) -> RegistryReport {
+fn changes(mut opened: Vec<OpenedLayer<'_>>, problems: &mut Vec<LayerReadError>) -> RegistryReport {
     let layers = opened
         .iter_mut()
         .filter(|opened| !opened.is_base())
@@ -191,14 +191,14 @@ fn changes(mut opened: Vec<Opened<'_>>, problems: &mut Vec<LayerError>) -> Regis
             other_hives: opened.layer.others.clone(),
         })
         .collect();
-    let base = opened.iter().position(Opened::is_base);
+    let base = opened.iter().position(OpenedLayer::is_base);
     let base = base.map(|at| (opened[at].layer.layer, opened[at].layer.digest.clone()));
     let mut result = Vec::new();
     for (root, key) in merged(opened) {
         match (hive::edits(root, &key), &base) {
             (Ok(edits), _) => result.extend(edits),
             // The names in the other layers have all been looked at.
-            (Err(source), Some((layer, digest))) => problems.push(LayerError {
+            (Err(source), Some((layer, digest))) => problems.push(LayerReadError {
                 layer: *layer,
                 digest: digest.clone(),
                 source: LayerProblem::Key {
@@ -217,7 +217,7 @@ fn changes(mut opened: Vec<Opened<'_>>, problems: &mut Vec<LayerError>) -> Regis
 }
 
 /// What a container sees of each hive that any layer has.
-fn merged(layers: Vec<Opened<'_>>) -> Vec<(Root, Key<'_>)> {
+fn merged(layers: Vec<OpenedLayer<'_>>) -> Vec<(Root, Key<'_>)> {
     let mut hives: BTreeMap<Root, (Option<Key<'_>>, Vec<Key<'_>>)> = BTreeMap::new();
     for opened in layers {
         let is_base = opened.is_base();
@@ -232,15 +232,15 @@ fn merged(layers: Vec<Opened<'_>>) -> Vec<(Root, Key<'_>)> {
     }
     hives
         .into_iter()
-        .filter_map(|(root, (base, deltas))| Some((root, hive::merged(base, deltas)?)))
+        .filter_map(|(root, (base, deltas))| Some((root, hive::merge(base, deltas)?)))
         .collect()
 }
 
 /// With the base, what a container sees; without, the changes in the order of the layers, so that
 /// importing the file does what the layers do.
-fn file(layers: Vec<Opened<'_>>) -> String {
+fn file(layers: Vec<OpenedLayer<'_>>) -> String {
     let mut text = format!("{HEADER}\r\n");
-    if layers.iter().any(Opened::is_base) {
+    if layers.iter().any(OpenedLayer::is_base) {
         for (root, key) in merged(layers) {
             text.push_str(&body(root, &key));
         }

@@ -48,12 +48,12 @@ pub enum EntryKind {
 }
 
 /// The images to look at, and the rest.
-pub(super) struct Chosen {
+pub(super) struct SelectedImages {
     pub(super) images: Vec<Image>,
     pub(super) others: Vec<OtherEntry>,
 }
 
-enum Entry {
+enum SelectedEntry {
     Image(Box<Image>),
     Other(OtherEntry),
 }
@@ -64,9 +64,9 @@ pub(super) async fn choose(
     source: &Source,
     document: Document,
     filters: &[PlatformFilter],
-) -> Result<Chosen, InspectError> {
+) -> Result<SelectedImages, InspectError> {
     let choice = Choice { source, filters };
-    let mut chosen = Chosen {
+    let mut chosen = SelectedImages {
         images: Vec::new(),
         others: Vec::new(),
     };
@@ -75,8 +75,8 @@ pub(super) async fn choose(
         Document::Index(index) => {
             for entry in choice.entries(&index, 1).await? {
                 match entry {
-                    Entry::Image(image) => chosen.images.push(*image),
-                    Entry::Other(other) => chosen.others.push(other),
+                    SelectedEntry::Image(image) => chosen.images.push(*image),
+                    SelectedEntry::Other(other) => chosen.others.push(other),
                 }
             }
             let unreadable =
@@ -123,7 +123,7 @@ impl Choice<'_> {
         &self,
         index: &Verbatim<Index>,
         depth: usize,
-    ) -> Result<Vec<Entry>, InspectError> {
+    ) -> Result<Vec<SelectedEntry>, InspectError> {
         if depth > DEPTH {
             let problem = format!(
                 "{} is nested too deeply: expected an index of images",
@@ -136,7 +136,7 @@ impl Choice<'_> {
             .iter()
             .map(|entry| self.entry(entry, depth))
             .collect();
-        let found: Vec<Vec<Entry>> = stream::iter(visits)
+        let found: Vec<Vec<SelectedEntry>> = stream::iter(visits)
             .buffered(PARALLEL)
             .try_collect()
             .await?;
@@ -147,7 +147,7 @@ impl Choice<'_> {
         &'a self,
         entry: &'a Descriptor,
         depth: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, InspectError>> {
+    ) -> BoxFuture<'a, Result<Vec<SelectedEntry>, InspectError>> {
         Box::pin(async move {
             let is_index = media_type::is_index(&entry.media_type);
             if entry.annotations.contains_key(ATTESTATION) {
@@ -168,15 +168,15 @@ impl Choice<'_> {
 
     /// An entry that may be an image asked for: where the index does not say what it is for, its
     /// configuration does.
-    async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> Entry {
+    async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> SelectedEntry {
         if !manifest.is_image() {
             return other(entry, EntryKind::Artifact);
         }
         match self.source.image(manifest).await {
             Ok(image) if self.includes(&image.config().platform()) || entry.platform.is_some() => {
-                Entry::Image(Box::new(image))
+                SelectedEntry::Image(Box::new(image))
             }
-            Ok(image) => Entry::Other(OtherEntry {
+            Ok(image) => SelectedEntry::Other(OtherEntry {
                 digest: entry.digest.clone(),
                 platform: Some(image.config().platform().to_string()),
                 kind: EntryKind::Image,
@@ -208,8 +208,8 @@ impl Choice<'_> {
     }
 }
 
-fn other(entry: &Descriptor, kind: EntryKind) -> Entry {
-    Entry::Other(OtherEntry {
+fn other(entry: &Descriptor, kind: EntryKind) -> SelectedEntry {
+    SelectedEntry::Other(OtherEntry {
         digest: entry.digest.clone(),
         platform: entry.platform.as_ref().map(ToString::to_string),
         kind,

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use wincimg_oci::document::Digest;
 use wincimg_registry::hive::{Key, Semantics};
-use wincimg_registry::upcase::same;
+use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{DataType, RegistryData};
-use wincimg_windows::shutdown::{DEFAULT_SECONDS, Setting};
+use wincimg_windows::shutdown::{DEFAULT_SECONDS, ShutdownValue};
 
 /// The two shutdown times of an image as its layers set them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,9 +45,9 @@ pub enum ShutdownWarning {
     /// Only one of the two is set.
     Alone {
         /// The one that is set.
-        set: Setting,
+        set: ShutdownValue,
         /// The one that is not.
-        missing: Setting,
+        missing: ShutdownValue,
     },
     /// They are two different times.
     Disagree {
@@ -59,21 +59,21 @@ pub enum ShutdownWarning {
     /// The value has a type that Windows does not read there.
     Type {
         /// Which of the two.
-        setting: Setting,
+        setting: ShutdownValue,
         /// The type it has.
         found: DataType,
     },
     /// The value is not a number.
     NoNumber {
         /// Which of the two.
-        setting: Setting,
+        setting: ShutdownValue,
         /// What it is.
         found: RegistryData,
     },
     /// The number looks like one in the unit of the other setting.
     Unit {
         /// Which of the two.
-        setting: Setting,
+        setting: ShutdownValue,
         /// The number.
         number: u64,
     },
@@ -106,7 +106,7 @@ impl ShutdownTimes {
 
 impl ShutdownSetting {
     pub(super) fn new(
-        setting: Setting,
+        setting: ShutdownValue,
         data: RegistryData,
         layer: usize,
         layer_digest: Digest,
@@ -125,12 +125,12 @@ fn warnings(
     service: Option<&ShutdownSetting>,
 ) -> Vec<ShutdownWarning> {
     let mut warnings = Vec::new();
-    warnings.extend(process.and_then(|found| misuse(Setting::Process, found)));
-    warnings.extend(service.and_then(|found| misuse(Setting::Service, found)));
+    warnings.extend(process.and_then(|found| misuse(ShutdownValue::Process, found)));
+    warnings.extend(service.and_then(|found| misuse(ShutdownValue::Service, found)));
     let alone = |set, missing| ShutdownWarning::Alone { set, missing };
     match (process, service) {
-        (Some(_), None) => warnings.push(alone(Setting::Process, Setting::Service)),
-        (None, Some(_)) => warnings.push(alone(Setting::Service, Setting::Process)),
+        (Some(_), None) => warnings.push(alone(ShutdownValue::Process, ShutdownValue::Service)),
+        (None, Some(_)) => warnings.push(alone(ShutdownValue::Service, ShutdownValue::Process)),
         (Some(process), Some(service)) if warnings.is_empty() => {
             if let (Some(process), Some(service)) = (process.milliseconds, service.milliseconds)
                 && process != service
@@ -145,7 +145,7 @@ fn warnings(
 
 /// A wrong type, or a number that was meant in the other setting's unit: sixteen minutes in round
 /// thousands of seconds, or less than one second.
-fn misuse(setting: Setting, found: &ShutdownSetting) -> Option<ShutdownWarning> {
+fn misuse(setting: ShutdownValue, found: &ShutdownSetting) -> Option<ShutdownWarning> {
     if found.data.kind() != setting.data_type() {
         return Some(ShutdownWarning::Type {
             setting,
@@ -160,17 +160,17 @@ fn misuse(setting: Setting, found: &ShutdownSetting) -> Option<ShutdownWarning> 
     };
     let seconds = milliseconds / 1000;
     let number = match setting {
-        Setting::Process if seconds >= 1000 && seconds.is_multiple_of(1000) => seconds,
-        Setting::Service if (1..1000).contains(&milliseconds) => milliseconds,
+        ShutdownValue::Process if seconds >= 1000 && seconds.is_multiple_of(1000) => seconds,
+        ShutdownValue::Service if (1..1000).contains(&milliseconds) => milliseconds,
         _ => return None,
     };
     Some(ShutdownWarning::Unit { setting, number })
 }
 
-fn unit(setting: Setting) -> (&'static str, &'static str) {
+fn unit(setting: ShutdownValue) -> (&'static str, &'static str) {
     match setting {
-        Setting::Process => ("seconds", "milliseconds"),
-        Setting::Service => ("milliseconds", "seconds"),
+        ShutdownValue::Process => ("seconds", "milliseconds"),
+        ShutdownValue::Service => ("milliseconds", "seconds"),
     }
 }
 
@@ -186,8 +186,8 @@ impl fmt::Display for ShutdownWarning {
             Self::Disagree { process, service } => write!(
                 f,
                 "{} is {process} ms and {} is {service} ms: set both to the same time",
-                Setting::Process.name(),
-                Setting::Service.name()
+                ShutdownValue::Process.name(),
+                ShutdownValue::Service.name()
             ),
             Self::Type { setting, found } => write!(
                 f,
@@ -231,7 +231,7 @@ pub(super) enum Effect {
 }
 
 /// What the delta hive with this root key does to one of the settings.
-pub(super) fn effect_on(setting: Setting, root: &Key<'_>) -> Effect {
+pub(super) fn effect_on(setting: ShutdownValue, root: &Key<'_>) -> Effect {
     let mut key = root;
     let mut hidden = false;
     let absent = |hidden| if hidden { Effect::Gone } else { Effect::None };
@@ -250,7 +250,7 @@ pub(super) fn effect_on(setting: Setting, root: &Key<'_>) -> Effect {
     let value = key
         .values
         .iter()
-        .find(|value| same(&value.name, setting.name()));
+        .find(|value| eq_ignore_case(&value.name, setting.name()));
     match value {
         Some(value) => value.data().map_or(Effect::Gone, Effect::Set),
         None => absent(hidden),
@@ -260,7 +260,7 @@ pub(super) fn effect_on(setting: Setting, root: &Key<'_>) -> Effect {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wincimg_registry::hive::{FileTime, Hive, HiveFile, merged, unsettled};
+    use wincimg_registry::hive::{FileTime, Hive, HiveFile, merge, unsettled};
     use wincimg_registry::{KeyMode, KeyPath, RegistryEdit, Root};
 
     use super::*;
@@ -273,7 +273,7 @@ mod tests {
             r"HKLM\SYSTEM\ControlSet001",
             r"HKLM\SYSTEM\ControlSet001\Services\cexecsvc\below",
         ];
-        let name = Setting::Process.name();
+        let name = ShutdownValue::Process.name();
         let key = prop::sample::select(keys.to_vec());
         let name = prop::sample::select(vec![name.to_owned(), name.to_uppercase(), "x".into()]);
         (0..6, key, name, 0_u32..100).prop_map(|(kind, key, name, number)| {
@@ -304,7 +304,7 @@ mod tests {
         fn the_effects_of_layers_add_up_to_what_a_container_sees(
             layers in prop::collection::vec(prop::collection::vec(any_edit(), 0..5), 0..5),
         ) {
-            let setting = Setting::Process;
+            let setting = ShutdownValue::Process;
             let layers: Vec<_> = layers
                 .iter()
                 .map(|edits| unsettled(edits, FileTime::default()).unwrap())
@@ -319,7 +319,7 @@ mod tests {
                 Effect::Gone => None,
                 Effect::Set(data) => Some(data),
             });
-            let seen = merged(None, roots).and_then(|root| {
+            let seen = merge(None, roots).and_then(|root| {
                 root.at(r"ControlSet001\Services\cexecsvc")?.value(setting.name())
             });
             prop_assert_eq!(found, seen);

@@ -42,7 +42,7 @@ pub(super) enum Depth {
 }
 
 /// What came of it.
-pub(super) enum Outcome<T> {
+pub(super) enum BlobReadOutcome<T> {
     /// The blob was read to its end.
     Whole(T),
     /// The work was done before the end.
@@ -58,7 +58,7 @@ pub(super) async fn read<T: Send + 'static>(
     depth: Depth,
     task: &dyn Task,
     work: impl FnOnce(&mut Input) -> Result<T, LayerProblem> + Send + 'static,
-) -> Result<Outcome<T>, LayerProblem> {
+) -> Result<BlobReadOutcome<T>, LayerProblem> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut input = Input {
         receiver,
@@ -86,8 +86,8 @@ pub async fn read_blob<T: Send + 'static>(
 ) -> Result<T, LayerProblem> {
     let whole = |input: &mut Input| work(input);
     match read(reader, Depth::ToTheEnd, task, whole).await? {
-        Outcome::Whole(found) | Outcome::Part(found) => Ok(found),
-        Outcome::OutOfReach => Err(LayerProblem::ForeignBase),
+        BlobReadOutcome::Whole(found) | BlobReadOutcome::Part(found) => Ok(found),
+        BlobReadOutcome::OutOfReach => Err(LayerProblem::ForeignBase),
     }
 }
 
@@ -142,15 +142,18 @@ impl Input {
 
     /// What the result is worth. Wrong bytes, which show at the end, are the cause of whatever else
     /// went wrong with them.
-    fn conclude<T>(mut self, result: Result<T, LayerProblem>) -> Result<Outcome<T>, LayerProblem> {
+    fn conclude<T>(
+        mut self,
+        result: Result<T, LayerProblem>,
+    ) -> Result<BlobReadOutcome<T>, LayerProblem> {
         if self.out_of_reach {
-            return Ok(Outcome::OutOfReach);
+            return Ok(BlobReadOutcome::OutOfReach);
         }
         if self.depth != Depth::ToTheEnd {
-            return result.map(Outcome::Part);
+            return result.map(BlobReadOutcome::Part);
         }
         while self.advance().map_err(LayerProblem::Read)? {}
-        result.map(Outcome::Whole)
+        result.map(BlobReadOutcome::Whole)
     }
 }
 
@@ -179,7 +182,7 @@ mod tests {
     use wincimg_common::progress::Silent;
 
     use super::*;
-    use crate::in_one_line;
+    use crate::error_chain;
 
     /// A source of zeros that counts how many it gave, and stops giving after some.
     #[derive(Clone)]
@@ -239,7 +242,7 @@ mod tests {
         let zeros = Zeros::new(u64::MAX, Then::Stall);
         let depth = Depth::Beginning(1 << 20);
         let outcome = read(zeros.open(), depth, &Silent, count_all).await;
-        assert!(matches!(outcome, Ok(Outcome::OutOfReach)));
+        assert!(matches!(outcome, Ok(BlobReadOutcome::OutOfReach)));
         assert!(zeros.given.load(Ordering::SeqCst) <= (1 << 20) + UNDER_WAY);
     }
 
@@ -252,7 +255,7 @@ mod tests {
         };
         let reading = read(zeros.open(), Depth::UntilFound, &Silent, work);
         let outcome = tokio::time::timeout(Duration::from_secs(20), reading).await;
-        assert!(matches!(outcome, Ok(Ok(Outcome::Part(())))));
+        assert!(matches!(outcome, Ok(Ok(BlobReadOutcome::Part(())))));
     }
 
     #[tokio::test]
@@ -262,7 +265,7 @@ mod tests {
             let outcome = read(zeros.open(), depth, &Silent, count_all).await;
             let error = outcome.err().unwrap();
             assert_eq!(
-                in_one_line(&error),
+                error_chain(&error),
                 "cannot read its bytes: the line went dead"
             );
         }

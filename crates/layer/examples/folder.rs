@@ -13,7 +13,7 @@ use std::{env, io};
 
 use wincimg_layer::{Layer, WriteOptions};
 use wincimg_registry::hive::{FileTime, layer_hives};
-use wincimg_registry::{RegistryData, RegistryEdit, Unseen};
+use wincimg_registry::{RegistryData, RegistryEdit, UnknownBase};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args_os().skip(1).map(PathBuf::from);
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         name: "WaitToKillServiceTimeout".to_owned(),
         data: RegistryData::sz("30000"),
     };
-    for hive in layer_hives(&[edit], &Unseen, FileTime::default())? {
+    for hive in layer_hives(&[edit], &UnknownBase, FileTime::default())? {
         layer.hive(hive.name.parse()?, hive.bytes);
     }
     let mut blob = io::BufWriter::new(File::create(file)?);

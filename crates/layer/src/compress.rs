@@ -92,8 +92,8 @@ impl Compression {
     }
 
     /// What a blob's bytes depend on beside its tar. What changes gzip's is told by a test of
-    /// [`super::unwritten::EDITION`]; zstd's change from version to version.
-    pub(super) fn manner(self) -> String {
+    /// [`super::diff_id::EDITION`]; zstd's change from version to version.
+    pub(super) fn format_id(self) -> String {
         match self {
             Self::Gzip => "gzip".to_owned(),
             Self::Zstd => {
@@ -151,7 +151,7 @@ impl Compression {
 }
 
 /// A compressed block, with its part of gzip's checksum.
-pub(super) struct Encoded {
+pub(super) struct EncodedBlock {
     pub(super) bytes: Vec<u8>,
     pub(super) crc: Crc,
 }
@@ -177,7 +177,7 @@ impl Encoder {
     }
 
     /// Compresses a block of the stream; `before` is the window of the block before it.
-    pub(super) fn encode(&mut self, before: &[u8], block: &[u8]) -> io::Result<Encoded> {
+    pub(super) fn encode(&mut self, before: &[u8], block: &[u8]) -> io::Result<EncodedBlock> {
         let mut crc = Crc::new();
         let bytes = match self {
             Self::Gzip => {
@@ -186,7 +186,7 @@ impl Encoder {
             }
             Self::Zstd(compressor) => compressor.compress(block)?,
         };
-        Ok(Encoded { bytes, crc })
+        Ok(EncodedBlock { bytes, crc })
     }
 }
 

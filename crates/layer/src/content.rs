@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use wincimg_common::files;
-use wincimg_common::files::Part;
+use wincimg_common::files::SpoolPart;
 
 use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
-use crate::Download;
+use crate::PlannedDownload;
 use crate::archive::Member;
 
 /// The content of a layer. The order in which entries are added does not matter: the written layer
@@ -22,20 +22,20 @@ use crate::archive::Member;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,
-    pub(super) files: Vec<Entry>,
-    pub(super) hives: Vec<Entry>,
-    pub(super) secured: Vec<Secured>,
+    pub(super) files: Vec<LayerEntry>,
+    pub(super) hives: Vec<LayerEntry>,
+    pub(super) secured: Vec<SecurityOverride>,
 }
 
 /// Where the bytes of a file come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ContentSource {
     /// A file on disk, opened when its turn comes.
     Path(Arc<Path>),
     /// Bytes in memory.
     Bytes(Bytes),
     /// A part of a file without a name.
-    Part(Part),
+    Part(SpoolPart),
     /// A file in an archive.
     Member(Member),
     /// A server's file that is not downloaded.
@@ -74,9 +74,9 @@ impl Serialize for LinkTo {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LayerEntry {
     pub(super) path: LayerPath,
-    pub(super) content: Content,
+    pub(super) content: EntryContent,
     /// The descriptor and the attributes, where they are not the usual ones.
     pub(super) security: Option<Security>,
     pub(super) attributes: Option<u32>,
@@ -84,18 +84,18 @@ pub(super) struct Entry {
 
 /// A security descriptor for what is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Secured {
+pub(super) struct SecurityOverride {
     path: LayerPath,
     security: Security,
 }
 
 /// What an entry of a layer is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum EntryContent {
     /// A directory.
     Directory,
     /// A file.
-    File(Source),
+    File(ContentSource),
     /// A symbolic link.
     Symlink(Symlink),
     /// Nothing, in place of what the layers below have.
@@ -104,9 +104,9 @@ pub enum Content {
 
 /// One entry of the tar stream, under its full name.
 #[derive(Debug)]
-pub(super) struct Item<'a> {
+pub(super) struct TarItem<'a> {
     pub(super) name: String,
-    pub(super) content: &'a Content,
+    pub(super) content: &'a EntryContent,
     /// Whether the entry carries a security descriptor.
     pub(super) secured: bool,
     /// Which one, where that is not the usual one.
@@ -115,11 +115,11 @@ pub(super) struct Item<'a> {
     pub(super) attributes: Option<u32>,
 }
 
-impl Item<'_> {
+impl TarItem<'_> {
     /// How many bytes it has; none of what is no file.
     pub(super) fn length(&self) -> u64 {
         match self.content {
-            Content::File(source) => source.length(),
+            EntryContent::File(source) => source.length(),
             _ => 0,
         }
     }
@@ -136,12 +136,12 @@ impl Layer {
 
     /// Adds a directory, empty unless other entries lie below it.
     pub fn directory(&mut self, path: LayerPath) {
-        self.add(path, Content::Directory);
+        self.add(path, EntryContent::Directory);
     }
 
     /// Adds a file.
-    pub fn file(&mut self, path: LayerPath, source: impl Into<Source>) {
-        self.add(path, Content::File(source.into()));
+    pub fn file(&mut self, path: LayerPath, source: impl Into<ContentSource>) {
+        self.add(path, EntryContent::File(source.into()));
     }
 
     /// Adds a symbolic link. A relative `target` uses `/` and counts from the link's directory; an
@@ -154,24 +154,24 @@ impl Layer {
     ) -> Result<(), PathError> {
         let target = target.into();
         check_target(&target)?;
-        self.add(path, Content::Symlink(Symlink { target, to }));
+        self.add(path, EntryContent::Symlink(Symlink { target, to }));
         Ok(())
     }
 
     /// Hides a file or directory of the layers below.
     pub fn delete(&mut self, path: LayerPath) {
-        self.add(path, Content::Deletion);
+        self.add(path, EntryContent::Deletion);
     }
 
     /// Gives what the layer has at a path a security descriptor of its own, once it has all its entries; the last one counts.
     /// A path at which the layer has nothing becomes a directory entry, which changes the descriptor
     /// of the directory below.
-    pub fn secure(&mut self, path: LayerPath, security: impl Into<Security>) {
+    pub fn set_security(&mut self, path: LayerPath, security: impl Into<Security>) {
         let security = security.into();
-        self.secured.push(Secured { path, security });
+        self.secured.push(SecurityOverride { path, security });
     }
 
-    /// The descriptors that entries have of their own and that [`Self::secure`] gave, by the folded
+    /// The descriptors that entries have of their own and that [`Self::set_security`] gave, by the folded
     /// path.
     pub(super) fn securities(&self) -> HashMap<String, Security> {
         let entries = self.files.iter();
@@ -184,27 +184,27 @@ impl Layer {
 
     /// Adds a registry hive, `System_Delta` for example.
     pub fn hive(&mut self, name: LayerPath, data: impl Into<Bytes>) {
-        let content = Content::File(Source::Bytes(data.into()));
-        self.hives.push(Entry::new(name, content));
+        let content = EntryContent::File(ContentSource::Bytes(data.into()));
+        self.hives.push(LayerEntry::new(name, content));
     }
 
     /// Where the bytes of a file come from, which was added under a path that Windows takes for this
     /// one.
-    pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut Source> {
+    pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut ContentSource> {
         let key = fold(path.as_str());
         self.files
             .iter_mut()
             .find_map(|entry| match &mut entry.content {
-                Content::File(source) if fold(entry.path.as_str()) == key => Some(source),
+                EntryContent::File(source) if fold(entry.path.as_str()) == key => Some(source),
                 _ => None,
             })
     }
 
     /// The files and folders by their paths from the drive's root, parents first, after the same
     /// checks that writing the layer makes.
-    pub fn drive(&self) -> Result<Vec<(String, &Content)>, LayerError> {
+    pub fn drive(&self) -> Result<Vec<(String, &EntryContent)>, LayerError> {
         let mut items = Vec::with_capacity(self.files.len());
-        arrange("Files", &self.files, Some(&self.secured), &mut items)?;
+        sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
         let inside = items.into_iter().filter_map(|item| {
             let path = item.name.strip_prefix("Files/")?;
             Some((path.to_owned(), item.content))
@@ -213,7 +213,7 @@ impl Layer {
     }
 
     /// What was said about the drive, in the order in which it was.
-    pub fn entries(&self) -> impl Iterator<Item = (&LayerPath, &Content)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&LayerPath, &EntryContent)> {
         self.files.iter().map(|entry| (&entry.path, &entry.content))
     }
 
@@ -222,23 +222,23 @@ impl Layer {
         self.files.is_empty() && self.hives.is_empty() && self.secured.is_empty()
     }
 
-    fn add(&mut self, path: LayerPath, content: Content) {
-        self.files.push(Entry::new(path, content));
+    fn add(&mut self, path: LayerPath, content: EntryContent) {
+        self.files.push(LayerEntry::new(path, content));
     }
 
     /// The entries, parents before children. Hives come first, so that a reader who wants only those
     /// need not wait for the files.
-    pub(super) fn items(&self) -> Result<Vec<Item<'_>>, LayerError> {
+    pub(super) fn items(&self) -> Result<Vec<TarItem<'_>>, LayerError> {
         // Each file brings at most a few parents that are not shared.
         let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);
-        arrange("Hives", &self.hives, None, &mut items)?;
-        arrange("Files", &self.files, Some(&self.secured), &mut items)?;
+        sort_directory("Hives", &self.hives, None, &mut items)?;
+        sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
         Ok(items)
     }
 }
 
-impl Entry {
-    fn new(path: LayerPath, content: Content) -> Self {
+impl LayerEntry {
+    fn new(path: LayerPath, content: EntryContent) -> Self {
         Self {
             path,
             content,
@@ -248,7 +248,7 @@ impl Entry {
     }
 }
 
-impl Source {
+impl ContentSource {
     /// The bytes, unless they are more than that many.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
@@ -282,26 +282,26 @@ impl Source {
     }
 }
 
-impl From<PathBuf> for Source {
+impl From<PathBuf> for ContentSource {
     fn from(path: PathBuf) -> Self {
         Self::Path(path.into())
     }
 }
 
-impl From<Arc<Path>> for Source {
+impl From<Arc<Path>> for ContentSource {
     fn from(path: Arc<Path>) -> Self {
         Self::Path(path)
     }
 }
 
-impl From<Part> for Source {
-    fn from(part: Part) -> Self {
+impl From<SpoolPart> for ContentSource {
+    fn from(part: SpoolPart) -> Self {
         Self::Part(part)
     }
 }
 
-impl From<&Download> for Source {
-    fn from(download: &Download) -> Self {
+impl From<&PlannedDownload> for ContentSource {
+    fn from(download: &PlannedDownload) -> Self {
         match &download.content {
             Some(part) => Self::Part(part.clone()),
             None => Self::Lacking {
@@ -312,41 +312,41 @@ impl From<&Download> for Source {
     }
 }
 
-impl From<Member> for Source {
+impl From<Member> for ContentSource {
     fn from(member: Member) -> Self {
         Self::Member(member)
     }
 }
 
-impl From<Bytes> for Source {
+impl From<Bytes> for ContentSource {
     fn from(bytes: Bytes) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl From<Vec<u8>> for Source {
+impl From<Vec<u8>> for ContentSource {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes.into())
     }
 }
 
-impl From<&'static [u8]> for Source {
+impl From<&'static [u8]> for ContentSource {
     fn from(bytes: &'static [u8]) -> Self {
         Self::Bytes(Bytes::from_static(bytes))
     }
 }
 
 /// A directory of the stream that later entries may lie in: its folded path and its full name.
-struct Open {
+struct OpenDirectory {
     key: String,
     name: String,
 }
 
 /// An entry on its way into the stream.
-struct Sorted<'a> {
+struct SortEntry<'a> {
     key: String,
     path: &'a LayerPath,
-    content: &'a Content,
+    content: &'a EntryContent,
     security: Option<&'a Security>,
     attributes: Option<u32>,
     /// Whether it is only there for its descriptor.
@@ -355,8 +355,8 @@ struct Sorted<'a> {
 
 /// The entries as the stream has them. One that is only there for its descriptor comes after the
 /// one that it is about.
-fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
-    let entries = entries.iter().map(|entry| Sorted {
+fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [SecurityOverride]) -> Vec<SortEntry<'a>> {
+    let entries = entries.iter().map(|entry| SortEntry {
         key: fold(entry.path.as_str()),
         path: &entry.path,
         content: &entry.content,
@@ -364,17 +364,17 @@ fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
         attributes: entry.attributes,
         is_mark: false,
     });
-    let secured = secured.iter().map(|secured| Sorted {
+    let secured = secured.iter().map(|secured| SortEntry {
         key: fold(secured.path.as_str()),
         path: &secured.path,
-        content: &Content::Directory,
+        content: &EntryContent::Directory,
         security: Some(&secured.security),
         attributes: None,
         is_mark: true,
     });
-    let mut sorted: Vec<Sorted> = entries.chain(secured).collect();
+    let mut sorted: Vec<SortEntry> = entries.chain(secured).collect();
     // Of several descriptors for one path the last one counts, so their order stays.
-    let order = |entry: &Sorted<'a>| (entry.is_mark, (!entry.is_mark).then_some(entry.path));
+    let order = |entry: &SortEntry<'a>| (entry.is_mark, (!entry.is_mark).then_some(entry.path));
     sorted.sort_by(|a, b| (&a.key, order(a)).cmp(&(&b.key, order(b))));
     sorted
 }
@@ -384,25 +384,25 @@ fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
 ///
 /// Windows' import creates each entry anew and knows no difference between cases, so whatever it
 /// takes for the same path must come once, and children must spell their parents as those were.
-pub(super) fn arrange<'a>(
+pub(super) fn sort_directory<'a>(
     top: &str,
-    entries: &'a [Entry],
-    secured: Option<&'a [Secured]>,
-    items: &mut Vec<Item<'a>>,
+    entries: &'a [LayerEntry],
+    secured: Option<&'a [SecurityOverride]>,
+    items: &mut Vec<TarItem<'a>>,
 ) -> Result<(), LayerError> {
     let entries = sorted(entries, secured.unwrap_or_default());
     let secured = secured.is_some();
     // A daemon reads and writes the top directories and the hives without descriptors (hcsshim's
     // `legacyLayerReader`), BuildKit too: the drive's root stays as it is.
-    items.push(Item {
+    items.push(TarItem {
         name: top.to_owned(),
-        content: &Content::Directory,
+        content: &EntryContent::Directory,
         secured: false,
         security: None,
         attributes: None,
     });
-    let mut open: Vec<Open> = Vec::new();
-    let mut previous: Option<&Sorted> = None;
+    let mut open: Vec<OpenDirectory> = Vec::new();
+    let mut previous: Option<&SortEntry> = None;
     for entry in &entries {
         if let Some(previous) = previous
             && repeats(previous, entry)?
@@ -423,16 +423,16 @@ pub(super) fn arrange<'a>(
         let folder = open.last().map_or(top, |dir| &dir.name);
         let (_, base) = split_last(entry.path.as_str(), '/');
         let name = match entry.content {
-            Content::Deletion => format!("{folder}/{WHITEOUT_PREFIX}{base}"),
+            EntryContent::Deletion => format!("{folder}/{WHITEOUT_PREFIX}{base}"),
             _ => format!("{folder}/{base}"),
         };
-        if matches!(entry.content, Content::Directory) {
-            open.push(Open {
+        if matches!(entry.content, EntryContent::Directory) {
+            open.push(OpenDirectory {
                 key: entry.key.clone(),
                 name: name.clone(),
             });
         }
-        items.push(Item {
+        items.push(TarItem {
             name,
             content: entry.content,
             secured,
@@ -445,10 +445,10 @@ pub(super) fn arrange<'a>(
 
 /// Whether `entry` is the directory `previous` once more, or the descriptor of what that is; an
 /// error where the two exclude each other.
-fn repeats(previous: &Sorted, entry: &Sorted) -> Result<bool, LayerError> {
-    let is_directory = |entry: &Sorted| matches!(entry.content, Content::Directory);
+fn repeats(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
+    let is_directory = |entry: &SortEntry| matches!(entry.content, EntryContent::Directory);
     if entry.key == previous.key {
-        let is_there = !matches!(previous.content, Content::Deletion);
+        let is_there = !matches!(previous.content, EntryContent::Deletion);
         if is_directory(previous) && is_directory(entry) || is_there && entry.is_mark {
             return Ok(true);
         }
@@ -470,10 +470,10 @@ fn repeats(previous: &Sorted, entry: &Sorted) -> Result<bool, LayerError> {
 /// Appends the parents of an entry that are not open yet.
 fn open_parents(
     top: &str,
-    entry: &Sorted,
+    entry: &SortEntry,
     secured: bool,
-    open: &mut Vec<Open>,
-    items: &mut Vec<Item<'_>>,
+    open: &mut Vec<OpenDirectory>,
+    items: &mut Vec<TarItem<'_>>,
 ) {
     let (parent, _) = split_last(entry.path.as_str(), '/');
     let (parent_key, _) = split_last(&entry.key, '\0');
@@ -481,18 +481,18 @@ fn open_parents(
     let keys = parent_key.split('\0').filter(|key| !key.is_empty());
     for (name, key) in names.zip(keys).skip(open.len()) {
         let dir = match open.last() {
-            Some(above) => Open {
+            Some(above) => OpenDirectory {
                 key: format!("{}\0{key}", above.key),
                 name: format!("{}/{name}", above.name),
             },
-            None => Open {
+            None => OpenDirectory {
                 key: key.to_owned(),
                 name: format!("{top}/{name}"),
             },
         };
-        items.push(Item {
+        items.push(TarItem {
             name: dir.name.clone(),
-            content: &Content::Directory,
+            content: &EntryContent::Directory,
             secured,
             security: None,
             attributes: None,

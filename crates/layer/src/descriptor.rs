@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_registry::security;
-use wincimg_registry::security::{Layout, SecurityDescriptor, UnreadableDescriptor};
+use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor, UnreadableDescriptor};
 
 pub(super) static DIRECTORY: LazyLock<Security> =
     LazyLock::new(|| Security::from(security::directory_descriptor()));
@@ -44,7 +44,7 @@ impl From<&[u8]> for Security {
 
 impl From<&SecurityDescriptor> for Security {
     fn from(descriptor: &SecurityDescriptor) -> Self {
-        Self::from(descriptor.to_bytes(Layout::OwnerFirst).as_slice())
+        Self::from(descriptor.to_bytes(DescriptorLayout::OwnerFirst).as_slice())
     }
 }
 

@@ -15,12 +15,12 @@ pub const FILE_NAME: &str = ".dockerignore";
 
 /// The rules of one folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ignore(Vec<Rule>);
+pub struct IgnoreRules(Vec<IgnoreRule>);
 
 /// A pattern for the path of a file, as Go's `filepath.Match` reads it: `*` and `?` stand for no slash,
 /// and the whole path has to match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob(Vec<Piece>);
+pub struct Glob(Vec<GlobPart>);
 
 impl Glob {
     /// Reads a pattern.
@@ -60,15 +60,15 @@ pub enum IgnoreError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rule {
+struct IgnoreRule {
     /// Whether it brings back what was left out.
     includes: bool,
-    pattern: Vec<Piece>,
+    pattern: Vec<GlobPart>,
 }
 
 /// One piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum GlobPart {
     /// This character.
     Just(char),
     /// `?`: any character but a slash.
@@ -88,14 +88,14 @@ enum Piece {
     },
 }
 
-impl Ignore {
+impl IgnoreRules {
     /// The rules that a folder brings along; none where it has no such file.
-    pub fn of_folder(folder: &Path) -> Result<Self, IgnoreError> {
-        Ok(Self::of_file(&folder.join(FILE_NAME))?.unwrap_or_default())
+    pub fn read_folder(folder: &Path) -> Result<Self, IgnoreError> {
+        Ok(Self::read_file(&folder.join(FILE_NAME))?.unwrap_or_default())
     }
 
     /// The rules in a file, where there is one.
-    pub fn of_file(path: &Path) -> Result<Option<Self>, IgnoreError> {
+    pub fn read_file(path: &Path) -> Result<Option<Self>, IgnoreError> {
         match files::read(path, LARGEST_TEXT) {
             Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -130,13 +130,13 @@ impl Ignore {
                 return Err(failed("there is nothing after the !"));
             }
             let pattern = parse(&clean(pattern), true).map_err(failed)?;
-            rules.push(Rule { includes, pattern });
+            rules.push(IgnoreRule { includes, pattern });
         }
         Ok(Self(rules))
     }
 
     /// Whether a path, relative to the folder and with slashes, is left out.
-    pub fn leaves_out(&self, path: &str) -> bool {
+    pub fn is_ignored(&self, path: &str) -> bool {
         let mut left_out = false;
         for rule in &self.0 {
             // A rule that would change nothing need not be asked.
@@ -153,7 +153,7 @@ impl Ignore {
     }
 
     /// Whether a folder that is left out may still hold something that is not.
-    pub fn may_bring_back(&self) -> bool {
+    pub fn may_reinclude(&self) -> bool {
         self.0.iter().any(|rule| rule.includes)
     }
 }
@@ -179,7 +179,7 @@ fn clean(pattern: &str) -> String {
 }
 
 /// `**` stands for folders only where the pattern may have any.
-fn parse(pattern: &str, has_folders: bool) -> Result<Vec<Piece>, &'static str> {
+fn parse(pattern: &str, has_folders: bool) -> Result<Vec<GlobPart>, &'static str> {
     let mut pieces = Vec::new();
     let mut rest = pattern.chars().peekable();
     while let Some(character) = rest.next() {
@@ -187,17 +187,17 @@ fn parse(pattern: &str, has_folders: bool) -> Result<Vec<Piece>, &'static str> {
             '*' if has_folders && rest.next_if_eq(&'*').is_some() => {
                 rest.next_if_eq(&'/');
                 if rest.peek().is_none() {
-                    Piece::Rest
+                    GlobPart::Rest
                 } else {
-                    pieces.push(Piece::Maybe);
-                    Piece::Folders
+                    pieces.push(GlobPart::Maybe);
+                    GlobPart::Folders
                 }
             }
-            '*' => Piece::Some,
-            '?' => Piece::One,
-            '\\' => Piece::Just(rest.next().ok_or("nothing follows the last \\")?),
+            '*' => GlobPart::Some,
+            '?' => GlobPart::One,
+            '\\' => GlobPart::Just(rest.next().ok_or("nothing follows the last \\")?),
             '[' => class(&mut rest)?,
-            other => Piece::Just(other),
+            other => GlobPart::Just(other),
         };
         pieces.push(piece);
     }
@@ -205,7 +205,7 @@ fn parse(pattern: &str, has_folders: bool) -> Result<Vec<Piece>, &'static str> {
 }
 
 /// What stands between brackets.
-fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Piece, &'static str> {
+fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<GlobPart, &'static str> {
     const OPEN: &str = "a [ is not closed";
     let negated = rest.next_if_eq(&'^').is_some();
     let mut ranges = Vec::new();
@@ -227,7 +227,7 @@ fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Piece, &
         };
         ranges.push((low, high));
     }
-    Ok(Piece::OneOf { negated, ranges })
+    Ok(GlobPart::OneOf { negated, ranges })
 }
 
 /// One end of a range; Docker wants a `\` before what would mean something else in its place.
@@ -241,7 +241,7 @@ fn bound(item: (char, bool)) -> Result<char, &'static str> {
 
 /// Whether a pattern stands for a path or, unless for the whole of it, for a folder that it is in. All ways through the pattern
 /// are followed at once, so that no pattern takes long.
-fn matches(pattern: &[Piece], path: &str, whole: bool) -> bool {
+fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;
     skip_optional(pattern, &mut reached);
@@ -253,16 +253,16 @@ fn matches(pattern: &[Piece], path: &str, whole: bool) -> bool {
         let here = pattern.iter().enumerate();
         for (index, piece) in here.filter(|(index, _)| reached[*index]) {
             match piece {
-                Piece::Just(wanted) => next[index + 1] |= *wanted == character,
-                Piece::One => next[index + 1] |= character != '/',
-                Piece::Some => next[index] |= character != '/',
-                Piece::Rest => next[index] = true,
-                Piece::Maybe => {}
-                Piece::Folders => {
+                GlobPart::Just(wanted) => next[index + 1] |= *wanted == character,
+                GlobPart::One => next[index + 1] |= character != '/',
+                GlobPart::Some => next[index] |= character != '/',
+                GlobPart::Rest => next[index] = true,
+                GlobPart::Maybe => {}
+                GlobPart::Folders => {
                     next[index] = true;
                     next[index + 1] |= character == '/';
                 }
-                Piece::OneOf { negated, ranges } => {
+                GlobPart::OneOf { negated, ranges } => {
                     let mut ranges = ranges.iter();
                     let within = ranges.any(|(low, high)| (*low..=*high).contains(&character));
                     next[index + 1] |= within != *negated;
@@ -276,14 +276,14 @@ fn matches(pattern: &[Piece], path: &str, whole: bool) -> bool {
 }
 
 /// Goes past the pieces that may stand for nothing.
-fn skip_optional(pattern: &[Piece], reached: &mut [bool]) {
+fn skip_optional(pattern: &[GlobPart], reached: &mut [bool]) {
     for (index, piece) in pattern.iter().enumerate() {
         if !reached[index] {
             continue;
         }
         match piece {
-            Piece::Some | Piece::Rest => reached[index + 1] = true,
-            Piece::Maybe => {
+            GlobPart::Some | GlobPart::Rest => reached[index + 1] = true,
+            GlobPart::Maybe => {
                 reached[index + 1] = true;
                 reached[index + 2] = true;
             }

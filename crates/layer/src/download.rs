@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use wincimg_common::digest::Digest;
-use wincimg_common::files::Part;
+use wincimg_common::files::SpoolPart;
 
 /// A file that a server has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Download {
+pub struct PlannedDownload {
     /// Where it is.
     pub url: String,
     /// What it has to be, where that is said beside its URL; once it is here, what it is.
@@ -15,10 +15,10 @@ pub struct Download {
     pub size: Option<u64>,
     /// Its bytes, once they are here.
     #[serde(skip)]
-    pub content: Option<Part>,
+    pub content: Option<SpoolPart>,
 }
 
-impl Download {
+impl PlannedDownload {
     /// The file at a URL, of which nothing more is known.
     pub fn at(url: &str) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Download {
     }
 
     /// Notes that it is here.
-    pub fn came(&mut self, digest: Digest, size: u64, content: Part) {
+    pub fn set_content(&mut self, digest: Digest, size: u64, content: SpoolPart) {
         self.digest = Some(digest);
         self.size = Some(size);
         self.content = Some(content);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_registry::InsideError;
+use wincimg_registry::BaseReadError;
 
 use super::path::PathError;
 use crate::archive::ArchiveError;
@@ -49,7 +49,7 @@ pub enum LayerError {
     },
     /// What is known of the base cannot be read.
     #[error(transparent)]
-    Inside(#[from] InsideError),
+    Inside(#[from] BaseReadError),
     /// A file or folder that could not be opened or read, or is gone.
     #[error("cannot read {}", path.display())]
     #[diagnose(code = "file/io")]

@@ -7,7 +7,7 @@ use std::{fs, io};
 use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
 use super::path::LayerPath;
-use crate::{LeftOut, OnDisk};
+use crate::{IgnoreFilter, OnDisk};
 
 impl Layer {
     /// Adds what is in `folder`: below `under`, or at the top of the drive where that is `None`.
@@ -32,7 +32,7 @@ impl Layer {
         let mut walk = Walk {
             root: &folder.path,
             under,
-            left_out: folder.left_out()?,
+            left_out: folder.ignore_filter()?,
             layer: self,
         };
         let mut pending = vec![String::new()];
@@ -46,7 +46,7 @@ impl Layer {
 struct Walk<'a> {
     root: &'a Path,
     under: Option<&'a LayerPath>,
-    left_out: LeftOut,
+    left_out: IgnoreFilter,
     layer: &'a mut Layer,
 }
 
@@ -64,8 +64,8 @@ impl Walk<'_> {
             };
             let name = join(inside, name);
             let kind = entry.file_type().map_err(failed)?;
-            if self.left_out.leaves_out(&name) {
-                if kind.is_dir() && self.left_out.may_bring_back(&name) {
+            if self.left_out.is_ignored(&name) {
+                if kind.is_dir() && self.left_out.may_reinclude(&name) {
                     pending.push(name);
                 }
                 continue;
@@ -248,7 +248,7 @@ mod tests {
         let links: Vec<String> = items
             .iter()
             .filter_map(|item| match item.content {
-                super::super::content::Content::Symlink(Symlink { target, to }) => {
+                super::super::content::EntryContent::Symlink(Symlink { target, to }) => {
                     Some(format!("{} {target} {to:?}", item.name))
                 }
                 _ => None,

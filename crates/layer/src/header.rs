@@ -5,7 +5,7 @@
 
 use tar::{EntryType, Header};
 
-use super::content::{Content, Item, LinkTo, Symlink};
+use super::content::{EntryContent, LinkTo, Symlink, TarItem};
 use super::descriptor::{self, Security};
 pub(super) use crate::archive::tar::BLOCK;
 
@@ -27,23 +27,23 @@ struct Form<'a> {
 
 impl<'a> Form<'a> {
     /// The modes carry the file type as hcsshim and `BuildKit` write it.
-    fn of(content: &'a Content) -> Self {
+    fn from_content(content: &'a EntryContent) -> Self {
         match content {
-            Content::Directory => Self {
+            EntryContent::Directory => Self {
                 kind: EntryType::Directory,
                 mode: 0o040_755,
                 attributes: ATTRIBUTE_DIRECTORY,
                 security: &descriptor::DIRECTORY,
                 target: None,
             },
-            Content::File(_) | Content::Deletion => Self {
+            EntryContent::File(_) | EntryContent::Deletion => Self {
                 kind: EntryType::Regular,
                 mode: 0o100_644,
                 attributes: ATTRIBUTE_ARCHIVE,
                 security: &descriptor::FILE,
                 target: None,
             },
-            Content::Symlink(Symlink { target, to }) => {
+            EntryContent::Symlink(Symlink { target, to }) => {
                 let (attributes, security): (_, &Security) = match to {
                     LinkTo::File => (ATTRIBUTE_ARCHIVE, &descriptor::FILE),
                     LinkTo::Directory => (ATTRIBUTE_DIRECTORY, &descriptor::DIRECTORY),
@@ -61,8 +61,8 @@ impl<'a> Form<'a> {
 }
 
 /// Replaces `out` by the headers of an entry with `size` bytes of content.
-pub(super) fn encode(item: &Item, size: u64, timestamp: u64, out: &mut Vec<u8>) {
-    let form = Form::of(item.content);
+pub(super) fn encode(item: &TarItem, size: u64, timestamp: u64, out: &mut Vec<u8>) {
+    let form = Form::from_content(item.content);
     out.clear();
     out.resize(BLOCK, 0);
     pax_records(item, &form, size, timestamp, out);
@@ -92,9 +92,9 @@ pub(super) fn encode(item: &Item, size: u64, timestamp: u64, out: &mut Vec<u8>) 
     out.extend_from_slice(header.as_bytes());
 }
 
-fn pax_records(item: &Item, form: &Form, size: u64, timestamp: u64, out: &mut Vec<u8>) {
+fn pax_records(item: &TarItem, form: &Form, size: u64, timestamp: u64, out: &mut Vec<u8>) {
     // hcsshim looks at a deletion's name and at nothing else.
-    if !matches!(item.content, Content::Deletion) {
+    if !matches!(item.content, EntryContent::Deletion) {
         let time = timestamp.to_string();
         record("LIBARCHIVE.creationtime", &time, out);
         let attributes = item.attributes.unwrap_or(form.attributes);
@@ -184,8 +184,8 @@ mod tests {
         }
     }
 
-    fn headers(content: &Content, name: &str, size: u64) -> Vec<u8> {
-        let item = Item {
+    fn headers(content: &EntryContent, name: &str, size: u64) -> Vec<u8> {
+        let item = TarItem {
             name: name.to_owned(),
             content,
             secured: true,
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_link_to_a_directory_is_a_reparse_point_and_a_directory() {
-        let link = Content::Symlink(Symlink {
+        let link = EntryContent::Symlink(Symlink {
             target: "../lib".to_owned(),
             to: LinkTo::Directory,
         });
@@ -222,9 +222,9 @@ mod tests {
     #[test]
     fn a_descriptor_of_its_own_takes_the_place_of_the_usual_one() {
         let security = Security::from(b"own".as_slice());
-        let item = Item {
+        let item = TarItem {
             name: "Files/d".to_owned(),
-            content: &Content::Directory,
+            content: &EntryContent::Directory,
             secured: true,
             security: Some(&security),
             attributes: Some(0x2012),
@@ -233,14 +233,14 @@ mod tests {
         encode(&item, 0, 0, &mut bytes);
         assert!(records(&bytes).contains(&"MSWINDOWS.rawsd=b3du".to_owned()));
         assert!(records(&bytes).contains(&"MSWINDOWS.fileattr=8210".to_owned()));
-        let usual = records(&headers(&Content::Directory, "Files/d", 0));
+        let usual = records(&headers(&EntryContent::Directory, "Files/d", 0));
         assert_eq!(usual.len(), records(&bytes).len());
         assert!(!usual.contains(&"MSWINDOWS.rawsd=b3du".to_owned()));
     }
 
     #[test]
     fn a_size_of_8_gib_moves_to_the_extension() {
-        let file = Content::File(Vec::new().into());
+        let file = EntryContent::File(Vec::new().into());
         let largest = headers(&file, "Files/f", LARGEST_USTAR_SIZE);
         assert!(!records(&largest).iter().any(|r| r.starts_with("size=")));
         let bytes = headers(&file, "Files/f", LARGEST_USTAR_SIZE + 1);
@@ -249,6 +249,9 @@ mod tests {
 
     #[test]
     fn a_deletion_is_one_plain_header() {
-        assert_eq!(headers(&Content::Deletion, "Files/.wh.a", 0).len(), BLOCK);
+        assert_eq!(
+            headers(&EntryContent::Deletion, "Files/.wh.a", 0).len(),
+            BLOCK
+        );
     }
 }

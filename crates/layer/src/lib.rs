@@ -31,28 +31,28 @@
 //! ```
 
 pub mod archive;
-mod arranged;
 mod blob_buffer;
 mod compress;
 mod content;
 mod descriptor;
+mod diff_id;
+mod diff_id_cache;
+mod disk_source;
 pub mod dockerignore;
 mod download;
 mod error;
+mod fit;
 mod folder;
-mod granted;
+mod grant;
 mod header;
-mod laid;
-mod on_disk;
 mod order;
+mod overlay;
 mod path;
 mod pipeline;
-mod reading;
-mod remembered;
-mod settle;
+mod read_ahead;
+mod sorted;
 mod split;
 mod tar_stream;
-mod unwritten;
 
 /// Numbers that look like chance, the same in every run.
 #[cfg(test)]
@@ -64,25 +64,26 @@ fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     .skip(1)
 }
 
-pub use arranged::Arranged;
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
-pub use content::{Content, Layer, LinkTo, Source, Symlink};
+pub use content::{ContentSource, EntryContent, Layer, LinkTo, Symlink};
 pub use descriptor::Security;
-pub use download::Download;
+pub use diff_id::inputs;
+pub use diff_id_cache::{DiffIdCache, LayerStamp};
+pub use disk_source::{IgnoreFilter, OnDisk};
+pub use download::PlannedDownload;
 pub use error::LayerError;
 pub use folder::link;
-pub use granted::GrantError;
-pub use laid::{Laid, Without};
-pub use on_disk::{LeftOut, OnDisk};
+pub use grant::GrantError;
+pub use overlay::{BaseOverlay, Without};
 pub use path::{LayerPath, PathError};
-pub use pipeline::{WriteOptions, Written};
-pub use remembered::{Remembered, Stamp};
+pub use pipeline::{WriteOptions, WrittenLayer};
+pub use sorted::SortedLayer;
 pub use split::LayerPart;
-pub use unwritten::inputs;
 
 pub use crate::archive::tar::{
-    EntryKind, Limits, ReadError, TarEntry as LayerEntry, TarReader as LayerReader, decompressed,
+    Limits, TarEntry as LayerEntry, TarEntryKind, TarReadError, TarReader as LayerReader,
+    decompress,
 };
 
 /// The example in the README runs with the tests.

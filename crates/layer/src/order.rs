@@ -12,10 +12,10 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use wincimg_windows::path::folded;
 
-use super::content::{Content, Item};
+use super::content::{EntryContent, TarItem};
 
 /// A file of the drive; small, for there may be a hundred thousand.
-struct Named<'a> {
+struct NamedFile<'a> {
     name: &'a str,
     /// Of the name as Windows compares it.
     hash: u64,
@@ -25,8 +25,8 @@ struct Named<'a> {
 
 /// The numbers of entries, which come with folders before what is in them, in the order of the stream.
 /// Hives stay where they are. To tell the length of an entry's content may mean to ask the disk.
-pub(super) fn of_stream(items: &[Item], length: impl Fn(usize) -> u64) -> Vec<usize> {
-    let mut files: Vec<Option<Named>> = items.iter().map(Named::of).collect();
+pub(super) fn stream_order(items: &[TarItem], length: impl Fn(usize) -> u64) -> Vec<usize> {
+    let mut files: Vec<Option<NamedFile>> = items.iter().map(NamedFile::from_item).collect();
     find_twins(&mut files, length);
     let mut stream: Vec<usize> = (0..items.len()).collect();
     stream.sort_by(|one, other| match (&files[*one], &files[*other]) {
@@ -36,7 +36,7 @@ pub(super) fn of_stream(items: &[Item], length: impl Fn(usize) -> u64) -> Vec<us
     stream
 }
 
-fn find_twins(files: &mut [Option<Named>], length: impl Fn(usize) -> u64) {
+fn find_twins(files: &mut [Option<NamedFile>], length: impl Fn(usize) -> u64) {
     let mut of_name = HashMap::<u64, u32>::new();
     for file in files.iter().flatten() {
         *of_name.entry(file.hash).or_default() += 1;
@@ -56,10 +56,11 @@ fn find_twins(files: &mut [Option<Named>], length: impl Fn(usize) -> u64) {
     }
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedFile<'a> {
     /// Nothing of hives and of what is no file.
-    fn of(item: &'a Item) -> Option<Self> {
-        let is_file = matches!(item.content, Content::File(_)) && item.name.starts_with("Files/");
+    fn from_item(item: &'a TarItem) -> Option<Self> {
+        let is_file =
+            matches!(item.content, EntryContent::File(_)) && item.name.starts_with("Files/");
         let name = item.name.rsplit('/').next().filter(|_| is_file)?;
         let mut hasher = DefaultHasher::new();
         folded(name).for_each(|letter| hasher.write_u32(letter.into()));
@@ -111,7 +112,7 @@ mod tests {
         let link = "c/link".parse().unwrap();
         layer.symlink(link, "../Z", LinkTo::File).unwrap();
         layer.delete("a/old".parse().unwrap());
-        let arranged = layer.arranged().unwrap();
+        let arranged = layer.sort_entries().unwrap();
         let names: Vec<&str> = arranged
             .in_stream()
             .map(|item| item.name.as_str())
@@ -152,9 +153,9 @@ mod tests {
             layer.file(format!("{folder:03}/{name}").parse().unwrap(), bytes);
         }
         let items = layer.items().unwrap();
-        let file = |item: &Item| {
+        let file = |item: &TarItem| {
             let name = item.name.rsplit('/').next().unwrap().to_uppercase();
-            matches!(item.content, Content::File(_)).then(|| (name, item.length()))
+            matches!(item.content, EntryContent::File(_)).then(|| (name, item.length()))
         };
         let files: Vec<Option<(String, u64)>> = items.iter().map(file).collect();
         let key = |number: &usize| {
@@ -170,6 +171,9 @@ mod tests {
         };
         let mut expected: Vec<usize> = (0..items.len()).collect();
         expected.sort_by_key(key);
-        assert_eq!(of_stream(&items, |number| items[number].length()), expected);
+        assert_eq!(
+            stream_order(&items, |number| items[number].length()),
+            expected
+        );
     }
 }

@@ -19,7 +19,7 @@ use wincimg_common::digest::Digest;
 use wincimg_common::lock;
 use wincimg_common::progress::{Silent, Task};
 
-use super::compress::{Compression, Encoded, Encoder};
+use super::compress::{Compression, EncodedBlock, Encoder};
 use super::error::LayerError;
 
 /// How many blocks wait for a thread: a block is filled much more quickly than it is compressed.
@@ -69,7 +69,7 @@ impl WriteOptions<'_> {
 
 /// What an image's manifest and config say of a layer that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenLayer {
     /// The digest of the tar stream, for the config's `diff_ids`.
     pub diff_id: Digest,
     /// The digest of the blob.
@@ -136,7 +136,7 @@ pub(super) struct Blocks<'scope, 'env> {
 enum Stage<'scope, 'env> {
     /// All that was written so far is in the one block.
     Gathering(&'env mut (dyn Write + Send)),
-    Running(Threads<'scope>),
+    Running(WorkerPool<'scope>),
     /// A thread gave up, and the caller was told.
     Ended,
 }
@@ -170,18 +170,18 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
         self.passed += block.len() as u64;
         self.options.progress.advance(block.len() as u64);
         let mut threads = match mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Gathering(sink) => Threads::start(self.scope, sink, self.options)?,
+            Stage::Gathering(sink) => WorkerPool::start(self.scope, sink, self.options)?,
             Stage::Running(threads) => threads,
-            Stage::Ended => return Err(lost_thread()),
+            Stage::Ended => return Err(thread_panicked()),
         };
         if threads.send(block) {
             self.stage = Stage::Running(threads);
             return Ok(());
         }
-        Err(threads.join().err().unwrap_or_else(lost_thread))
+        Err(threads.join().err().unwrap_or_else(thread_panicked))
     }
 
-    pub(super) fn finish(mut self) -> Result<Written, LayerError> {
+    pub(super) fn finish(mut self) -> Result<WrittenLayer, LayerError> {
         let mut last = mem::take(&mut self.block);
         last.truncate(self.filled);
         let compression = self.options.compression;
@@ -193,7 +193,7 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
             let mut output = Output::start(sink, compression).map_err(LayerError::Write)?;
             output.put(&block).map_err(LayerError::Write)?;
             let (digest, size) = output.finish(compression).map_err(LayerError::Write)?;
-            return Ok(Written {
+            return Ok(WrittenLayer {
                 diff_id: digest_of(Sha256::new_with_prefix(&last)),
                 digest,
                 size,
@@ -203,10 +203,10 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
         }
         self.pass_on(last)?;
         let Stage::Running(threads) = self.stage else {
-            return Err(lost_thread());
+            return Err(thread_panicked());
         };
         let (diff_id, (digest, size)) = threads.join()?;
-        Ok(Written {
+        Ok(WrittenLayer {
             diff_id,
             digest,
             size,
@@ -241,17 +241,17 @@ impl Stream for Blocks<'_, '_> {
 struct Job {
     before: Vec<u8>,
     block: Arc<Vec<u8>>,
-    result: SyncSender<io::Result<Encoded>>,
+    result: SyncSender<io::Result<EncodedBlock>>,
 }
 
-type Awaited = Receiver<io::Result<Encoded>>;
+type PendingBlock = Receiver<io::Result<EncodedBlock>>;
 type DigestAndSize = (Digest, u64);
 
 /// The threads at work, fed through bounded channels that end them when they are dropped.
-struct Threads<'scope> {
+struct WorkerPool<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
     to_compress: SyncSender<Job>,
-    to_write: SyncSender<Awaited>,
+    to_write: SyncSender<PendingBlock>,
     /// The window of the block before the next one.
     before: Vec<u8>,
     compression: Compression,
@@ -261,7 +261,7 @@ struct Threads<'scope> {
     writer: ScopedJoinHandle<'scope, Result<DigestAndSize, LayerError>>,
 }
 
-impl<'scope> Threads<'scope> {
+impl<'scope> WorkerPool<'scope> {
     fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         sink: &'env mut (dyn Write + Send),
@@ -313,13 +313,13 @@ impl<'scope> Threads<'scope> {
     /// Waits for the end and answers with the diff id, the digest and the size.
     fn join(self) -> Result<(Digest, DigestAndSize), LayerError> {
         drop((self.to_hash, self.to_compress, self.to_write));
-        let written = self.writer.join().map_err(|_| lost_thread())??;
-        let diff_id = self.hasher.join().map_err(|_| lost_thread())?;
+        let written = self.writer.join().map_err(|_| thread_panicked())??;
+        let diff_id = self.hasher.join().map_err(|_| thread_panicked())?;
         Ok((diff_id, written))
     }
 }
 
-pub(super) fn lost_thread() -> LayerError {
+pub(super) fn thread_panicked() -> LayerError {
     LayerError::Compress(io::Error::other("a thread ended early"))
 }
 
@@ -350,7 +350,7 @@ fn give_back(block: Arc<Vec<u8>>, done: &Sender<Vec<u8>>) {
 }
 
 fn write_blocks(
-    queue: &Receiver<Awaited>,
+    queue: &Receiver<PendingBlock>,
     sink: &mut (dyn Write + Send),
     compression: Compression,
 ) -> Result<DigestAndSize, LayerError> {
@@ -358,7 +358,7 @@ fn write_blocks(
     for awaited in queue {
         // The block of an abandoned layer is awaited but never compressed.
         let Ok(encoded) = awaited.recv() else {
-            return Err(lost_thread());
+            return Err(thread_panicked());
         };
         let encoded = encoded.map_err(LayerError::Compress)?;
         output.put(&encoded).map_err(LayerError::Write)?;
@@ -386,7 +386,7 @@ impl<'a> Output<'a> {
         Ok(output)
     }
 
-    fn put(&mut self, block: &Encoded) -> io::Result<()> {
+    fn put(&mut self, block: &EncodedBlock) -> io::Result<()> {
         self.crc.combine(&block.crc);
         self.write(&block.bytes)
     }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use wincimg_windows::path::ImagePath;
 
-use super::content::{Content, Entry, Layer, is_below};
+use super::content::{EntryContent, Layer, LayerEntry, is_below};
 use super::error::LayerError;
 use super::path::{LayerPath, fold};
 
@@ -31,8 +31,8 @@ impl Layer {
         self.items()?;
         let mut parts = Vec::new();
         for place in places {
-            let part = Part::at(place)?;
-            if !parts.iter().any(|known: &Part| known.key == part.key) {
+            let part = LayerSlice::at(place)?;
+            if !parts.iter().any(|known: &LayerSlice| known.key == part.key) {
                 parts.push(part);
             }
         }
@@ -45,7 +45,7 @@ impl Layer {
                 .filter(|(_, part)| part.holds(&key));
             let part = holders.max_by_key(|(_, part)| part.key.len());
             let part = part.map(|(number, _)| number);
-            if let (Some(part), Content::File(source)) = (part, &entry.content) {
+            if let (Some(part), EntryContent::File(source)) = (part, &entry.content) {
                 parts[part].size += source.length();
             }
             entries.push((part, key, entry));
@@ -56,12 +56,12 @@ impl Layer {
         for number in large.into_iter().take(MOST_PARTS) {
             parts[number].layer = Some(Self::new(self.timestamp));
         }
-        let mut folders: Vec<(String, Entry)> = Vec::new();
+        let mut folders: Vec<(String, LayerEntry)> = Vec::new();
         for (part, key, entry) in entries {
             let layer = part.and_then(|part| parts[part].layer.as_mut());
             if let Some(layer) = layer {
                 layer.files.push(entry);
-            } else if entry.content == Content::Directory
+            } else if entry.content == EntryContent::Directory
                 && parts.iter().any(|part| part.is_below(&key))
             {
                 folders.push((key, entry));
@@ -87,7 +87,7 @@ impl Layer {
     }
 
     /// Adds those of the folders in which something of the layer lies.
-    fn add_folders_above(&mut self, folders: &[(String, Entry)]) {
+    fn add_folders_above(&mut self, folders: &[(String, LayerEntry)]) {
         let keys = self.files.iter().map(|entry| fold(entry.path.as_str()));
         let keys: Vec<String> = keys.collect();
         for (folder, entry) in folders {
@@ -98,7 +98,7 @@ impl Layer {
     }
 }
 
-struct Part<'p> {
+struct LayerSlice<'p> {
     place: &'p ImagePath,
     /// Its folded path; empty for the drive itself.
     key: String,
@@ -107,7 +107,7 @@ struct Part<'p> {
     layer: Option<Layer>,
 }
 
-impl<'p> Part<'p> {
+impl<'p> LayerSlice<'p> {
     fn at(place: &'p ImagePath) -> Result<Self, LayerError> {
         let key = match place.components() {
             [] => String::new(),

@@ -6,23 +6,23 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 
-use super::arranged::Arranged;
-use super::content::{Content, Source};
+use super::content::{ContentSource, EntryContent};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
 use super::pipeline::Stream;
-use super::reading::{ReadAhead, Ready};
+use super::read_ahead::{ReadAhead, Ready};
+use super::sorted::SortedLayer;
 use crate::archive;
 use crate::archive::ArchiveError;
 
 const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-impl Arranged<'_> {
+impl SortedLayer<'_> {
     /// Writes the entries in the order of the stream.
     pub(super) fn stream_to<S: Stream>(&self, blocks: &mut S) -> Result<(), LayerError> {
         thread::scope(|scope| {
             let files = self.in_stream().filter_map(|item| match item.content {
-                Content::File(Source::Path(path)) => Some(&**path),
+                EntryContent::File(ContentSource::Path(path)) => Some(&**path),
                 _ => None,
             });
             self.stream_with(&mut ReadAhead::new(scope, files), blocks)
@@ -44,7 +44,7 @@ impl Arranged<'_> {
                 blocks.write(&headers)
             };
             let size = match item.content {
-                Content::File(Source::Path(_)) => match files.next()? {
+                EntryContent::File(ContentSource::Path(_)) => match files.next()? {
                     Ready::Read(bytes) => {
                         begin(bytes.len() as u64, blocks)?;
                         blocks.write(bytes)?;
@@ -57,7 +57,7 @@ impl Arranged<'_> {
                         size
                     }
                 },
-                Content::File(Source::Part(part)) => {
+                EntryContent::File(ContentSource::Part(part)) => {
                     begin(part.length(), blocks)?;
                     let mut source = part.open().map_err(LayerError::Write)?;
                     blocks.fill(part.length(), |room| {
@@ -66,19 +66,19 @@ impl Arranged<'_> {
                     })?;
                     part.length()
                 }
-                Content::File(Source::Lacking { url, .. }) => {
+                EntryContent::File(ContentSource::Lacking { url, .. }) => {
                     return Err(LayerError::Lacking(url.clone()));
                 }
-                Content::File(Source::Member(member)) => {
+                EntryContent::File(ContentSource::Member(member)) => {
                     members.push((item, member));
                     continue;
                 }
-                Content::File(Source::Bytes(bytes)) => {
+                EntryContent::File(ContentSource::Bytes(bytes)) => {
                     begin(bytes.len() as u64, blocks)?;
                     blocks.write(bytes)?;
                     bytes.len() as u64
                 }
-                Content::Directory | Content::Symlink(_) | Content::Deletion => {
+                EntryContent::Directory | EntryContent::Symlink(_) | EntryContent::Deletion => {
                     begin(0, blocks)?;
                     0
                 }
@@ -95,7 +95,7 @@ impl Arranged<'_> {
             blocks.fill(size, |room| match content.read(room) {
                 Ok(read) => Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-                Err(error) => Err(ArchiveError::of_content(error, "the archive").into()),
+                Err(error) => Err(ArchiveError::from_content(error, "the archive").into()),
             })?;
             blocks.write(padding(size))
         })?;

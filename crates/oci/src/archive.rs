@@ -9,6 +9,6 @@ mod format;
 mod read;
 mod write;
 
-pub use error::ArchiveError;
-pub use read::Archive;
+pub use error::DockerArchiveError;
+pub use read::DockerArchive;
 pub use write::ArchiveWriter;

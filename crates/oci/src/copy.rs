@@ -7,15 +7,15 @@
 //! asked for by digest, so a tag that moves in between changes nothing.
 
 mod error;
-mod neighbours;
+mod mount_sources;
+mod observer;
 mod plan;
 mod platform;
 mod run;
-mod watch;
 
 pub use error::CopyError;
+pub(crate) use observer::ObservedBlob;
+pub use observer::Watcher;
 pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
 pub use platform::{PlatformError, PlatformFilter, Platforms};
-pub use run::{Action, BlobReport, Copier, CopyReport};
-pub(crate) use watch::Watched;
-pub use watch::Watcher;
+pub use run::{BlobAction, BlobReport, Copier, CopyReport};

@@ -14,15 +14,15 @@ use wincimg_common::files;
 use wincimg_common::progress::Task;
 
 use super::document::{
-    Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Flavour, Index, MAX_DOCUMENT,
-    Verbatim, sha256,
+    Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Index, MAX_DOCUMENT,
+    ManifestFormat, Verbatim, sha256,
 };
 use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
 
 mod entries;
 
-pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select, tagged};
+pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, find_tag, put_entry, select};
 
 /// More than the index of any layout has; it has an entry for each of its images.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
@@ -213,7 +213,12 @@ impl Layout {
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
         let blob = blob.clone();
         self.clone()
-            .blocking(move |layout| Ok(stream::holds(&layout.blob_path(&blob.digest), &blob)?))
+            .blocking(move |layout| {
+                Ok(stream::contains_blob(
+                    &layout.blob_path(&blob.digest),
+                    &blob,
+                )?)
+            })
             .await
     }
 
@@ -230,7 +235,7 @@ impl Layout {
         let file = draft.file().try_clone();
         let file = file.map_err(|e| StreamError::write(&path, e))?;
         let mut file = tokio::fs::File::from_std(file);
-        stream::pour(source, blob, &mut file, &path, task).await?;
+        stream::write_blob(source, blob, &mut file, &path, task).await?;
         Ok(stream::persist(draft, &path)?)
     }
 
@@ -241,7 +246,7 @@ impl Layout {
         self.clone()
             .blocking(move |layout| {
                 let path = layout.blob_path(&descriptor.digest);
-                if stream::holds(&path, &descriptor)? {
+                if stream::contains_blob(&path, &descriptor)? {
                     return Ok(());
                 }
                 Ok(stream::write_beside(&path, &bytes)?)
@@ -263,7 +268,7 @@ impl Layout {
 
     /// The same in place of what the tag was seen to mean; says no, and changes nothing, where it
     /// means something else by now.
-    pub(crate) async fn tag_over(
+    pub(crate) async fn tag_if_unchanged(
         &self,
         descriptor: Descriptor,
         tag: &str,
@@ -273,7 +278,7 @@ impl Layout {
         self.clone()
             .blocking(move |layout| {
                 let _lock = layout.lock()?;
-                if tagged(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
+                if find_tag(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
                     return Ok(false);
                 }
                 layout.put(descriptor, Some(&tag))?;
@@ -320,8 +325,8 @@ impl Layout {
     }
 
     /// What exactly this tag means, where it means something.
-    pub async fn tagged(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
-        Ok(tagged(&self.index().await?, tag).cloned())
+    pub async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
+        Ok(find_tag(&self.index().await?, tag).cloned())
     }
 
     /// Whether there is a layout in a directory.
@@ -407,12 +412,13 @@ impl Layout {
             });
         }
         let index = self.root.join("index.json");
-        let empty = Verbatim::new(Index::new(Flavour::Oci, Vec::new())).map_err(|source| {
-            LayoutError::Document {
-                path: index.clone(),
-                source: Box::new(source),
-            }
-        })?;
+        let empty =
+            Verbatim::new(Index::new(ManifestFormat::Oci, Vec::new())).map_err(|source| {
+                LayoutError::Document {
+                    path: index.clone(),
+                    source: Box::new(source),
+                }
+            })?;
         // The marker comes last: a directory that has it is a whole layout. Someone else may be
         // making the same layout, and be a step ahead.
         stream::write_if_new(&index, empty.bytes())?;

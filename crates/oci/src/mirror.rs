@@ -7,7 +7,7 @@
 //! `--base-registry repo.mylan.k8s:9999/mcr` looks for. On Docker Hub, where names have two parts,
 //! both mean `docker.io/me/windows-nanoserver:1809`. An image named by digest alone gets no tag.
 
-mod beside;
+mod referrers;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,18 +17,18 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::progress::Progress;
 
-use self::beside::Beside;
-pub use self::beside::{Carried, Fate};
+use self::referrers::ReferrerCopier;
+pub use self::referrers::{ReferrerOutcome, ReferrerReport};
 use super::copy::{
-    Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms, Watcher,
+    BlobAction, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms, Watcher,
 };
-use super::document::Flavour;
+use super::document::ManifestFormat;
 use super::prefix::{PrefixError, RegistryPrefix};
 use super::reference::{Reference, ReferenceError};
-use super::remote::{Registry, Repository};
+use super::remote::{RegistryClient, Repository};
 use super::store::{Sink, Source};
 
 /// How many images are dealt with at once; their blobs have a bound of their own.
@@ -118,7 +118,7 @@ pub struct MirrorOptions {
     /// Whether it is only said what would be done.
     pub dry_run: bool,
     /// The words in which manifests are written; none for the source's.
-    pub flavour: Option<Flavour>,
+    pub flavour: Option<ManifestFormat>,
     /// Whether what lies beside images goes along.
     pub with_referrers: bool,
 }
@@ -158,10 +158,10 @@ pub struct MirroredImage {
     pub copied: Option<CopyReport>,
     /// What was learnt of the images on the way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<Learnt>,
+    pub facts: Vec<CompanionReport>,
     /// What lies beside the images, and whether it went along.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Carried>,
+    pub beside: Vec<ReferrerReport>,
     /// Why it failed; as text, with its causes, where it is serialised.
     #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub error: Option<CopyError>,
@@ -169,11 +169,11 @@ pub struct MirroredImage {
 
 /// What was learnt of one image, and put beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Learnt {
+pub struct CompanionReport {
     /// The image's digest in the mirror.
     pub image: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: CompanionOutcome,
     /// The size of what lies beside the image, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
@@ -185,7 +185,7 @@ pub struct Learnt {
 /// What came of looking at an image while it was mirrored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CompanionOutcome {
     /// The mirror had it before.
     Present,
     /// The source had it.
@@ -197,17 +197,17 @@ pub enum Outcome {
 }
 
 /// Somebody who looks at images while they are mirrored, and puts beside them what it learns.
-pub trait Companion: Watcher {
+pub trait MirrorHook: Watcher {
     /// Gets ready for an image, before its blobs move.
-    fn begin<'a>(&'a self, copying: Copying<'a>) -> BoxFuture<'a, Conclusion<'a>>;
+    fn start_image<'a>(&'a self, copying: MirrorJob<'a>) -> BoxFuture<'a, CompanionTask<'a>>;
 }
 
 /// What there is to do for an image when it is in the mirror.
-pub struct Conclusion<'a>(pub BoxFuture<'a, Vec<Learnt>>);
+pub struct CompanionTask<'a>(pub BoxFuture<'a, Vec<CompanionReport>>);
 
 /// An image or index on its way to the mirror.
 #[derive(Clone, Copy)]
-pub struct Copying<'a> {
+pub struct MirrorJob<'a> {
     /// What is published, and of what it is made.
     pub plan: &'a CopyPlan,
     /// Where it comes from.
@@ -241,11 +241,11 @@ pub struct Totals {
 /// Only where the images cannot all have a name in the mirror; what happens to each of them is in
 /// the report.
 pub async fn mirror(
-    registry: &Registry,
+    registry: &RegistryClient,
     images: &[Reference],
     target: &MirrorTarget,
     options: &MirrorOptions,
-    companion: Option<Arc<dyn Companion>>,
+    companion: Option<Arc<dyn MirrorHook>>,
     progress: Arc<dyn Progress>,
 ) -> Result<MirrorReport, MirrorError> {
     let named = names(images, target)?;
@@ -256,7 +256,7 @@ pub async fn mirror(
         copier = copier.dry_run();
     }
     if let Some(companion) = &companion {
-        copier = copier.watched_by(Arc::clone(companion) as Arc<dyn Watcher>);
+        copier = copier.with_observer(Arc::clone(companion) as Arc<dyn Watcher>);
     }
     let mirror = Mirror {
         registry,
@@ -304,10 +304,10 @@ fn names(
 
 /// What all images of one call share.
 struct Mirror<'a> {
-    registry: &'a Registry,
+    registry: &'a RegistryClient,
     copier: &'a Copier,
     options: &'a MirrorOptions,
-    companion: Option<&'a dyn Companion>,
+    companion: Option<&'a dyn MirrorHook>,
 }
 
 impl Mirror<'_> {
@@ -330,10 +330,10 @@ impl Mirror<'_> {
         &self,
         source: &Reference,
         target: &Reference,
-    ) -> Result<(CopyReport, Vec<Learnt>, Vec<Carried>), CopyError> {
+    ) -> Result<(CopyReport, Vec<CompanionReport>, Vec<ReferrerReport>), CopyError> {
         let (from, to) = (
             self.registry.repository(source),
-            self.registry.repository(target).to_push_to(),
+            self.registry.repository(target).for_push(),
         );
         let wanted = source.digest().or(source.tag());
         let options = CopyOptions {
@@ -343,13 +343,13 @@ impl Mirror<'_> {
         };
         let (place, sink) = (Source::Registry(from.clone()), Sink::Registry(to.clone()));
         let plan = CopyPlan::new(&place, wanted, &options).await?;
-        let copying = Copying {
+        let copying = MirrorJob {
             plan: &plan,
             from: &from,
             to: &to,
         };
         let conclusion = match self.companion {
-            Some(companion) => Some(companion.begin(copying).await),
+            Some(companion) => Some(companion.start_image(copying).await),
             None => None,
         };
         let copied = self.copier.copy(&plan, &place, &sink, target.tag()).await?;
@@ -357,14 +357,14 @@ impl Mirror<'_> {
             Some(conclusion) => conclusion.0.await,
             None => Vec::new(),
         };
-        let beside = Beside {
+        let beside = ReferrerCopier {
             from: &from,
             to: &to,
             copier: self.copier,
             dry_run: self.options.dry_run,
         };
         let beside = if self.options.with_referrers {
-            beside.carry(&plan).await
+            beside.copy_referrers(&plan).await
         } else {
             Vec::new()
         };
@@ -387,7 +387,7 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
 
 #[expect(clippy::ref_option, reason = "serde hands the field over like this")]
 fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
-    let said = error.as_ref().map(|error| in_one_line(error));
+    let said = error.as_ref().map(|error| error_chain(error));
     serializer.serialize_str(&said.unwrap_or_default())
 }
 
@@ -400,12 +400,12 @@ fn totals(images: &[MirroredImage]) -> Totals {
         };
         for blob in &copied.blobs {
             let (blobs, bytes) = match blob.action {
-                Action::Copy | Action::Download { .. } => {
+                BlobAction::Copy | BlobAction::Download { .. } => {
                     (&mut totals.copied_blobs, &mut totals.copied_bytes)
                 }
-                Action::Mount { .. } => (&mut totals.mounted_blobs, &mut totals.mounted_bytes),
-                Action::Present => (&mut totals.present_blobs, &mut totals.present_bytes),
-                Action::Skip => continue,
+                BlobAction::Mount { .. } => (&mut totals.mounted_blobs, &mut totals.mounted_bytes),
+                BlobAction::Present => (&mut totals.present_blobs, &mut totals.present_bytes),
+                BlobAction::Skip => continue,
             };
             *blobs += 1;
             *bytes += blob.size;

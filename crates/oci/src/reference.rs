@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
-use wincimg_common::foreign::{password, without_password};
+use wincimg_common::untrusted::{password, without_password};
 
 /// Where an image is: a repository of a registry, and there a tag, a digest, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -113,7 +113,7 @@ pub fn repository_of(reference: &Reference) -> String {
 }
 
 /// A reference by tag and digest.
-pub fn pinned(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
+pub fn with_digest(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
     Reference::with_tag_and_digest(
         host.to_owned(),
         repository.to_owned(),
@@ -185,7 +185,7 @@ fn split_tag(named: &str) -> (&str, Option<&str>) {
 }
 
 /// The name by which people know a host: Docker Hub answers under others too.
-pub fn known_as(host: &str) -> &str {
+pub fn display_host(host: &str) -> &str {
     match host {
         "index.docker.io" | "registry-1.docker.io" => DOCKER_HUB,
         other => other,
@@ -195,7 +195,7 @@ pub fn known_as(host: &str) -> &str {
 /// The first part is a host if it cannot be a name on Docker Hub: by a dot, a port or a capital.
 fn split_host(name: &str) -> (&str, &str) {
     match name.split_once('/') {
-        Some((host, path)) if known_as(host) == DOCKER_HUB => (DOCKER_HUB, path),
+        Some((host, path)) if display_host(host) == DOCKER_HUB => (DOCKER_HUB, path),
         Some((host, path))
             if host == "localhost"
                 || host.contains(['.', ':'])

@@ -14,14 +14,16 @@ use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Task;
 
-use super::archive::{Archive, ArchiveError, ArchiveWriter};
+use super::archive::{ArchiveWriter, DockerArchive, DockerArchiveError};
 use super::document::{
-    Artifact, Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest,
-    Verbatim,
+    Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, Image, MAX_DOCUMENT,
+    Manifest, Verbatim,
 };
 use super::layout::{Layout, LayoutError};
-use super::remote::{BlobReader, BlobSource, RawManifest, Registry, RegistryError, Repository};
-use super::stream::{Blob, StreamError, Verifying};
+use super::remote::{
+    BlobReader, BlobSource, RawManifest, RegistryClient, RegistryError, Repository,
+};
+use super::stream::{BlobHandle, StreamError, VerifyingReader};
 
 /// More than anybody attaches to one image.
 const MOST_ARTIFACTS: usize = 200;
@@ -41,7 +43,7 @@ pub enum StoreError {
     /// An archive failed.
     #[error(transparent)]
     #[diagnose(forward)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] DockerArchiveError),
     /// A document was read and cannot be used.
     #[error("could not use what {place} holds")]
     Document {
@@ -80,16 +82,16 @@ pub enum Source {
     /// An OCI layout directory.
     Layout(Layout),
     /// A docker-archive file.
-    Archive(Archive),
+    Archive(DockerArchive),
 }
 
 impl Source {
     /// Opens the place; nothing is sent to a registry yet.
-    pub async fn open(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
+    pub async fn open(location: &Location, registry: &RegistryClient) -> Result<Self, StoreError> {
         Ok(match location {
             Location::Registry(reference) => Self::Registry(registry.repository(reference)),
             Location::Layout { dir, .. } => Self::Layout(Layout::open(dir).await?),
-            Location::Archive { file, .. } => Self::Archive(Archive::open(file).await?),
+            Location::Archive { file, .. } => Self::Archive(DockerArchive::open(file).await?),
         })
     }
 
@@ -101,7 +103,9 @@ impl Source {
                 let wanted = wanted.unwrap_or("latest");
                 let raw = match repository.get_manifest(wanted).await {
                     Ok(raw) => raw,
-                    Err(error) => return Err(repository.explained(error, wanted).await.into()),
+                    Err(error) => {
+                        return Err(repository.with_suggestion(error, wanted).await.into());
+                    }
                 };
                 self.verified(raw)
             }
@@ -113,14 +117,14 @@ impl Source {
     /// What a place that is going to be written to has under its tag so far, where that means
     /// something. An archive is written anew, whatever was there. A registry is asked for the document
     /// itself where it will be read.
-    pub async fn standing(
+    pub async fn read_tag(
         location: &Location,
-        registry: &Registry,
+        registry: &RegistryClient,
         will_be_read: bool,
-    ) -> Result<Option<Tagged>, StoreError> {
+    ) -> Result<Option<ResolvedTag>, StoreError> {
         Ok(match (location, location.tag()) {
             (Location::Registry(reference), Some(tag)) => {
-                let repository = registry.repository(reference).to_push_to();
+                let repository = registry.repository(reference).for_push();
                 let (digest, document) = if will_be_read {
                     let found = repository.find_manifest(tag).await?;
                     (found.as_ref().map(|it| it.digest.clone()), found)
@@ -128,7 +132,7 @@ impl Source {
                     let head = repository.head_manifest(tag).await?;
                     (head.map(|head| head.digest), None)
                 };
-                digest.map(|digest| Tagged {
+                digest.map(|digest| ResolvedTag {
                     source: Self::Registry(repository),
                     digest,
                     document,
@@ -136,8 +140,8 @@ impl Source {
             }
             (Location::Layout { dir, .. }, Some(tag)) if Layout::is_at(dir) => {
                 let layout = Layout::open(dir).await?;
-                let tagged = layout.tagged(tag).await?;
-                tagged.map(|digest| Tagged {
+                let tagged = layout.resolve_tag(tag).await?;
+                tagged.map(|digest| ResolvedTag {
                     source: Self::Layout(layout),
                     digest,
                     document: None,
@@ -152,15 +156,15 @@ impl Source {
     pub async fn find(
         location: &Location,
         is_target: bool,
-        registry: &Registry,
+        registry: &RegistryClient,
     ) -> Result<Option<(Self, Document)>, StoreError> {
         match location {
             Location::Registry(reference) => {
                 let mut repository = registry.repository(reference);
                 if is_target {
-                    repository = repository.to_push_to();
+                    repository = repository.for_push();
                 }
-                let wanted = location.wanted().unwrap_or("latest");
+                let wanted = location.tag_or_digest().unwrap_or("latest");
                 let Some(raw) = repository.find_manifest(wanted).await? else {
                     return Ok(None);
                 };
@@ -171,7 +175,7 @@ impl Source {
             Location::Layout { dir, .. } if !Layout::is_at(dir) => Ok(None),
             Location::Layout { .. } | Location::Archive { .. } => {
                 let source = Self::open(location, registry).await?;
-                match source.resolve(location.wanted()).await {
+                match source.resolve(location.tag_or_digest()).await {
                     Ok(document) => Ok(Some((source, document))),
                     Err(StoreError::Layout(LayoutError::NotFound { .. })) => Ok(None),
                     Err(error) => Err(error),
@@ -195,7 +199,10 @@ impl Source {
     }
 
     /// A configuration or another small document that is stored as a blob, verified.
-    pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Verbatim<T>, StoreError> {
+    pub async fn read<T: DocumentType>(
+        &self,
+        blob: &Descriptor,
+    ) -> Result<Verbatim<T>, StoreError> {
         self.check_size(blob, MAX_DOCUMENT)?;
         let bytes = match self {
             Self::Registry(repository) => repository.get_blob(blob, MAX_DOCUMENT).await?,
@@ -221,7 +228,7 @@ impl Source {
     }
 
     /// The blob's bytes, for a sink, which verifies them.
-    pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
+    pub fn blob(&self, blob: &Descriptor) -> Result<BlobHandle, StoreError> {
         Ok(match self {
             Self::Registry(repository) => repository.blob(blob).into(),
             Self::Layout(layout) => layout.blob(blob).into(),
@@ -234,8 +241,8 @@ impl Source {
     pub async fn open_blob(&self, blob: &Descriptor) -> Result<BlobReader, StoreError> {
         let opened = self.blob(blob)?.open(0).await;
         let verified = opened
-            .map_err(|error| StreamError::unreadable(blob, 0, error))
-            .and_then(|reader| Verifying::new(reader, blob));
+            .map_err(|error| StreamError::read_error(blob, 0, error))
+            .and_then(|reader| VerifyingReader::new(reader, blob));
         match verified {
             Ok(reader) => Ok(Box::pin(reader)),
             Err(source) => Err(StoreError::Blob {
@@ -285,7 +292,7 @@ impl Source {
         let read = reader.read_to_end(&mut bytes).await;
         read.map_err(|error| StoreError::Blob {
             place: self.to_string(),
-            source: Box::new(StreamError::unreadable(blob, bytes.len() as u64, error)),
+            source: Box::new(StreamError::read_error(blob, bytes.len() as u64, error)),
         })?;
         Ok(bytes.into())
     }
@@ -328,7 +335,7 @@ impl fmt::Display for Source {
 
 /// What a tag means.
 #[derive(Debug)]
-pub struct Tagged {
+pub struct ResolvedTag {
     /// Where it is.
     pub source: Source,
     /// Its digest.
@@ -337,7 +344,7 @@ pub struct Tagged {
     document: Option<RawManifest>,
 }
 
-impl Tagged {
+impl ResolvedTag {
     /// The image or index itself.
     pub async fn document(self) -> Result<(Source, Document), StoreError> {
         let document = match self.document {
@@ -361,10 +368,13 @@ pub enum Sink {
 
 impl Sink {
     /// Opens the place, making it where it does not exist.
-    pub async fn create(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
+    pub async fn create(
+        location: &Location,
+        registry: &RegistryClient,
+    ) -> Result<Self, StoreError> {
         Ok(match location {
             Location::Registry(reference) => {
-                Self::Registry(registry.repository(reference).to_push_to())
+                Self::Registry(registry.repository(reference).for_push())
             }
             Location::Layout { dir, .. } => Self::Layout(Layout::create(dir).await?),
             Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file)?),
@@ -373,18 +383,18 @@ impl Sink {
 
     /// Whether the tag, or without one the digest, already means this document. Only a registry can
     /// be trusted to hold everything that a document of it names.
-    pub async fn publishes(
+    pub async fn is_published(
         &self,
         document: &Document,
         tag: Option<&str>,
     ) -> Result<bool, StoreError> {
         let which = tag.unwrap_or(document.digest().as_ref());
-        let published = self.published(which).await?;
+        let published = self.current_digest(which).await?;
         Ok(published.as_ref() == Some(document.digest()))
     }
 
     /// What a tag or digest means so far, in a registry; nothing anywhere else.
-    pub async fn published(&self, which: &str) -> Result<Option<Digest>, StoreError> {
+    pub async fn current_digest(&self, which: &str) -> Result<Option<Digest>, StoreError> {
         let Self::Registry(repository) = self else {
             return Ok(None);
         };
@@ -430,10 +440,10 @@ impl Sink {
 
     /// Stores a blob that is elsewhere. In a layout, a download that breaks is kept and gone on with
     /// the next time.
-    pub async fn take_blob(
+    pub async fn copy_blob(
         &self,
         blob: &Descriptor,
-        from: &Blob,
+        from: &BlobHandle,
         task: &dyn Task,
     ) -> Result<(), StoreError> {
         match (self, from.as_download()) {
@@ -449,7 +459,7 @@ impl Sink {
     pub async fn put_document(&self, document: &Document) -> Result<(), StoreError> {
         match self {
             Self::Registry(_) => {
-                if !self.publishes(document, None).await? {
+                if !self.is_published(document, None).await? {
                     self.publish(document, None).await?;
                 }
             }
@@ -483,7 +493,7 @@ impl Sink {
 
     /// Publishes in place of what a tag was seen to mean, and says whether it did. A layout is held
     /// still meanwhile and does not where the tag means something else by now; a registry always does.
-    pub async fn publish_over(
+    pub async fn publish_if_unchanged(
         &self,
         document: &Document,
         tag: Option<&str>,
@@ -492,7 +502,9 @@ impl Sink {
         match (self, tag) {
             (Self::Layout(layout), Some(tag)) => {
                 layout.put_document(document).await?;
-                Ok(layout.tag_over(document.descriptor(), tag, seen).await?)
+                Ok(layout
+                    .tag_if_unchanged(document.descriptor(), tag, seen)
+                    .await?)
             }
             _ => self.publish(document, tag).await.map(|()| true),
         }

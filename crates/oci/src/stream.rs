@@ -12,10 +12,10 @@ use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 use wincimg_common::files;
-use wincimg_common::files::Draft;
+use wincimg_common::files::AtomicFile;
 use wincimg_common::progress::Task;
 
-use super::copy::Watched;
+use super::copy::ObservedBlob;
 use super::document::{Descriptor, Digest, DocumentError, Hasher, check, hasher_of};
 use super::remote::{BlobReader, BlobSource, RemoteBlob};
 
@@ -68,7 +68,7 @@ pub enum StreamError {
 
 impl StreamError {
     /// An error of reading a blob's bytes.
-    pub(super) fn unreadable(blob: &Descriptor, at: u64, source: io::Error) -> Self {
+    pub(super) fn read_error(blob: &Descriptor, at: u64, source: io::Error) -> Self {
         Self::Read {
             digest: blob.digest.clone(),
             at,
@@ -151,9 +151,9 @@ impl BlobSource for FileRange {
 }
 
 /// The bytes of a blob that is somewhere.
-pub struct Blob {
+pub struct BlobHandle {
     origin: Origin,
-    watched: Option<Watched>,
+    watched: Option<ObservedBlob>,
 }
 
 enum Origin {
@@ -163,11 +163,11 @@ enum Origin {
     Local(FileRange),
 }
 
-impl Blob {
+impl BlobHandle {
     /// The same bytes, sent to a receiver too while they are read, each once and in their order.
     pub(super) fn watched_by(self, receiver: mpsc::Sender<Bytes>) -> Self {
         Self {
-            watched: Some(Watched::new(receiver)),
+            watched: Some(ObservedBlob::new(receiver)),
             ..self
         }
     }
@@ -181,7 +181,7 @@ impl Blob {
     }
 }
 
-impl From<RemoteBlob> for Blob {
+impl From<RemoteBlob> for BlobHandle {
     fn from(remote: RemoteBlob) -> Self {
         Self {
             origin: Origin::Remote(Box::new(remote)),
@@ -190,7 +190,7 @@ impl From<RemoteBlob> for Blob {
     }
 }
 
-impl From<FileRange> for Blob {
+impl From<FileRange> for BlobHandle {
     fn from(range: FileRange) -> Self {
         Self {
             origin: Origin::Local(range),
@@ -199,7 +199,7 @@ impl From<FileRange> for Blob {
     }
 }
 
-impl BlobSource for Blob {
+impl BlobSource for BlobHandle {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
             let reader = match &self.origin {
@@ -216,14 +216,14 @@ impl BlobSource for Blob {
 
 /// A reader that fails at the end unless the bytes were exactly the blob's. What was made of them
 /// before that must not be used then.
-pub(super) struct Verifying {
+pub(super) struct VerifyingReader {
     reader: BlobReader,
     blob: Descriptor,
     read: u64,
     hasher: Option<Hasher>,
 }
 
-impl Verifying {
+impl VerifyingReader {
     /// Watches over a reader that begins at the blob's first byte.
     pub(super) fn new(reader: BlobReader, blob: &Descriptor) -> Result<Self, StreamError> {
         Ok(Self {
@@ -250,7 +250,7 @@ impl Verifying {
     }
 }
 
-impl AsyncRead for Verifying {
+impl AsyncRead for VerifyingReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -272,7 +272,7 @@ impl AsyncRead for Verifying {
 
 /// Writes a blob into `file`, which is at `path`, and fails unless exactly the bytes that the
 /// descriptor promises came.
-pub(super) async fn pour(
+pub(super) async fn write_blob(
     source: &dyn BlobSource,
     blob: &Descriptor,
     file: &mut File,
@@ -289,13 +289,13 @@ pub(super) async fn pour(
     let mut reader = source
         .open(0)
         .await
-        .map_err(|e| StreamError::unreadable(blob, 0, e))?;
+        .map_err(|e| StreamError::read_error(blob, 0, e))?;
     let mut buffer = vec![0; BUFFER];
     loop {
         let count = reader
             .read(&mut buffer)
             .await
-            .map_err(|e| StreamError::unreadable(blob, at, e))?;
+            .map_err(|e| StreamError::read_error(blob, at, e))?;
         if count == 0 {
             break;
         }
@@ -318,7 +318,7 @@ pub(super) async fn pour(
 }
 
 /// Whether the file holds exactly the blob; a file that is not there does not.
-pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
+pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
     let Ok(mut file) = files::open(path) else {
         return Ok(false);
     };
@@ -338,14 +338,14 @@ pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError>
 }
 
 /// A file that will get a name in `dir`, which is made where it does not exist.
-pub(super) fn draft_in(dir: &Path) -> Result<Draft, StreamError> {
+pub(super) fn draft_in(dir: &Path) -> Result<AtomicFile, StreamError> {
     std::fs::create_dir_all(dir)
-        .and_then(|()| Draft::in_folder(dir))
+        .and_then(|()| AtomicFile::in_folder(dir))
         .map_err(|e| StreamError::write(dir, e))
 }
 
 /// Gives a finished file its name.
-pub(super) fn persist(draft: Draft, path: &Path) -> Result<(), StreamError> {
+pub(super) fn persist(draft: AtomicFile, path: &Path) -> Result<(), StreamError> {
     draft.persist(path).map_err(|e| StreamError::write(path, e))
 }
 
@@ -364,7 +364,7 @@ pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError>
     }
 }
 
-fn beside(path: &Path, bytes: &[u8]) -> Result<Draft, StreamError> {
+fn beside(path: &Path, bytes: &[u8]) -> Result<AtomicFile, StreamError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut draft = draft_in(dir)?;
     let written = draft.file().write_all(bytes);
@@ -391,7 +391,7 @@ mod tests {
         blob: &Descriptor,
     ) -> Result<(), StreamError> {
         let mut file = File::options().write(true).open(path).await.unwrap();
-        pour(source, blob, &mut file, path, &Silent).await
+        write_blob(source, blob, &mut file, path, &Silent).await
     }
 
     #[cfg(target_os = "linux")]
@@ -433,7 +433,7 @@ mod tests {
         let read = async |bytes: &'static [u8], blob: &Descriptor| {
             let reader = Bytes::from_static(bytes).open(0).await.unwrap();
             let mut text = String::new();
-            let mut reader = Verifying::new(reader, blob).unwrap();
+            let mut reader = VerifyingReader::new(reader, blob).unwrap();
             reader.read_to_string(&mut text).await.map(|_| text)
         };
         let right = blob(b"content");

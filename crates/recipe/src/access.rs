@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_windows::access::{Access, Account, AccountError, Grant, Inherit, Rights};
+use wincimg_windows::access::{Access, AccessAccount, AccountError, Grant, Inherit, Rights};
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
@@ -38,7 +38,7 @@ impl Recipe {
         }
         let mut grants: Vec<Grant> = Vec::with_capacity(entry.grant.len());
         for (account, rights) in &entry.grant {
-            let account: Account = account
+            let account: AccessAccount = account
                 .parse()
                 .map_err(|problem: AccountError| self.error(rights, problem.to_string()))?;
             let same = |known: &&Grant| known.account.sid() == account.sid();
@@ -68,12 +68,12 @@ impl Recipe {
 
 impl Plan {
     /// Whether a path is there because of the plan, whatever its base has.
-    pub(super) fn brings(&self, path: &ImagePath) -> bool {
+    pub(super) fn provides(&self, path: &ImagePath) -> bool {
         let is_brought = |file: &PlannedFile| {
-            let inside = path.below(&file.target);
-            file.target.below(path).is_some()
+            let inside = path.strip_prefix(&file.target);
+            file.target.strip_prefix(path).is_some()
                 || inside.is_some_and(|inside| match (&file.unpack, &file.source) {
-                    (Some(unpack), source) => unpack.brings(source, inside),
+                    (Some(unpack), source) => unpack.provides(source, inside),
                     (None, FileSource::Folder(source)) => {
                         source.path.join(inside.join("/")).exists()
                     }
@@ -81,7 +81,8 @@ impl Plan {
                 })
         };
         let folder = self.working_dir.as_ref();
-        self.files.iter().any(is_brought) || folder.is_some_and(|it| it.below(path).is_some())
+        self.files.iter().any(is_brought)
+            || folder.is_some_and(|it| it.strip_prefix(path).is_some())
     }
 }
 

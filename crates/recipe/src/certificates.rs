@@ -11,7 +11,7 @@ use toml::Spanned;
 use wincimg_common::files;
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
-use wincimg_windows::certificate::{Store, TrustedCertificate};
+use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
 use super::text::{Text, Texts};
 use super::{Recipe, RecipeError};
@@ -44,21 +44,24 @@ pub(super) struct CertificatesEntry {
 
 /// What an image is to trust, and what its author may not have meant.
 #[derive(Default)]
-pub(super) struct Trusted {
+pub(super) struct TrustedCertificates {
     /// Each once, in an order that has nothing to do with the recipe's.
     pub(super) certificates: Vec<TrustedCertificate>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Recipe {
-    pub(super) fn certificates(&self, entry: CertificatesEntry) -> Result<Trusted, RecipeError> {
+    pub(super) fn certificates(
+        &self,
+        entry: CertificatesEntry,
+    ) -> Result<TrustedCertificates, RecipeError> {
         let now = Offset::UTC.to_datetime(Timestamp::now());
-        let mut trusted = Trusted::default();
+        let mut trusted = TrustedCertificates::default();
         for (store, texts) in [
-            (Store::Root, entry.root),
-            (Store::Ca, entry.ca),
-            (Store::TrustedPublisher, entry.trusted_publisher),
-            (Store::TrustedPeople, entry.trusted_people),
+            (CertificateStore::Root, entry.root),
+            (CertificateStore::Ca, entry.ca),
+            (CertificateStore::TrustedPublisher, entry.trusted_publisher),
+            (CertificateStore::TrustedPeople, entry.trusted_people),
         ] {
             let Some(texts) = texts else { continue };
             let offset = texts.span().start;
@@ -90,7 +93,7 @@ impl Recipe {
 
 /// A file that has no certificates that can be used.
 #[derive(Debug)]
-pub struct Unusable {
+pub struct CertificateFileError {
     /// What is wrong with it.
     pub problem: String,
     /// What helps.
@@ -98,18 +101,21 @@ pub struct Unusable {
 }
 
 /// The certificates of a file that is called so: PEM or base64 alone, DER, or PKCS #7 in either.
-pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Unusable> {
+pub fn certificates_in_file(
+    bytes: Vec<u8>,
+    name: &str,
+) -> Result<Vec<Certificate>, CertificateFileError> {
     let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
         Some(rest) => rest.to_vec(),
         None => bytes,
     };
     if let Some((what, hint)) = something_else(&bytes, name) {
-        return Err(Unusable {
+        return Err(CertificateFileError {
             problem: format!("{name} {what}"),
             hint: Some(hint),
         });
     }
-    let invalid = |problem: String| Unusable {
+    let invalid = |problem: String| CertificateFileError {
         problem: format!("cannot use {name}: {problem}"),
         hint: None,
     };
@@ -147,8 +153,14 @@ fn in_base64(bytes: &[u8]) -> Option<Vec<u8>> {
     der.starts_with(&[0x30]).then_some(der)
 }
 
-impl Trusted {
-    fn add(&mut self, store: Store, certificate: Certificate, path: &str, now: DateTime) {
+impl TrustedCertificates {
+    fn add(
+        &mut self,
+        store: CertificateStore,
+        certificate: Certificate,
+        path: &str,
+        now: DateTime,
+    ) {
         let new = TrustedCertificate { store, certificate };
         if self.certificates.contains(&new) {
             return;
@@ -164,12 +176,12 @@ impl Trusted {
             let day = certificate.not_before().date();
             warn(format!("is not valid before {day}"));
         }
-        match (store, certificate.signs_others()) {
-            (Store::Root, false) => warn(
+        match (store, certificate.is_ca()) {
+            (CertificateStore::Root, false) => warn(
                 "is not a CA's certificate: as a root it makes nothing trusted but itself"
                     .to_owned(),
             ),
-            (Store::Ca, true) if certificate.is_self_issued() => {
+            (CertificateStore::Ca, true) if certificate.is_self_issued() => {
                 warn("is a root: below ca nobody believes it; list it below root".to_owned());
             }
             _ => {}

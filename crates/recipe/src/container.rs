@@ -65,7 +65,7 @@ impl Recipe {
         for (name, value) in env {
             set_variable(&mut container.env, &name, &value);
         }
-        lay_program(&mut container, plan.entrypoint.take(), plan.cmd.take());
+        override_program(&mut container, plan.entrypoint.take(), plan.cmd.take());
         container.args_escaped |= file.args_escaped;
         let other = &mut container.other;
         if let Some(health) = &file.healthcheck {
@@ -149,10 +149,10 @@ impl Plan {
         if let Some(path) = &self.path
             && let Some(own) = variable(&container.env, VARIABLE)
         {
-            let path = path.added_to(own);
+            let path = path.apply_to(own);
             set_variable(&mut container.env, "PATH", &path);
         }
-        lay_program(&mut container, self.entrypoint.clone(), self.cmd.clone());
+        override_program(&mut container, self.entrypoint.clone(), self.cmd.clone());
         if let Some(user) = &self.user {
             container.user = Some(user.clone());
         }
@@ -176,7 +176,7 @@ impl Plan {
 }
 
 /// Puts the program of an image in the place of its base's.
-fn lay_program(
+fn override_program(
     container: &mut ContainerConfig,
     entrypoint: Option<Vec<String>>,
     cmd: Option<Vec<String>>,

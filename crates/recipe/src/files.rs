@@ -6,18 +6,18 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_common::diagnose::{Excerpt, in_one_line};
-use wincimg_common::foreign::without_password;
+use wincimg_common::diagnose::{Excerpt, error_chain};
+use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
-use wincimg_layer::{Download, OnDisk, dockerignore};
+use wincimg_layer::{OnDisk, PlannedDownload, dockerignore};
 use wincimg_windows::path::{ImagePath, PathError};
 
 use super::file::FileEntry;
 use super::instructions::{PlannedContent, PlannedEntry};
 use super::plan::PlannedFile;
-use super::source::{Embedded, FileSource};
+use super::source::{EmbeddedProgram, FileSource};
 use super::text::Text;
-use super::{Recipe, RecipeError, Settings};
+use super::{Recipe, RecipeError, RecipeInputs};
 
 /// Where a file goes.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Recipe {
     pub(super) fn planned_file(
         &self,
         entry: &FileEntry,
-        settings: &Settings<'_>,
+        settings: &RecipeInputs<'_>,
     ) -> Result<PlannedFile, RecipeError> {
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 is for what url names"));
@@ -76,7 +76,7 @@ impl Recipe {
                 (FileSource::Bytes(bytes.map_err(invalid)?), None)
             }
             [None, None, None, None, None, Some(text)] if text.value == "shim" => {
-                (FileSource::Embedded(Embedded::Shim), None)
+                (FileSource::Embedded(EmbeddedProgram::Shim), None)
             }
             [None, None, None, None, None, Some(text)] => {
                 let problem = format!("invalid embedded file {:?}: expected shim", text.value);
@@ -92,7 +92,7 @@ impl Recipe {
         let (target, into_folder) = (path.clone(), *into_folder);
         if let Some((text, unpack)) = self.unpack(entry)? {
             if let Err(error) = unpack.check(&source) {
-                return Err(self.error(text, in_one_line(&error)));
+                return Err(self.error(text, error_chain(&error)));
             }
             return Ok(PlannedFile {
                 source,
@@ -127,13 +127,13 @@ impl Recipe {
     ) -> Result<(FileSource, Option<String>), RecipeError> {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
-            let shown = Excerpt::of_argument(&without_password(url), 0..0);
+            let shown = Excerpt::from_argument(&without_password(url), 0..0);
             // It may have a password in it.
             let excerpt = Some(Box::new(shown));
             let error = self.error(text, problem);
             RecipeError { excerpt, ..error }
         })?;
-        let mut download = Download::at(url);
+        let mut download = PlannedDownload::at(url);
         if let Some(text) = &entry.sha256 {
             let hash = text.value.to_ascii_lowercase();
             let digest = format!("sha256:{hash}").parse().map_err(|_| {
@@ -169,8 +169,8 @@ impl Recipe {
         let metadata =
             std::fs::metadata(path).map_err(|error| self.unreadable(text, path, &error))?;
         let is_left_out = source
-            .is_left_out()
-            .map_err(|error| self.error(text, in_one_line(&error)))?;
+            .is_ignored_path()
+            .map_err(|error| self.error(text, error_chain(&error)))?;
         if is_left_out {
             let rules = source.top.join(dockerignore::FILE_NAME);
             let problem = format!("{} is left out by {}", path.display(), rules.display());

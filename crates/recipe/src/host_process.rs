@@ -7,16 +7,16 @@ use super::Plan;
 /// Something in a plan that needs Windows in the image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} cannot be in an image for HostProcess containers: {reason}")]
-pub struct NeedsWindowsInside {
+pub struct RequiresWindows {
     what: String,
     reason: &'static str,
 }
 
 impl Plan {
     /// Refuses a plan on a base without Windows that needs some.
-    pub fn check_base(&self) -> Result<(), NeedsWindowsInside> {
+    pub fn check_base(&self) -> Result<(), RequiresWindows> {
         let refused = |what: &str, reason| {
-            Err(NeedsWindowsInside {
+            Err(RequiresWindows {
                 what: what.to_owned(),
                 reason,
             })
@@ -61,7 +61,7 @@ impl Plan {
             .iter()
             .map(|(name, value)| format!("{name}={value}"));
         let variables: Vec<String> = variables.collect();
-        let shim = shim::recognise(entrypoint, cmd, &variables);
+        let shim = shim::detect(entrypoint, cmd, &variables);
         let asks_registry = shim
             .and_then(|shim| shim.settings)
             .is_some_and(|settings| settings.stop_timeout.is_none());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wincimg_iis::config::ConfigEdit;
-use wincimg_layer::Download;
+use wincimg_layer::PlannedDownload;
 use wincimg_layer::Symlink;
 use wincimg_layer::archive::UnpackedContent;
 use wincimg_oci::document::ContainerConfig;
@@ -60,7 +60,7 @@ pub struct PlannedLayer {
     pub access: Vec<Access>,
     /// What was moved or copied here within the image, and what it keeps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<CopiedEntry>,
     /// Folders that are gone, with all that was in them, before they are made anew.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anew: Vec<ImagePath>,
@@ -71,7 +71,7 @@ pub struct PlannedLayer {
 
 /// A file or folder that comes from elsewhere in the image: it keeps its attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct CopiedEntry {
     /// Where it is.
     pub path: ImagePath,
     /// Where it, or what it is a copy of, was before the layer.
@@ -132,7 +132,7 @@ impl PlannedLayer {
 
 impl Instructions {
     /// The files that are downloaded.
-    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
         let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
         let layers =
             layers.filter(|layer| layer.entries.iter().any(|entry| entry.download().is_some()));

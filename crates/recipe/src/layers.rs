@@ -13,7 +13,7 @@ use super::files::planned_entry;
 use super::text::{Field, Text};
 use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe,
-    RecipeError, Settings,
+    RecipeError, RecipeInputs,
 };
 
 /// A layer of its own; with `created_by` alone, a line of the history that has none.
@@ -72,7 +72,7 @@ impl Recipe {
     pub(super) fn steps(
         &self,
         file: &RecipeFile,
-        settings: &Settings<'_>,
+        settings: &RecipeInputs<'_>,
     ) -> Result<Vec<PlannedStep>, RecipeError> {
         let mut layers = Vec::with_capacity(file.layers.len());
         for entry in &file.layers {

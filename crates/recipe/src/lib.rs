@@ -31,23 +31,23 @@
 
 mod access;
 mod certificates;
+mod check_program;
 mod container;
 mod file;
 mod files;
 mod host_process;
 mod iis;
 mod instructions;
+mod layer_files;
 mod layers;
-mod mistake;
 mod path;
 mod plan;
-mod planned;
-mod program;
 mod registry;
 mod services;
 mod source;
-pub mod start;
+pub mod starter;
 mod text;
+mod toml_error;
 mod unpack;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,21 +58,21 @@ pub use container::{HEALTH_TIMES, set_variable, variable};
 use file::{Head, RecipeFile};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
-pub use host_process::NeedsWindowsInside;
+pub use host_process::RequiresWindows;
 pub use instructions::{
-    Instructions, Kept, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
+    CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
-pub use mistake::{Mistake, mistake};
+pub use layer_files::{add_entries, add_files, copy_metadata};
 pub use path::{path_blame, path_hint};
-pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
-pub use planned::{add_entries, add_files, keep};
+pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
 use serde::Deserialize as _;
-pub use source::{Brought, Embedded, FileSource, Want, Wants};
+pub use source::{DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource};
 use text::{Field, Text, Values, fill_in};
 use toml::de::{DeString, DeTable, Deserializer};
-pub use unpack::Unpack;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
-use wincimg_common::files::{LARGEST_TEXT, like, read_text};
+pub use toml_error::{TomlError, explain_toml_error};
+pub use unpack::UnpackOptions;
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, closest_match, line_and_column};
+use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
 
@@ -89,7 +89,7 @@ const ALWAYS_THERE: [&str; 6] = [
 /// A recipe that was read, not yet filled in for a host.
 #[derive(Debug)]
 pub struct Recipe {
-    origin: Origin,
+    origin: RecipeOrigin,
     head: Head,
     /// Archives that it unpacks.
     archives: Archives,
@@ -97,7 +97,7 @@ pub struct Recipe {
 
 /// Where a recipe's text came from, for messages and for the files that it names.
 #[derive(Debug, Clone)]
-struct Origin {
+struct RecipeOrigin {
     /// A path, or the name of a recipe that ships.
     name: String,
     text: String,
@@ -107,7 +107,7 @@ struct Origin {
 
 /// What a recipe is filled in with.
 #[derive(Debug, Clone)]
-pub struct Settings<'a> {
+pub struct RecipeInputs<'a> {
     /// Values for the recipe's variables, by name.
     pub values: &'a BTreeMap<String, String>,
     /// The folder that `context` is relative to.
@@ -150,12 +150,12 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     } else {
         before.len() - variable.len()..before.len()
     };
-    Excerpt::of_argument(&whole, marked)
+    Excerpt::from_argument(&whole, marked)
 }
 
 /// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
 fn folder_like(image: &str) -> Option<String> {
-    let meant = like(Path::new(image))?;
+    let meant = similar_path(Path::new(image))?;
     let has = |name| meant.join(name).is_file();
     let can_be_built = has("recipe.toml") || has("Dockerfile");
     can_be_built.then(|| meant.display().to_string())
@@ -172,7 +172,7 @@ fn known_hint(nearest: Option<&str>) -> String {
 }
 
 fn variable_hint(variable: &str, known: &[&str]) -> String {
-    match nearest(variable, known.iter().copied()) {
+    match closest_match(variable, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
         None if known.is_empty() => "it has no variables: leave out --set".to_owned(),
         None => format!("its variables are: {}", known.join(", ")),
@@ -180,7 +180,7 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
 }
 
 fn file_hint(path: &Path) -> String {
-    match like(path) {
+    match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
         None => "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
             .to_owned(),
@@ -191,7 +191,7 @@ impl Recipe {
     /// Finds a recipe: one that ships, by name; a recipe file; or a folder with a `recipe.toml`.
     pub fn find(image: &str) -> Result<Self, RecipeError> {
         if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
-            return Self::parse(Origin {
+            return Self::parse(RecipeOrigin {
                 name: format!("{image}.toml"),
                 text: recipe.text.to_owned(),
                 folder: None,
@@ -203,7 +203,7 @@ impl Recipe {
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)
         } else {
-            let nearest = nearest(image, recipes().iter().map(|recipe| recipe.name))
+            let nearest = closest_match(image, recipes().iter().map(|recipe| recipe.name))
                 .or_else(|| folder_like(image));
             Err(RecipeError {
                 code: "recipe/not-found",
@@ -214,7 +214,7 @@ impl Recipe {
     }
 
     /// A recipe file in this folder that a shipped recipe of the same name hides.
-    pub fn hidden(image: &str) -> Option<PathBuf> {
+    pub fn shadowing_file(image: &str) -> Option<PathBuf> {
         let is_shipped = recipes().iter().any(|recipe| recipe.name == image);
         let path = Path::new(".").join(image);
         // A folder without one may be what the recipe that ships takes files from.
@@ -224,7 +224,7 @@ impl Recipe {
 
     /// Reads a recipe's text as if it stood in a file of that name in a folder.
     pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, RecipeError> {
-        Self::parse(Origin {
+        Self::parse(RecipeOrigin {
             name: name.to_owned(),
             text,
             folder: Some(folder.to_owned()),
@@ -240,14 +240,14 @@ impl Recipe {
             source: Some(source),
             ..RecipeError::new(format!("cannot read the recipe {}", path.display()))
         })?;
-        Self::parse(Origin {
+        Self::parse(RecipeOrigin {
             name: path.display().to_string(),
             text,
             folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()),
         })
     }
 
-    fn parse(origin: Origin) -> Result<Self, RecipeError> {
+    fn parse(origin: RecipeOrigin) -> Result<Self, RecipeError> {
         let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         let recipe = Self {
             origin,
@@ -272,7 +272,7 @@ impl Recipe {
             let read = self.read_file(|offset, text| {
                 open.insert(offset);
                 // What is not known yet stays as it is.
-                if let Ok(filled) = values.fill(text) {
+                if let Ok(filled) = values.expand(text) {
                     *text = filled.into();
                 }
                 Ok(())
@@ -310,9 +310,9 @@ impl Recipe {
     /// The file with its variables filled in.
     fn filled(&self, values: &Values) -> Result<RecipeFile, RecipeError> {
         let read = self.read_file(|offset, text| {
-            let filled = values.fill(text);
+            let filled = values.expand(text);
             *text = filled
-                .map_err(|problem| Mistake::at(offset, problem))?
+                .map_err(|problem| TomlError::at(offset, problem))?
                 .into();
             Ok(())
         })?;
@@ -322,7 +322,7 @@ impl Recipe {
     /// Reads the file once the texts with variables in them are filled in.
     fn read_file(
         &self,
-        mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), Mistake>,
+        mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), TomlError>,
     ) -> Result<Result<RecipeFile, toml::de::Error>, RecipeError> {
         let mut tree = match DeTable::parse(&self.origin.text) {
             Ok(tree) => tree,
@@ -347,7 +347,7 @@ impl Recipe {
     }
 
     /// The base's short name or repository, or its image's name, with the variables in it filled in.
-    pub fn base(&self, settings: &Settings<'_>) -> Result<String, RecipeError> {
+    pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String, RecipeError> {
         let values = self.values(settings)?;
         let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
@@ -459,7 +459,7 @@ impl Recipe {
     }
 
     /// The values of the recipe's own variables.
-    fn values(&self, settings: &Settings<'_>) -> Result<Values, RecipeError> {
+    fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values, RecipeError> {
         for variable in settings.values.keys() {
             if !self.head.variables.contains_key(variable) {
                 let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
@@ -512,7 +512,7 @@ impl Recipe {
     /// A text of the recipe with its variables filled in.
     fn resolve(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
         values
-            .fill(&text.value)
+            .expand(&text.value)
             .map_err(|problem| self.error(text, problem))
     }
 
@@ -521,13 +521,13 @@ impl Recipe {
     }
 }
 
-impl Origin {
+impl RecipeOrigin {
     /// What the parser found, with what was meant where that can be seen.
     fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
-        self.mistaken(mistake(&self.text, error))
+        self.mistaken(explain_toml_error(&self.text, error))
     }
 
-    fn mistaken(&self, mistake: Mistake) -> RecipeError {
+    fn mistaken(&self, mistake: TomlError) -> RecipeError {
         self.error_at(mistake.offset, mistake.problem)
             .with_hint(mistake.hint)
     }

@@ -9,19 +9,22 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
 use wincimg_common::diagnose::Blame;
-use wincimg_windows::search_path::{EntryError, PathAdditions, PathError, entry};
+use wincimg_windows::search_path::{EntryError, PathAdditions, SearchPathError, entry};
 
 use super::file::RecipeFile;
 use super::text::{Field, Text};
 use super::{Recipe, RecipeError};
 
 /// Where a base's PATH cannot be made out, the recipe has to say more.
-fn is_unclear(error: &PathError) -> bool {
-    matches!(error, PathError::Unknown | PathError::NotText(_))
+fn is_unclear(error: &SearchPathError) -> bool {
+    matches!(
+        error,
+        SearchPathError::Unknown | SearchPathError::NotText(_)
+    )
 }
 
 /// Whose matter it is that PATH cannot be added to.
-pub fn path_blame(error: &PathError) -> Blame {
+pub fn path_blame(error: &SearchPathError) -> Blame {
     if is_unclear(error) {
         Blame::Request
     } else {
@@ -30,7 +33,7 @@ pub fn path_blame(error: &PathError) -> Blame {
 }
 
 /// What to do then.
-pub fn path_hint(error: &PathError) -> Option<String> {
+pub fn path_hint(error: &SearchPathError) -> Option<String> {
     let hint = "write the whole PATH out under [env]; `wincimg base show REF` says what is known of a base";
     is_unclear(error).then(|| hint.to_owned())
 }

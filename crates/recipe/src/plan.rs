@@ -6,32 +6,32 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use toml::Spanned;
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_iis::{IisSettings, schema_files, server_config};
-use wincimg_layer::Download;
+use wincimg_layer::PlannedDownload;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{Link, RegistryEdit, Root, hive};
 use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
 use wincimg_windows::access::Access;
+use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::certificate::TrustedCertificate;
-use wincimg_windows::inside::{Inside, Needs};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::argv;
-use wincimg_windows::quoting::argv::Reader;
-use wincimg_windows::search_path::{PathAdditions, PathError};
+use wincimg_windows::quoting::argv::ArgvParser;
+use wincimg_windows::search_path::{PathAdditions, SearchPathError};
 use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 use wincimg_windows::version::WindowsVersion;
 
-use super::certificates::Trusted;
+use super::certificates::TrustedCertificates;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
 use super::instructions::{Instructions, PlannedContent};
 use super::path::is_path;
-use super::source::{FileSource, Want, Wants};
+use super::source::{DownloadRequest, DownloadRequests, FileSource};
 use super::text::{Field, Text, Texts, plain};
-use super::unpack::Unpack;
-use super::{Recipe, RecipeError, Settings};
+use super::unpack::UnpackOptions;
+use super::{Recipe, RecipeError, RecipeInputs};
 
 /// Everything about an image to be made. Equal plans make equal images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -83,7 +83,7 @@ pub struct Plan {
     /// What is set about its site on IIS.
     pub iis: Option<IisSettings>,
     /// What has to run on Windows during the build.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedCommand>,
     /// What the recipe's author may want to know about how it was read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -137,20 +137,20 @@ pub struct PlannedFile {
     pub target: ImagePath,
     /// Whether what is in it, an archive, goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unpack: Option<Unpack>,
+    pub unpack: Option<UnpackOptions>,
 }
 
 /// A command that needs Windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct PlannedCommand {
     /// What to run.
-    pub command: Command,
+    pub command: CommandForm,
 }
 
 /// How a command is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
+pub enum CommandForm {
     /// A program and its arguments.
     Exec(Vec<String>),
     /// A line for the image's shell.
@@ -164,7 +164,7 @@ impl Plan {
     }
 
     /// Whether another plan makes the same image for another host.
-    pub fn differs_in_host_alone(&self, other: &Self) -> bool {
+    pub fn is_same_except_host(&self, other: &Self) -> bool {
         let for_other = Self {
             host_build: other.host_build,
             ..self.clone()
@@ -174,7 +174,10 @@ impl Plan {
 
     /// Every change to the registry, those that other keys stand for among them, on a base of which
     /// that is known.
-    pub fn registry_edits(&self, inside: &dyn Inside) -> Result<Vec<RegistryEdit>, PathError> {
+    pub fn registry_edits(
+        &self,
+        inside: &dyn BaseContents,
+    ) -> Result<Vec<RegistryEdit>, SearchPathError> {
         let path = self.path.as_ref().map(|path| path.edit(inside));
         let mut edits = self.edits_on_any_base();
         edits.extend(path.transpose()?);
@@ -201,8 +204,8 @@ impl Plan {
     }
 
     /// The files of its own that it downloads; `place` is where they are named.
-    pub fn wants(&self, place: &str) -> Wants {
-        let mut wants = Wants::new();
+    pub fn download_requests(&self, place: &str) -> DownloadRequests {
+        let mut wants = DownloadRequests::new();
         let own = self.files.iter().map(|file| (&file.source, &file.target));
         let layers = self.instructions.iter().flat_map(Instructions::layers);
         let entries = layers.flat_map(|layer| &layer.entries);
@@ -214,19 +217,19 @@ impl Plan {
             let FileSource::Download(download) = source else {
                 continue;
             };
-            let want = Want {
+            let want = DownloadRequest {
                 digests: download.digest.iter().cloned().collect(),
                 name: target.components().last().cloned().unwrap_or_default(),
                 follows: true,
                 place: place.to_owned(),
             };
-            want.added_to(&mut wants, &download.url);
+            want.add_to(&mut wants, &download.url);
         }
         wants
     }
 
     /// These files.
-    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
         let own = self
             .files
             .iter_mut()
@@ -239,20 +242,25 @@ impl Plan {
     }
 
     /// What has to be known of the base before the image can be made.
-    pub fn needs(&self) -> Needs {
+    pub fn base_requirements(&self) -> BaseRequirements {
         let instructions = self.instructions.as_ref();
-        let mut needs = Needs::default();
+        let mut needs = BaseRequirements::default();
         if self.looks_inside {
             needs.hives.extend([Root::System, Root::Software]);
             needs.files = true;
         }
-        needs.hives.extend(hive::needed(&self.edits_on_any_base()));
-        needs.files |= self.access.iter().any(|access| !self.brings(&access.path));
+        needs
+            .hives
+            .extend(hive::required_hives(&self.edits_on_any_base()));
+        needs.files |= self
+            .access
+            .iter()
+            .any(|access| !self.provides(&access.path));
         if self.path.is_some() {
             needs.hives.insert(Root::System);
         }
         for layer in instructions.into_iter().flat_map(Instructions::layers) {
-            needs.hives.extend(hive::needed(&layer.registry));
+            needs.hives.extend(hive::required_hives(&layer.registry));
         }
         if self.changes_server() {
             needs
@@ -270,7 +278,7 @@ fn host_name(host_build: Option<WindowsVersion>) -> String {
     host_build.map_or_else(|| "any".to_owned(), |version| version.to_string())
 }
 
-impl fmt::Display for Command {
+impl fmt::Display for CommandForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exec(arguments) => f.write_str(&arguments.join(" ")),
@@ -313,7 +321,7 @@ impl fmt::Display for Plan {
     /// One fact a line, for a person; what the base decides is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (what, said) in self.facts() {
-            writeln!(f, "{what:<12}{}", Foreign(said))?;
+            writeln!(f, "{what:<12}{}", Untrusted(said))?;
         }
         Ok(())
     }
@@ -416,7 +424,7 @@ impl Recipe {
         &self,
         base: PlanBase,
         host_build: impl Into<Option<WindowsVersion>>,
-        settings: &Settings<'_>,
+        settings: &RecipeInputs<'_>,
     ) -> Result<Plan, RecipeError> {
         let host_build = host_build.into();
         let mut values = self.values(settings)?;
@@ -435,8 +443,10 @@ impl Recipe {
         let shutdown_timeout = file.shutdown_timeout.as_ref().map(|it| it.value.0);
         let (registry, links) = self.own_registry(&file)?;
         let certificates = file.certificates.take();
-        let trusted = certificates
-            .map_or_else(|| Ok(Trusted::default()), |entry| self.certificates(entry))?;
+        let trusted = certificates.map_or_else(
+            || Ok(TrustedCertificates::default()),
+            |entry| self.certificates(entry),
+        )?;
         let steps = self.steps(&file, settings)?;
         let files = file.files.iter().filter(|entry| entry.layer.is_none());
         let access = file.access.iter().filter(|entry| entry.layer.is_none());
@@ -455,7 +465,7 @@ impl Recipe {
             entrypoint: file.entrypoint.as_deref().map(plain),
             cmd: file.cmd.take().map(|texts| match texts {
                 // As Windows does it.
-                Texts::One(line) => argv::split_arguments(&line, Reader::CRuntime),
+                Texts::One(line) => argv::split_arguments(&line, ArgvParser::CRuntime),
                 Texts::List(list) => plain(&list),
             }),
             user: file.user.take().map(Field::into_inner),
@@ -535,16 +545,16 @@ impl Recipe {
         Ok(variables)
     }
 
-    fn step(&self, entry: &Spanned<RunEntry>) -> Result<Step, RecipeError> {
+    fn step(&self, entry: &Spanned<RunEntry>) -> Result<PlannedCommand, RecipeError> {
         let RunEntry { command, shell } = entry.get_ref();
         let command = match (command, shell) {
-            (Some(arguments), None) if !arguments.is_empty() => Command::Exec(plain(arguments)),
-            (None, Some(line)) => Command::Shell(line.value.clone()),
+            (Some(arguments), None) if !arguments.is_empty() => CommandForm::Exec(plain(arguments)),
+            (None, Some(line)) => CommandForm::Shell(line.value.clone()),
             _ => {
                 let problem = "a run has either a command or a shell line";
                 return Err(self.origin.error_at(entry.span().start, problem));
             }
         };
-        Ok(Step { command })
+        Ok(PlannedCommand { command })
     }
 }

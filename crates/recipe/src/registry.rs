@@ -10,7 +10,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 use wincimg_common::files;
-use wincimg_registry::regfile::Imported;
+use wincimg_registry::regfile::RegFile;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
 use super::text::Text;
@@ -129,7 +129,7 @@ impl Recipe {
     pub(super) fn registry_edits(
         &self,
         entry: &Spanned<RegistryEntry>,
-    ) -> Result<Imported, RecipeError> {
+    ) -> Result<RegFile, RecipeError> {
         let offset = entry.span().start;
         let entry = entry.get_ref();
         let key_text = match (&entry.key, &entry.import) {
@@ -143,7 +143,7 @@ impl Recipe {
         let (key, link) = KeyPath::parse(&key_text.value)
             .map_err(|problem| self.error(key_text, problem.to_string()))?;
         let edits = self.edits_of_key(entry, key_text, key)?;
-        Ok(Imported {
+        Ok(RegFile {
             edits,
             links: link.into_iter().collect(),
         })
@@ -188,7 +188,7 @@ impl Recipe {
         Ok(edits)
     }
 
-    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<Imported, RecipeError> {
+    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<RegFile, RecipeError> {
         let alone = entry.values.is_empty()
             && entry.delete_values.is_empty()
             && !entry.delete

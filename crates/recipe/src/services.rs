@@ -8,7 +8,8 @@ use serde::Deserialize;
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::service::{
-    Account, FailureAction, FailureKind, Line, OnFailure, Service, ServiceName, Start,
+    FailureAction, FailureActions, FailureKind, Service, ServiceAccount, ServiceName, ServiceText,
+    StartType,
 };
 
 use super::text::{Field, Text, plain};
@@ -30,18 +31,18 @@ pub(super) struct ServiceEntry {
     /// The service's name.
     name: Field<ServiceName>,
     /// What people see in place of the name.
-    display_name: Option<Field<Line>>,
+    display_name: Option<Field<ServiceText>>,
     /// A sentence on what it is for.
-    description: Option<Field<Line>>,
+    description: Option<Field<ServiceText>>,
     /// The program's full path.
     program: Field<Program>,
     /// Its arguments, which reach it as they are.
     #[serde(default)]
     arguments: Vec<Field<Argument>>,
     /// auto (with the container; the default), delayed-auto, demand or disabled.
-    start: Option<Field<Start>>,
+    start: Option<Field<StartType>>,
     /// `LocalSystem` (the default), `LocalService`, `NetworkService` or NT SERVICE\NAME.
-    account: Option<Field<Account>>,
+    account: Option<Field<ServiceAccount>>,
     /// Names of services that have to run before it.
     #[serde(default)]
     depends_on: Vec<Field<ServiceName>>,
@@ -64,7 +65,7 @@ struct FailureEntry {
     /// Seconds without a failure after which the next one is the first again; a day by default.
     reset_after: Option<Field<Seconds<{ u32::MAX }>>>,
     /// The command line of the action run.
-    command: Option<Field<Line>>,
+    command: Option<Field<ServiceText>>,
     /// Whether a service that stops with an error has failed, too.
     also_on_error: Option<Field<bool>>,
 }
@@ -139,7 +140,7 @@ impl Recipe {
             let name = &entry.name.value;
             if entries[..place]
                 .iter()
-                .any(|other| other.name.value.is(name))
+                .any(|other| other.name.value.eq_ignore_case(name))
             {
                 return Err(self.error(&entry.name, format!("two services have the name {name}")));
             }
@@ -178,7 +179,7 @@ impl Recipe {
         &self,
         entry: FailureEntry,
         name: &Field<ServiceName>,
-    ) -> Result<OnFailure, RecipeError> {
+    ) -> Result<FailureActions, RecipeError> {
         let actions = &entry.actions;
         if actions.is_empty() {
             return Err(self.error(name, "on_failure has no actions"));
@@ -200,7 +201,7 @@ impl Recipe {
             action: entry.action.value,
             after: entry.after.as_ref().map_or(0, |it| it.value.0 * 1000),
         });
-        Ok(OnFailure {
+        Ok(FailureActions {
             actions: actions.collect(),
             reset_after: entry.reset_after.map_or(DAY, |it| it.value.0),
             command: entry.command.map(Field::into_inner),
@@ -214,10 +215,14 @@ impl Recipe {
         own: &ServiceEntry,
         services: &[ServiceEntry],
     ) -> Result<(), RecipeError> {
-        let find = |name: &ServiceName| services.iter().find(|other| other.name.value.is(name));
+        let find = |name: &ServiceName| {
+            services
+                .iter()
+                .find(|other| other.name.value.eq_ignore_case(name))
+        };
         let is_disabled = |entry: &ServiceEntry| {
             let start = entry.start.as_ref();
-            start.is_some_and(|start| start.value == Start::Disabled)
+            start.is_some_and(|start| start.value == StartType::Disabled)
         };
         for field in &own.depends_on {
             let name = &field.value;
@@ -229,12 +234,12 @@ impl Recipe {
             let mut seen: Vec<&ServiceName> = Vec::new();
             let mut next = vec![name];
             while let Some(name) = next.pop() {
-                if name.is(&own.name.value) {
+                if name.eq_ignore_case(&own.name.value) {
                     let own = &own.name.value;
                     let problem = format!("{own} waits for itself, so it never starts");
                     return Err(self.error(field, problem));
                 }
-                if !seen.iter().any(|known| known.is(name)) {
+                if !seen.iter().any(|known| known.eq_ignore_case(name)) {
                     seen.push(name);
                     let further = find(name).into_iter().flat_map(|other| &other.depends_on);
                     next.extend(further.map(|field| &field.value));

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wincimg_common::digest::Digest;
-use wincimg_common::files::Part;
+use wincimg_common::files::SpoolPart;
 use wincimg_images::shim;
-use wincimg_layer::archive::{Archive, ArchiveError, Archives, Member, Place};
-use wincimg_layer::{Download, OnDisk};
+use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
+use wincimg_layer::{OnDisk, PlannedDownload};
 
 /// Where a file's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub enum FileSource {
     /// The text itself.
     Text(String),
     /// A file that a server has; in a box, for it is large, and plans have many thousand others.
-    Download(Box<Download>),
+    Download(Box<PlannedDownload>),
     /// The bytes themselves, which are not text.
     #[serde(serialize_with = "as_size")]
     Bytes(Vec<u8>),
@@ -31,14 +31,14 @@ pub enum FileSource {
     #[serde(serialize_with = "as_text")]
     Member(Member),
     /// A file that was fetched for this build.
-    Brought(Brought),
+    Brought(FetchedFile),
     /// A program that wincimg brings along.
-    Embedded(Embedded),
+    Embedded(EmbeddedProgram),
 }
 
 /// What is known of a file that has to be downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Want {
+pub struct DownloadRequest {
     /// Digests that it has to have, as far as some are written beside its URL.
     pub digests: Vec<Digest>,
     /// The name that it gets.
@@ -49,9 +49,9 @@ pub struct Want {
     pub place: String,
 }
 
-impl Want {
+impl DownloadRequest {
     /// Takes it among others, where it may be already.
-    pub fn added_to(self, wants: &mut Wants, url: &str) {
+    pub fn add_to(self, wants: &mut DownloadRequests, url: &str) {
         match wants.get_mut(url) {
             Some(known) => {
                 for digest in self.digests {
@@ -69,7 +69,7 @@ impl Want {
 }
 
 /// Files that have to be downloaded, by their URLs.
-pub type Wants = BTreeMap<String, Want>;
+pub type DownloadRequests = BTreeMap<String, DownloadRequest>;
 
 /// What they are is nobody's to read.
 fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -78,14 +78,14 @@ fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S
 
 /// A file that was fetched for a build, and is kept until that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
+pub struct FetchedFile {
     /// Its bytes.
-    pub part: Part,
+    pub part: SpoolPart,
     /// Where it came from.
     pub from: String,
 }
 
-impl Serialize for Brought {
+impl Serialize for FetchedFile {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.from.serialize(serializer)
     }
@@ -93,7 +93,7 @@ impl Serialize for Brought {
 
 impl FileSource {
     /// The file that a server has, where it is one.
-    pub(super) fn download_mut(&mut self) -> Option<&mut Download> {
+    pub(super) fn download_mut(&mut self) -> Option<&mut PlannedDownload> {
         match self {
             Self::Download(download) => Some(download),
             _ => None,
@@ -103,10 +103,10 @@ impl FileSource {
     /// Opens it as an archive; none where it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let place = match self {
-            Self::Disk(file) | Self::Folder(file) => Place::Path(file.path.to_path_buf()),
-            Self::Brought(file) => Place::Part(file.part.clone()),
+            Self::Disk(file) | Self::Folder(file) => ArchiveLocation::Path(file.path.to_path_buf()),
+            Self::Brought(file) => ArchiveLocation::Part(file.part.clone()),
             Self::Download(file) => match &file.content {
-                Some(part) => Place::Part(part.clone()),
+                Some(part) => ArchiveLocation::Part(part.clone()),
                 None => return Ok(None),
             },
             Self::Member(member) => return archives.open_inner(member),
@@ -127,12 +127,12 @@ fn as_text<S: serde::Serializer>(member: &Member, serializer: S) -> Result<S::Ok
 /// A program that wincimg brings along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Embedded {
+pub enum EmbeddedProgram {
     /// The entry point that stops programs gracefully, and waits in pause images.
     Shim,
 }
 
-impl Embedded {
+impl EmbeddedProgram {
     /// The name in recipes.
     pub const fn name(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::*;
 
 fn recipe(text: &str) -> Result<Recipe, RecipeError> {
-    Recipe::parse(Origin {
+    Recipe::parse(RecipeOrigin {
         name: "recipe.toml".to_owned(),
         text: text.to_owned(),
         folder: Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")),
@@ -28,7 +28,7 @@ fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, RecipeErr
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let settings = Settings {
+    let settings = RecipeInputs {
         values: &values,
         context: Path::new(env!("CARGO_MANIFEST_DIR")),
     };
@@ -208,7 +208,7 @@ fn a_program_that_no_file_brings_is_refused() {
         Recipe::find("app").unwrap().plan(
             base(),
             WindowsVersion::new(17763, 973),
-            &Settings {
+            &RecipeInputs {
                 values: &values.into_iter().collect(),
                 context: folder.path(),
             },
@@ -513,7 +513,7 @@ fn a_run_is_either_a_command_or_a_shell_line() {
     )
     .unwrap();
     assert_eq!(plan.steps[0].command.to_string(), "cmd /c echo 17763.973");
-    assert_eq!(plan.steps[1].command, Command::Shell("dir".to_owned()));
+    assert_eq!(plan.steps[1].command, CommandForm::Shell("dir".to_owned()));
     assert!(problem("[[run]]\n").contains("either a command or a shell line"));
     assert!(problem("[[run]]\ncommand = []\n").contains("either a command or a shell line"));
 }
@@ -672,10 +672,10 @@ fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
     let deleting =
         |key: &str| plan(&format!("[[registry]]\nkey = '{key}'\ndelete = true\n")).unwrap();
     let vendor = deleting(r"HKLM\SOFTWARE\Vendor\Toolbar");
-    let hives = vendor.needs().hives;
+    let hives = vendor.base_requirements().hives;
     assert_eq!(hives.into_iter().collect::<Vec<_>>(), [Root::Software]);
     let service = deleting(r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack");
-    assert!(service.needs().is_empty());
+    assert!(service.base_requirements().is_empty());
 }
 
 #[test]

@@ -11,9 +11,9 @@ use serde::de::value::{MapDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::closest_match;
 
-use super::mistake::Mistake;
+use super::toml_error::TomlError;
 
 /// A value of the recipe's file and where it stands. A text is filled in before, and a whole number,
 /// true and false are texts, too.
@@ -248,8 +248,8 @@ fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
 /// for keys.
 pub(super) fn fill_in<'i>(
     table: &mut DeTable<'i>,
-    fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), Mistake>,
-) -> Result<(), Mistake> {
+    fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), TomlError>,
+) -> Result<(), TomlError> {
     for (key, value) in table.iter_mut() {
         if let (DeValue::Table(grant), "grant") = (value.get_mut(), &**key.get_ref()) {
             for (mut account, rights) in std::mem::take(grant) {
@@ -259,7 +259,7 @@ pub(super) fn fill_in<'i>(
                 }
                 if grant.contains_key(&account) {
                     let problem = format!("duplicate {}", account.get_ref());
-                    return Err(Mistake::at(offset, problem));
+                    return Err(TomlError::at(offset, problem));
                 }
                 grant.insert(account, rights);
             }
@@ -271,8 +271,8 @@ pub(super) fn fill_in<'i>(
 
 fn fill_in_value<'i>(
     value: &mut Spanned<DeValue<'i>>,
-    fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), Mistake>,
-) -> Result<(), Mistake> {
+    fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), TomlError>,
+) -> Result<(), TomlError> {
     let offset = value.span().start;
     match value.get_mut() {
         DeValue::String(text) if text.contains("${") => fill(offset, text),
@@ -294,7 +294,7 @@ impl Values {
     }
 
     /// Replaces every `${name}`; `$${` stands for a plain `${`.
-    pub(super) fn fill(&self, text: &str) -> Result<String, String> {
+    pub(super) fn expand(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find("${") {
@@ -312,7 +312,7 @@ impl Values {
             match self.0.get(name) {
                 Some(value) => filled.push_str(value),
                 None => {
-                    let meant = nearest(name, self.0.keys().map(String::as_str))
+                    let meant = closest_match(name, self.0.keys().map(String::as_str))
                         .map(|near| format!(": did you mean {near:?}?"))
                         .unwrap_or_default();
                     return Err(format!(
@@ -335,7 +335,7 @@ mod tests {
         let mut values = Values::default();
         values.insert("port", "8080".to_owned());
         values.insert("base.name", "x".to_owned());
-        values.fill(text)
+        values.expand(text)
     }
 
     #[test]
@@ -358,6 +358,6 @@ mod tests {
     fn a_value_is_not_filled_in_again() {
         let mut values = Values::default();
         values.insert("a", "${b}".to_owned());
-        assert_eq!(values.fill("${a}").unwrap(), "${b}");
+        assert_eq!(values.expand("${a}").unwrap(), "${b}");
     }
 }

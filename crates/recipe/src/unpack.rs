@@ -3,7 +3,9 @@
 use std::fmt;
 
 use serde::Serialize;
-use wincimg_layer::archive::{ArchiveError, Archives, Format, Selection, Unpacked};
+use wincimg_layer::archive::{
+    ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
+};
 use wincimg_windows::path::fold;
 
 use super::file::FileEntry;
@@ -13,7 +15,7 @@ use super::{Recipe, RecipeError};
 
 /// How an archive is unpacked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unpack {
+pub struct UnpackOptions {
     /// What it has to be, where the recipe says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ArchiveKind>,
@@ -46,19 +48,19 @@ impl ArchiveKind {
         }
     }
 
-    fn is(self, format: Format) -> bool {
+    fn is(self, format: ArchiveFormat) -> bool {
         matches!(
             (self, format),
-            (Self::Zip, Format::Zip)
-                | (Self::Tar, Format::Tar(_))
-                | (Self::SevenZip, Format::SevenZip)
+            (Self::Zip, ArchiveFormat::Zip)
+                | (Self::Tar, ArchiveFormat::Tar(_))
+                | (Self::SevenZip, ArchiveFormat::SevenZip)
         )
     }
 }
 
-impl Unpack {
+impl UnpackOptions {
     /// What is in the archive.
-    pub fn entries(&self, source: &FileSource) -> Result<Vec<Unpacked>, ArchiveError> {
+    pub fn entries(&self, source: &FileSource) -> Result<Vec<UnpackedEntry>, ArchiveError> {
         let Some(archive) = source.archive(&self.archives)? else {
             let problem = "it is not an archive: expected zip, 7z, or tar, which gzip, zstd, xz or \
                            bzip2 may have compressed";
@@ -72,9 +74,9 @@ impl Unpack {
                 "it is {found}, where {wanted} is expected"
             )));
         }
-        let entries = archive.unpacked(&Selection {
+        let entries = archive.unpack(&UnpackSelection {
             strip: self.strip,
-            ..Selection::default()
+            ..UnpackSelection::default()
         })?;
         if self.strip > 0 && entries.is_empty() {
             let problem = format!("nothing is left of it with strip = {}", self.strip);
@@ -92,15 +94,15 @@ impl Unpack {
     }
 
     /// Whether the archive has something at a path below the folder that it goes to.
-    pub(super) fn brings(&self, source: &FileSource, names: &[String]) -> bool {
+    pub(super) fn provides(&self, source: &FileSource, names: &[String]) -> bool {
         let key = fold(&names.join("/"));
-        let is_there = |entry: &Unpacked| fold(&entry.names.join("/")) == key;
+        let is_there = |entry: &UnpackedEntry| fold(&entry.names.join("/")) == key;
         self.entries(source)
             .is_ok_and(|entries| entries.iter().any(is_there))
     }
 }
 
-impl fmt::Display for Unpack {
+impl fmt::Display for UnpackOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("unpacked")?;
         match self.strip {
@@ -116,7 +118,7 @@ impl Recipe {
     pub(super) fn unpack<'e>(
         &self,
         entry: &'e FileEntry,
-    ) -> Result<Option<(&'e Text, Unpack)>, RecipeError> {
+    ) -> Result<Option<(&'e Text, UnpackOptions)>, RecipeError> {
         let Some(text) = &entry.unpack else {
             return match &entry.strip {
                 Some(text) => Err(self.error(text, "strip is for what unpack = true unpacks")),
@@ -148,7 +150,7 @@ impl Recipe {
                 self.error(text, problem)
             })?,
         };
-        let unpack = Unpack {
+        let unpack = UnpackOptions {
             format,
             strip,
             archives: self.archives.clone(),

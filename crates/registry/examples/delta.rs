@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use wincimg_registry::Unseen;
+use wincimg_registry::UnknownBase;
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::regfile::import;
 
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&folder)?;
     // `Unseen` stands for a base that nobody has looked into: keys get the descriptors that
     // Windows' own have.
-    for hive in layer_hives(&edits, &Unseen, FileTime::default())? {
+    for hive in layer_hives(&edits, &UnknownBase, FileTime::default())? {
         fs::write(folder.join(hive.name), &hive.bytes)?;
         println!("{}: {} bytes", hive.name, hive.bytes.len());
     }

@@ -1,7 +1,7 @@
 //! What the layers below have, as those who write a hive over them ask about it.
 //!
 //! A key of a delta hive repeats the descriptor of the key below, and a link is followed: both take
-//! knowledge of the base. Whoever has looked into one answers as [`BaseKeys`]; [`Unseen`] is a base
+//! knowledge of the base. Whoever has looked into one answers as [`BaseKeys`]; [`UnknownBase`] is a base
 //! into which nobody has looked.
 
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use crate::path::KeyPath;
 /// What is known of something that a base or an image may have. Nothing of a base is known later:
 /// `L` has no value there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known<T, L = Infallible> {
+pub enum Presence<T, L = Infallible> {
     /// Nobody has looked.
     Unknown,
     /// It is not there.
@@ -26,7 +26,7 @@ pub enum Known<T, L = Infallible> {
     Later(L),
 }
 
-impl<T, L> Known<T, L> {
+impl<T, L> Presence<T, L> {
     /// What it is, where it is known to be there.
     pub fn present(self) -> Option<T> {
         match self {
@@ -36,28 +36,28 @@ impl<T, L> Known<T, L> {
     }
 
     /// What is known of something else, where this is there.
-    pub fn and_then<U>(self, of: impl FnOnce(T) -> Known<U, L>) -> Known<U, L> {
+    pub fn and_then<U>(self, of: impl FnOnce(T) -> Presence<U, L>) -> Presence<U, L> {
         match self {
             Self::Present(value) => of(value),
-            Self::Unknown => Known::Unknown,
-            Self::Absent => Known::Absent,
-            Self::Later(later) => Known::Later(later),
+            Self::Unknown => Presence::Unknown,
+            Self::Absent => Presence::Absent,
+            Self::Later(later) => Presence::Later(later),
         }
     }
 
     /// Something of it.
-    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Known<U, L> {
-        self.and_then(|value| Known::Present(of(value)))
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Presence<U, L> {
+        self.and_then(|value| Presence::Present(of(value)))
     }
 }
 
-impl<T> Known<T> {
+impl<T> Presence<T> {
     /// The same of an image of which other things are known later.
-    pub fn of_image<L>(self) -> Known<T, L> {
+    pub fn of_image<L>(self) -> Presence<T, L> {
         match self {
-            Self::Present(value) => Known::Present(value),
-            Self::Unknown => Known::Unknown,
-            Self::Absent => Known::Absent,
+            Self::Present(value) => Presence::Present(value),
+            Self::Unknown => Presence::Unknown,
+            Self::Absent => Presence::Absent,
         }
     }
 }
@@ -78,20 +78,20 @@ pub struct BaseKey {
 /// The registry of a base, as far as somebody has looked into it.
 pub trait BaseKeys: fmt::Debug + Send + Sync {
     /// The key at that path. Links on the way are not followed: they are keys.
-    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError>;
+    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError>;
 }
 
 /// What somebody knows of a base cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("cannot read what is known of the base")]
-pub struct InsideError(#[source] pub Arc<dyn Error + Send + Sync>);
+pub struct BaseReadError(#[source] pub Arc<dyn Error + Send + Sync>);
 
 /// A base into which nobody has looked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unseen;
+pub struct UnknownBase;
 
-impl BaseKeys for Unseen {
-    fn key(&self, _: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
-        Ok(Known::Unknown)
+impl BaseKeys for UnknownBase {
+    fn key(&self, _: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
+        Ok(Presence::Unknown)
     }
 }

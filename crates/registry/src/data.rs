@@ -83,7 +83,7 @@ pub struct RegistryData {
 
 /// The data of a value as its type says it should be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Typed<'a> {
+pub enum TypedData<'a> {
     /// A string, an expandable string or a link's target, without the terminating null.
     Text(String),
     /// The strings of a list.
@@ -175,12 +175,12 @@ impl RegistryData {
 
     /// Reads the data by its type. Only data that the typed form says completely is read so: a
     /// string without its null, or a number of three bytes, stays bytes.
-    pub fn typed(&self) -> Typed<'_> {
-        typed(self.kind, &self.bytes).unwrap_or(Typed::Bytes(&self.bytes))
+    pub fn typed(&self) -> TypedData<'_> {
+        typed(self.kind, &self.bytes).unwrap_or(TypedData::Bytes(&self.bytes))
     }
 }
 
-fn typed(kind: DataType, bytes: &[u8]) -> Option<Typed<'static>> {
+fn typed(kind: DataType, bytes: &[u8]) -> Option<TypedData<'static>> {
     Some(match kind {
         DataType::SZ | DataType::EXPAND_SZ => {
             let text = from_utf16(bytes)?;
@@ -188,14 +188,14 @@ fn typed(kind: DataType, bytes: &[u8]) -> Option<Typed<'static>> {
             if text.contains('\0') {
                 return None;
             }
-            Typed::Text(text.to_owned())
+            TypedData::Text(text.to_owned())
         }
-        DataType::LINK => Typed::Text(from_utf16(bytes).filter(|text| !text.contains('\0'))?),
+        DataType::LINK => TypedData::Text(from_utf16(bytes).filter(|text| !text.contains('\0'))?),
         DataType::MULTI_SZ => {
             let text = from_utf16(bytes)?;
             let strings = text.strip_suffix('\0')?;
             if strings.is_empty() {
-                return Some(Typed::List(Vec::new()));
+                return Some(TypedData::List(Vec::new()));
             }
             let list: Vec<String> = strings
                 .strip_suffix('\0')?
@@ -205,11 +205,11 @@ fn typed(kind: DataType, bytes: &[u8]) -> Option<Typed<'static>> {
             if list.iter().any(String::is_empty) {
                 return None;
             }
-            Typed::List(list)
+            TypedData::List(list)
         }
-        DataType::DWORD => Typed::Dword(u32::from_le_bytes(bytes.try_into().ok()?)),
-        DataType::DWORD_BIG_ENDIAN => Typed::Dword(u32::from_be_bytes(bytes.try_into().ok()?)),
-        DataType::QWORD => Typed::Qword(u64::from_le_bytes(bytes.try_into().ok()?)),
+        DataType::DWORD => TypedData::Dword(u32::from_le_bytes(bytes.try_into().ok()?)),
+        DataType::DWORD_BIG_ENDIAN => TypedData::Dword(u32::from_be_bytes(bytes.try_into().ok()?)),
+        DataType::QWORD => TypedData::Qword(u64::from_le_bytes(bytes.try_into().ok()?)),
         _ => return None,
     })
 }
@@ -235,11 +235,11 @@ fn from_utf16(bytes: &[u8]) -> Option<String> {
 impl fmt::Display for RegistryData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.typed() {
-            Typed::Text(text) => write!(f, "{} {text:?}", self.kind),
-            Typed::List(list) => write!(f, "{} {list:?}", self.kind),
-            Typed::Dword(number) => write!(f, "{} {number}", self.kind),
-            Typed::Qword(number) => write!(f, "{} {number}", self.kind),
-            Typed::Bytes(bytes) => write!(f, "{} {}", self.kind, hex::encode(bytes)),
+            TypedData::Text(text) => write!(f, "{} {text:?}", self.kind),
+            TypedData::List(list) => write!(f, "{} {list:?}", self.kind),
+            TypedData::Dword(number) => write!(f, "{} {number}", self.kind),
+            TypedData::Qword(number) => write!(f, "{} {number}", self.kind),
+            TypedData::Bytes(bytes) => write!(f, "{} {}", self.kind, hex::encode(bytes)),
         }
     }
 }
@@ -254,11 +254,11 @@ impl Serialize for RegistryData {
             None => map.serialize_entry("type", &format!("{:#x}", self.kind.0))?,
         }
         match self.typed() {
-            Typed::Text(text) => map.serialize_entry("value", &text)?,
-            Typed::List(list) => map.serialize_entry("value", &list)?,
-            Typed::Dword(number) => map.serialize_entry("value", &number)?,
-            Typed::Qword(number) => map.serialize_entry("value", &number)?,
-            Typed::Bytes(bytes) => map.serialize_entry("bytes", &hex::encode(bytes))?,
+            TypedData::Text(text) => map.serialize_entry("value", &text)?,
+            TypedData::List(list) => map.serialize_entry("value", &list)?,
+            TypedData::Dword(number) => map.serialize_entry("value", &number)?,
+            TypedData::Qword(number) => map.serialize_entry("value", &number)?,
+            TypedData::Bytes(bytes) => map.serialize_entry("bytes", &hex::encode(bytes))?,
         }
         map.end()
     }

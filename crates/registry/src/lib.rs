@@ -3,7 +3,7 @@
 //!
 //! [`hive::layer_hives`] writes the delta hives of [edits](RegistryEdit), [`hive::Hive`] reads hives,
 //! [`regfile`] reads and writes `.reg` files, [`security`] the descriptors of keys. What Windows
-//! takes from the hives below (a key's descriptor, a link) a [`BaseKeys`] says; [`Unseen`] says that
+//! takes from the hives below (a key's descriptor, a link) a [`BaseKeys`] says; [`UnknownBase`] says that
 //! nothing is known.
 //!
 //! ```
@@ -22,16 +22,16 @@ mod data;
 mod edit;
 pub mod hive;
 mod link;
+pub mod name_folding;
 mod path;
 pub mod regfile;
 pub mod security;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
-pub mod upcase;
 
-pub use base::{BaseKey, BaseKeys, InsideError, Known, Unseen};
-pub use data::{DataType, ListError, RegistryData, Typed};
+pub use base::{BaseKey, BaseKeys, BaseReadError, Presence, UnknownBase};
+pub use data::{DataType, ListError, RegistryData, TypedData};
 pub use edit::{KeyMode, MAX_VALUE_NAME, RegistryEdit};
 pub use link::Link;
 pub use path::{KeyPath, KeyPathError, MAX_COMPONENTS, MAX_KEY_NAME, Root};

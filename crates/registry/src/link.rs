@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::Root;
-use super::upcase::same;
+use super::name_folding::eq_ignore_case;
 
 /// A link between keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,14 +37,14 @@ const LINKS: [Link; 3] = [
 
 impl Link {
     /// Replaces the beginning of a path that goes through a link by the link's target.
-    pub(super) fn follow(root: Root, names: &mut Vec<String>) -> Option<Self> {
+    pub(super) fn resolve(root: Root, names: &mut Vec<String>) -> Option<Self> {
         let link = LINKS.into_iter().find(|link| {
             link.root == root
                 && names.len() >= link.from.len()
                 && names
                     .iter()
                     .zip(link.from)
-                    .all(|(name, from)| same(name, from))
+                    .all(|(name, from)| eq_ignore_case(name, from))
         })?;
         names.splice(
             ..link.from.len(),

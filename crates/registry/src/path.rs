@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Link;
-use super::upcase::same;
+use super::name_folding::eq_ignore_case;
 
 /// The hives of an image that an edit can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -240,10 +240,11 @@ impl KeyPath {
                     path: text.to_owned(),
                 });
             }
-            let current = root == Root::System && position == 0 && same(name, "CurrentControlSet");
+            let current =
+                root == Root::System && position == 0 && eq_ignore_case(name, "CurrentControlSet");
             path.push(if current { "ControlSet001" } else { name })?;
         }
-        let link = Link::follow(root, &mut path.components);
+        let link = Link::resolve(root, &mut path.components);
         Ok((path, link))
     }
 }

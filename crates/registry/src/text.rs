@@ -3,26 +3,26 @@
 /// UTF-16 that breaks off within a character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the text is UTF-16 that breaks off within a character")]
-pub struct CutUtf16 {
+pub struct TruncatedUtf16 {
     /// The text in front of that character.
     pub before: String,
 }
 
 /// The text of UTF-16 units in either order, without a mark: `u16::from_le_bytes` reads the units
 /// of Windows' own programs.
-pub fn from_utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, CutUtf16> {
+pub fn from_utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, TruncatedUtf16> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let mut text = String::with_capacity(pairs.len());
     for unit in char::decode_utf16(pairs.iter().copied().map(from_bytes)) {
         match unit {
             Ok(c) => text.push(c),
-            Err(_) => return Err(CutUtf16 { before: text }),
+            Err(_) => return Err(TruncatedUtf16 { before: text }),
         }
     }
     if rest.is_empty() {
         Ok(text)
     } else {
-        Err(CutUtf16 { before: text })
+        Err(TruncatedUtf16 { before: text })
     }
 }
 

@@ -2,53 +2,53 @@
 
 use std::convert::Infallible;
 
-use wincimg_iis::cmdlets::Value;
-use wincimg_registry::{KeyPath, Known, RegistryData, RegistryEdit};
-use wincimg_windows::inside::FileKind;
+use wincimg_iis::cmdlets::ParameterValue;
+use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_windows::base_contents::FileKind;
 use wincimg_windows::path::ImagePath;
 
-use super::trouble::Trouble;
+use super::error::ScriptError;
 
 /// That something is known once what is downloaded has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later;
 
 /// What is known of something that an image may have.
-pub type Seen<T> = Known<T, Later>;
+pub type Lookup<T> = Presence<T, Later>;
 
 /// What a path is. Where links lead is not followed: nothing is known of what is there.
-pub type Entry = FileKind<(), Infallible>;
+pub type EntryKind = FileKind<(), Infallible>;
 
 /// An image on its way through the lines of a Dockerfile.
 ///
 /// Names of files and folders are the same in capitals and small letters; one that is there keeps
 /// the spelling it has.
-pub trait Image {
+pub trait ImageState {
     /// What a path is.
-    fn entry(&self, path: &ImagePath) -> Seen<Entry>;
+    fn entry(&self, path: &ImagePath) -> Lookup<EntryKind>;
 
     /// The names of what is in a folder.
-    fn names(&self, folder: &ImagePath) -> Seen<Vec<String>>;
+    fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>>;
 
     /// The content of a small file.
-    fn content(&self, file: &ImagePath) -> Seen<Vec<u8>>;
+    fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>>;
 
     /// The data of a value of the registry; the empty name is the key's default value.
-    fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData>;
+    fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData>;
 
     /// Whether a key of the registry is there.
-    fn key(&self, key: &KeyPath) -> Seen<()>;
+    fn key(&self, key: &KeyPath) -> Lookup<()>;
 
     /// Whether who runs the lines made what is at a path, and so may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 
     /// Does something to it.
-    fn apply(&mut self, action: Action) -> Result<(), Trouble>;
+    fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError>;
 }
 
 /// Something that a command does to an image. Folders that it names but the last are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum ImageAction {
     /// The folder is there, and those above it.
     MakeFolder(ImagePath),
     /// The file is there and has this content.
@@ -84,7 +84,7 @@ pub enum Action {
         digest: String,
     },
     /// What is in an archive is laid into a folder, which is made if need be.
-    Unpack(Unpack),
+    Unpack(UnpackAction),
     /// A copy of a file, or of a folder with everything in it, is there by this other name. A file
     /// of that name is replaced, a folder filled up.
     Copy {
@@ -115,11 +115,11 @@ pub enum Action {
         file: ImagePath,
     },
     /// A service is made or changed.
-    Service(Service),
+    Service(ServiceChange),
     /// Someone may do more with a file or folder, and with what is in it.
-    Access(Access),
+    Access(AccessGrant),
     /// A change of IIS's configuration.
-    Iis(Iis),
+    Iis(IisCommand),
     /// A check that nothing depends on, such as that a program says its version, is left out.
     Skip(String),
 }
@@ -141,11 +141,11 @@ pub enum Algorithm {
 
 /// An archive that is unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unpack {
+pub struct UnpackAction {
     /// The archive.
     pub archive: ImagePath,
     /// What it may be.
-    pub format: Format,
+    pub format: UnpackFormat,
     /// The folder that its content is laid into.
     pub into: ImagePath,
     /// How many names are dropped from the start of each path.
@@ -153,12 +153,12 @@ pub struct Unpack {
     /// The paths that are unpacked, with what is below them; all where empty.
     pub only: Vec<String>,
     /// What happens to files that are there already.
-    pub existing: Existing,
+    pub existing: OverwriteMode,
 }
 
 /// What an archive may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum UnpackFormat {
     /// A zip file.
     Zip,
     /// What `tar` of Windows reads, by its content.
@@ -169,7 +169,7 @@ pub enum Format {
 
 /// What happens to files that are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
+pub enum OverwriteMode {
     /// They are replaced.
     Replaced,
     /// They are an error.
@@ -178,7 +178,7 @@ pub enum Existing {
 
 /// A change of the services.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceChange {
     /// Its name.
     pub name: String,
     /// Whether it is made; otherwise it is there and changed.
@@ -212,7 +212,7 @@ pub enum ServiceStart {
 
 /// Who may do what with a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct AccessGrant {
     /// The file or folder.
     pub path: ImagePath,
     /// The account, as it is written.
@@ -227,7 +227,7 @@ pub struct Access {
 
 /// A change of IIS's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Iis {
+pub enum IisCommand {
     /// What `appcmd` is called with.
     Appcmd(Vec<String>),
     /// A cmdlet of `WebAdministration` or `IISAdministration`, or one of PowerShell's own on `IIS:`: its
@@ -236,6 +236,6 @@ pub enum Iis {
         /// The name.
         name: String,
         /// The parameters; a switch is `$true`.
-        parameters: Vec<(String, Value)>,
+        parameters: Vec<(String, ParameterValue)>,
     },
 }

@@ -1,8 +1,8 @@
 //! RUN lines without running them: read with the grammar of the shell in force, command by command,
-//! and carried out on an [`Image`] where every one of them is understood.
+//! and carried out on an [`ImageState`] where every one of them is understood.
 //!
 //! Nothing is guessed at. A command, option or piece of grammar that is not understood, and an
-//! outcome that depends on something that nobody has looked at, is a [`Trouble`] that names it. What
+//! outcome that depends on something that nobody has looked at, is a [`ScriptError`] that names it. What
 //! a line does is done in order, each command seeing what the ones before it left.
 //!
 //! Nothing is downloaded: whatever depends on a download is [`Later`].
@@ -16,32 +16,32 @@
 //! ```
 
 mod cmd;
+mod error;
 mod image;
-mod machine;
+mod permissions;
 mod powershell;
-mod rights;
+mod process;
 pub mod script;
 mod tools;
-mod traced;
-mod trouble;
+mod traced_text;
 mod variables;
 
 #[cfg(test)]
 mod tests;
 
+pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    Access, Action, Algorithm, Entry, Existing, Format, Iis, Image, Later, Seen, Service,
-    ServiceStart, Unpack,
+    AccessGrant, Algorithm, EntryKind, IisCommand, ImageAction, ImageState, Later, Lookup,
+    OverwriteMode, ServiceChange, ServiceStart, UnpackAction, UnpackFormat,
 };
-use machine::Machine;
-use traced::Traced;
-pub use trouble::{Trouble, TroubleKind};
+use process::Process;
+use traced_text::TracedText;
 use variables::Variables;
 use wincimg_windows::path::ImagePath;
 
 /// What stands after `RUN`.
 #[derive(Debug, Clone, Copy)]
-pub enum Command<'a> {
+pub enum RunCommand<'a> {
     /// A text for the shell, its lines joined; a here-document with its line ends.
     Shell {
         /// The words of the shell in force.
@@ -55,7 +55,7 @@ pub enum Command<'a> {
 
 /// What a line is run in.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting<'a> {
+pub struct RunEnvironment<'a> {
     /// The variables of the image's configuration and of the build's arguments.
     pub variables: &'a [(String, String)],
     /// The working folder.
@@ -65,32 +65,36 @@ pub struct Setting<'a> {
 }
 
 /// Does to an image what a line does; what was done before trouble came stays done.
-pub fn perform(
-    command: Command<'_>,
-    setting: Setting<'_>,
-    image: &mut dyn Image,
-) -> Result<(), Trouble> {
+pub fn run_line(
+    command: RunCommand<'_>,
+    setting: RunEnvironment<'_>,
+    image: &mut dyn ImageState,
+) -> Result<(), ScriptError> {
     let variables = Variables::new(setting.variables, setting.user);
-    let mut machine = Machine::new(image, variables, setting.folder.clone());
+    let mut machine = Process::new(image, variables, setting.folder.clone());
     let code = match command {
-        Command::Shell { shell, text } => {
-            let mut line = Traced::from_one(&shell.join(" "), 0);
+        RunCommand::Shell { shell, text } => {
+            let mut line = TracedText::from_one(&shell.join(" "), 0);
             line.push(' ', 0);
-            line.append(&Traced::new(text, 0));
+            line.append(&TracedText::new(text, 0));
             tools::command_line(&mut machine, &line)
         }
-        Command::Exec(words) => {
-            let words: Vec<Traced> = words.iter().map(|word| Traced::from_one(word, 0)).collect();
+        RunCommand::Exec(words) => {
+            let words: Vec<TracedText> = words
+                .iter()
+                .map(|word| TracedText::from_one(word, 0))
+                .collect();
             tools::program(&mut machine, &words)
         }
     };
-    match code.map_err(|trouble| trouble.placed(0))? {
+    match code.map_err(|trouble| trouble.at_position(0))? {
         0 => Ok(()),
         code => {
             let error = machine.error.take();
-            let trouble = error
-                .unwrap_or_else(|| Trouble::fails(format!("the line ends with exit code {code}")));
-            Err(trouble.placed(0))
+            let trouble = error.unwrap_or_else(|| {
+                ScriptError::fails(format!("the line ends with exit code {code}"))
+            });
+            Err(trouble.at_position(0))
         }
     }
 }

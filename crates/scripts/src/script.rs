@@ -16,7 +16,7 @@ pub use command::{is_cmdlet, is_command_option};
 
 /// A piece of a script, without the way it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Token {
+pub enum ScriptToken {
     /// The name of a command.
     Command(Value),
     /// An argument of a command, or a string in an expression.
@@ -26,9 +26,9 @@ pub enum Token {
     /// A word of the language.
     Keyword(String),
     /// What stands in a pair of brackets.
-    Group(&'static str, Vec<Token>),
+    Group(&'static str, Vec<ScriptToken>),
     /// A command that only says something: what it runs in order to say it.
-    Message(Vec<Token>),
+    Message(Vec<ScriptToken>),
     /// The end of a statement.
     End,
     /// Something that may not stand where it does.
@@ -36,66 +36,66 @@ pub enum Token {
 }
 
 /// A text with what is put into it.
-pub type Value = Vec<Part>;
+pub type Value = Vec<TextPart>;
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum TextPart {
     /// Characters; white space in a row counts once.
     Text(String),
     /// A variable.
     Variable(String),
     /// The result of a script.
-    Script(Vec<Token>),
+    Script(Vec<ScriptToken>),
 }
 
 /// A script that has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct TokenizedScript {
     /// Its tokens.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<ScriptToken>,
     /// Whether every quote and bracket is closed and nothing is stray.
     pub is_sound: bool,
     /// Whether a statement is nothing but a string, which no one writes on purpose.
     pub has_lone_string: bool,
 }
 
-impl Script {
+impl TokenizedScript {
     /// Whether another script does the same.
-    pub fn does_what(&self, other: &Self) -> bool {
-        effect::of(&self.tokens) == effect::of(&other.tokens)
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        effect::normalize(&self.tokens) == effect::normalize(&other.tokens)
     }
 
     /// The name of the command that the script is, if it is one command and no more.
     pub fn only_command(&self) -> Option<&str> {
         let (name, arguments) = match self.tokens.as_slice() {
-            [Token::Command(name), arguments @ ..] => (name, arguments),
+            [ScriptToken::Command(name), arguments @ ..] => (name, arguments),
             // Which of those that only say something does not matter.
-            [Token::Message(_)] => return Some("write-output"),
+            [ScriptToken::Message(_)] => return Some("write-output"),
             _ => return None,
         };
-        let is_more = |token: &Token| match token {
-            Token::Sign(sign) => sign != ",",
-            Token::Value(_) | Token::Group(..) => false,
+        let is_more = |token: &ScriptToken| match token {
+            ScriptToken::Sign(sign) => sign != ",",
+            ScriptToken::Value(_) | ScriptToken::Group(..) => false,
             _ => true,
         };
         match name.as_slice() {
-            [Part::Text(name)] if self.is_sound && !arguments.iter().any(is_more) => Some(name),
+            [TextPart::Text(name)] if self.is_sound && !arguments.iter().any(is_more) => Some(name),
             _ => None,
         }
     }
 }
 
 /// Reads a script; any text can be read.
-pub fn read(text: &str) -> Script {
+pub fn read(text: &str) -> TokenizedScript {
     read_at(text, 0)
 }
 
 /// How deep brackets and scripts in scripts are followed.
 const DEPTH: usize = 48;
 
-fn read_at(text: &str, depth: usize) -> Script {
-    let mut reader = Reader {
+fn read_at(text: &str, depth: usize) -> TokenizedScript {
+    let mut reader = Tokenizer {
         text,
         at: 0,
         depth,
@@ -104,7 +104,7 @@ fn read_at(text: &str, depth: usize) -> Script {
     };
     let mut tokens = Vec::new();
     reader.statements(None, Use::Nobody, &mut tokens);
-    Script {
+    TokenizedScript {
         tokens,
         is_sound: reader.is_sound,
         has_lone_string: reader.has_lone_string,
@@ -118,7 +118,7 @@ enum Use {
     Nobody,
 }
 
-struct Reader<'a> {
+struct Tokenizer<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
@@ -135,7 +135,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '?')
 }
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -170,9 +170,9 @@ impl Reader<'_> {
         &self.text[start..self.at]
     }
 
-    fn stray(&mut self, out: &mut Vec<Token>) {
+    fn stray(&mut self, out: &mut Vec<ScriptToken>) {
         self.is_sound = false;
-        out.push(Token::Stray);
+        out.push(ScriptToken::Stray);
     }
 
     /// Skips white space but no line ends, and comments.

@@ -8,9 +8,9 @@ mod rights;
 mod tree;
 
 use tree::Tree;
-use wincimg_registry::{RegistryEdit, Typed};
+use wincimg_registry::{RegistryEdit, TypedData};
 
-use super::{Action, Command, Setting, Trouble, TroubleKind, perform};
+use super::{ImageAction, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, run_line};
 
 const POWERSHELL: [&str; 3] = [
     "powershell",
@@ -21,26 +21,26 @@ const POWERSHELL: [&str; 3] = [
 const CMD: [&str; 3] = ["cmd", "/S", "/C"];
 
 /// Runs a line and gives the image.
-fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
+fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
     run_as("", tree, shell, line)
 }
 
-fn run_as(user: &str, mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
+fn run_as(user: &str, mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
     let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
     let variables = [
         ("VERSION".to_owned(), "1.2.3".to_owned()),
         ("TARGET".to_owned(), r"C:\target".to_owned()),
     ];
-    let setting = Setting {
+    let setting = RunEnvironment {
         variables: &variables,
         folder: &r"C:\work".parse().unwrap(),
         user: Some(user),
     };
-    let command = Command::Shell {
+    let command = RunCommand::Shell {
         shell: &shell,
         text: line,
     };
-    perform(command, setting, &mut tree)?;
+    run_line(command, setting, &mut tree)?;
     Ok(tree)
 }
 
@@ -67,46 +67,46 @@ fn in_powershell(line: &str) -> Vec<String> {
 }
 
 /// Why a line is not carried out.
-fn refused(shell: &[&str], line: &str) -> (TroubleKind, String) {
+fn refused(shell: &[&str], line: &str) -> (ScriptErrorKind, String) {
     match run_on(image(), shell, line) {
         Ok(tree) => panic!("{line}: {:?}", tree.actions),
         Err(trouble) => (trouble.kind, trouble.to_string()),
     }
 }
 
-fn said(action: &Action) -> String {
+fn said(action: &ImageAction) -> String {
     match action {
-        Action::MakeFolder(path) => format!("folder {path}"),
-        Action::Write { path, content } => format!("write {path} {}", bytes(content)),
-        Action::Append { path, content } => format!("append {path} {}", bytes(content)),
-        Action::Download { url, path, follows } => {
+        ImageAction::MakeFolder(path) => format!("folder {path}"),
+        ImageAction::Write { path, content } => format!("write {path} {}", bytes(content)),
+        ImageAction::Append { path, content } => format!("append {path} {}", bytes(content)),
+        ImageAction::Download { url, path, follows } => {
             format!(
                 "download {url} to {path}{}",
                 if *follows { "" } else { ", not followed" }
             )
         }
-        Action::Verify {
+        ImageAction::Verify {
             path,
             algorithm,
             digest,
         } => format!("verify {path} {algorithm:?} {digest}"),
-        Action::Unpack(unpack) => format!(
+        ImageAction::Unpack(unpack) => format!(
             "unpack {} ({:?}) into {}, strip {}, only {:?}, existing {:?}",
             unpack.archive, unpack.format, unpack.into, unpack.strip, unpack.only, unpack.existing
         ),
-        Action::Copy { from, to } => format!("copy {from} to {to}"),
-        Action::Move { from, to } => format!("move {from} to {to}"),
-        Action::Delete(path) => format!("delete {path}"),
-        Action::Unclear(path) => format!("unclear {path}"),
-        Action::Registry(RegistryEdit::SetValue { key, name, data }) => {
+        ImageAction::Copy { from, to } => format!("copy {from} to {to}"),
+        ImageAction::Move { from, to } => format!("move {from} to {to}"),
+        ImageAction::Delete(path) => format!("delete {path}"),
+        ImageAction::Unclear(path) => format!("unclear {path}"),
+        ImageAction::Registry(RegistryEdit::SetValue { key, name, data }) => {
             let text = match data.typed() {
-                Typed::Text(text) => text,
+                TypedData::Text(text) => text,
                 other => format!("{other:?}"),
             };
             format!("set {key} {name} = {} {text}", data.kind())
         }
-        Action::Registry(edit) => edit.to_string(),
-        Action::Certificate { store, file } => format!("certificate {file} in {store}"),
+        ImageAction::Registry(edit) => edit.to_string(),
+        ImageAction::Certificate { store, file } => format!("certificate {file} in {store}"),
         other => format!("{other:?}"),
     }
 }

@@ -1,9 +1,9 @@
 //! The environment of a RUN line's process.
 
-use wincimg_registry::{KeyPath, Typed};
+use wincimg_registry::{KeyPath, TypedData};
 use wincimg_windows::path::ImagePath;
 
-use super::image::{Image, Seen};
+use super::image::{ImageState, Lookup};
 
 /// Where the machine's variables are.
 pub(super) const MACHINE: &str =
@@ -99,12 +99,12 @@ impl Variables {
         temp == path || temp.starts_with(&format!("{}\\", path.trim_end_matches('\\')))
     }
 
-    pub(super) fn get(&self, name: &str, image: &dyn Image) -> Seen<String> {
+    pub(super) fn get(&self, name: &str, image: &dyn ImageState) -> Lookup<String> {
         if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
-            return value.clone().map_or(Seen::Absent, Seen::Present);
+            return value.clone().map_or(Lookup::Absent, Lookup::Present);
         }
         if let Some((_, value)) = OF_WINDOWS.iter().find(|(other, _)| same(other, name)) {
-            return Seen::Present((*value).to_owned());
+            return Lookup::Present((*value).to_owned());
         }
         if let Some(value) = self.of_the_user(name) {
             return value;
@@ -113,37 +113,37 @@ impl Variables {
             return self.path(image);
         }
         if ONLY_WINDOWS_KNOWS.iter().any(|other| same(other, name)) {
-            return Seen::Unknown;
+            return Lookup::Unknown;
         }
-        of_the_machine(name, image)
+        machine_variable(name, image)
     }
 
-    fn of_the_user(&self, name: &str) -> Option<Seen<String>> {
+    fn of_the_user(&self, name: &str) -> Option<Lookup<String>> {
         let below = match name.to_ascii_uppercase().as_str() {
             "USERPROFILE" => "",
             "APPDATA" => r"\AppData\Roaming",
             "LOCALAPPDATA" => r"\AppData\Local",
             "TEMP" | "TMP" => r"\AppData\Local\Temp",
-            "USERNAME" => return Some(Seen::Present(self.user.clone())),
-            "HOMEPATH" | "HOMEDRIVE" | "LOGONSERVER" => return Some(Seen::Unknown),
+            "USERNAME" => return Some(Lookup::Present(self.user.clone())),
+            "HOMEPATH" | "HOMEDRIVE" | "LOGONSERVER" => return Some(Lookup::Unknown),
             _ => return None,
         };
         Some(match self.profile() {
-            Some(profile) => Seen::Present(profile + below),
-            None => Seen::Unknown,
+            Some(profile) => Lookup::Present(profile + below),
+            None => Lookup::Unknown,
         })
     }
 
     /// The machine's list of folders with the user's behind it.
-    fn path(&self, image: &dyn Image) -> Seen<String> {
-        match (of_the_machine("Path", image), self.profile()) {
-            (Seen::Present(machine), Some(profile)) => {
+    fn path(&self, image: &dyn ImageState) -> Lookup<String> {
+        match (machine_variable("Path", image), self.profile()) {
+            (Lookup::Present(machine), Some(profile)) => {
                 let divider = if machine.ends_with(';') { "" } else { ";" };
-                Seen::Present(format!(
+                Lookup::Present(format!(
                     r"{machine}{divider}{profile}\AppData\Local\Microsoft\WindowsApps"
                 ))
             }
-            (Seen::Present(_), None) => Seen::Unknown,
+            (Lookup::Present(_), None) => Lookup::Unknown,
             (other, _) => other,
         }
     }
@@ -154,13 +154,13 @@ fn same(one: &str, other: &str) -> bool {
 }
 
 /// A variable of the machine, as the registry has it, with those of Windows filled in.
-pub(super) fn of_the_machine(name: &str, image: &dyn Image) -> Seen<String> {
+pub(super) fn machine_variable(name: &str, image: &dyn ImageState) -> Lookup<String> {
     let Ok(key) = MACHINE.parse::<KeyPath>() else {
-        return Seen::Unknown;
+        return Lookup::Unknown;
     };
     image.value(&key, name).and_then(|data| match data.typed() {
-        Typed::Text(text) => filled_in(&text).map_or(Seen::Unknown, Seen::Present),
-        _ => Seen::Unknown,
+        TypedData::Text(text) => filled_in(&text).map_or(Lookup::Unknown, Lookup::Present),
+        _ => Lookup::Unknown,
     })
 }
 

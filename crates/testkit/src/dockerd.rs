@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::component;
 use super::harness::skip;
-use super::places::path;
+use super::image_locations::path;
 
 /// A daemon of its own, without network, that runs until it is dropped.
 pub struct Dockerd {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_demo::{DemoRegistry, Stored};
+use wincimg_demo::{DemoRegistry, RegistryState};
 use wincimg_oci::document::sha256;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -119,7 +119,7 @@ impl FakeRegistry {
 
 fn add(
     made: &HashMap<String, Bytes>,
-    stored: &mut Stored,
+    stored: &mut RegistryState,
     repository: &str,
     which: &str,
     digest: &str,

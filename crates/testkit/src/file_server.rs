@@ -12,17 +12,17 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 
-use super::serve::{Served, serve};
+use super::serve::{TestServer, serve};
 
 /// Files by their paths, such as `/tool.zip`.
 pub struct FileServer {
-    served: Served,
+    served: TestServer,
     shared: Shared,
 }
 
 /// How an answer goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ResponseFault {
     /// A status and nothing else.
     Status(u16),
     /// So many bytes, and no more.
@@ -37,7 +37,7 @@ type Shared = Arc<Mutex<Files>>;
 struct Files {
     content: HashMap<String, (Bytes, &'static str)>,
     redirects: HashMap<String, String>,
-    faults: HashMap<String, VecDeque<Fault>>,
+    faults: HashMap<String, VecDeque<ResponseFault>>,
     requests: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl FileServer {
     }
 
     /// What is wrong with the next answers about a file.
-    pub fn fail(&self, path: &str, faults: impl IntoIterator<Item = Fault>) {
+    pub fn fail(&self, path: &str, faults: impl IntoIterator<Item = ResponseFault>) {
         self.files()
             .faults
             .insert(path.to_owned(), faults.into_iter().collect());
@@ -144,7 +144,7 @@ async fn answer(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> R
         let fault = fault.and_then(VecDeque::pop_front);
         (files.content.get(uri.path()).cloned(), fault)
     };
-    if let Some(Fault::Status(status)) = fault {
+    if let Some(ResponseFault::Status(status)) = fault {
         return StatusCode::from_u16(status).unwrap().into_response();
     }
     let Some((content, kind)) = file else {
@@ -167,7 +167,7 @@ async fn answer(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> R
             .header(header::CONTENT_RANGE, range);
     }
     let body = match fault {
-        Some(Fault::Cut(length)) => {
+        Some(ResponseFault::Cut(length)) => {
             let pieces = [
                 Ok(rest.slice(..length)),
                 Err(std::io::Error::other("cut by the test")),
@@ -180,7 +180,7 @@ async fn answer(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> R
                 piece
             }))
         }
-        Some(Fault::Hang(length)) => {
+        Some(ResponseFault::Hang(length)) => {
             let first = stream::iter([Ok::<_, Infallible>(rest.slice(..length))]);
             let never = stream::once(async {
                 tokio::time::sleep(Duration::from_mins(5)).await;

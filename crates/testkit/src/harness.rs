@@ -26,7 +26,7 @@ pub struct Test {
 inventory::collect!(Test);
 
 /// What ends a test that lacks something.
-struct Skipped(String);
+struct SkippedTest(String);
 
 /// How many tests lacked each thing.
 static LACKING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
@@ -58,7 +58,7 @@ pub fn trial(name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
 
 /// What a test that ended early lacked; goes on with its panic where it has failed.
 fn lacking(panic: Box<dyn Any + Send>) -> String {
-    let Skipped(want) = *panic
+    let SkippedTest(want) = *panic
         .downcast()
         .unwrap_or_else(|panic| resume_unwind(panic));
     *LACKING.lock().unwrap().entry(want.clone()).or_default() += 1;
@@ -111,7 +111,7 @@ pub fn release_only() {
 /// Ends the test, which lacks what nobody can install: it is ignored.
 pub fn skip_always(want: &str) -> ! {
     // No panic hook sees this one.
-    resume_unwind(Box::new(Skipped(want.to_owned())))
+    resume_unwind(Box::new(SkippedTest(want.to_owned())))
 }
 
 /// Runs a test on a runtime of one thread.

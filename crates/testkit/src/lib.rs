@@ -7,29 +7,29 @@
 #![expect(clippy::print_stdout, reason = "it says what was skipped")]
 #![expect(clippy::format_push_string, reason = "nothing here has to be fast")]
 
-pub mod bills;
 pub mod docker_registry;
 pub mod dockerd;
 pub mod fake_registry;
 pub mod file_server;
 pub mod harness;
 pub mod iis;
-pub mod inside;
-pub mod kernel;
-pub mod places;
+pub mod image_locations;
+pub mod kernel_rules;
+pub mod mirror_fixture;
 pub mod powershell;
 pub mod programs;
 pub mod proxy;
 pub mod rounds;
+pub mod sbom_readers;
 pub mod scripted;
 pub mod serve;
+pub mod test_bases;
 pub mod windows_base;
 #[cfg(unix)]
 pub mod windows_builds;
 #[cfg(unix)]
 pub mod windows_daemon;
 pub mod wine;
-pub mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +43,9 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::media_type::OCI_LAYER_GZIP;
 use wincimg_oci::document::{Descriptor, sha256};
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::remote::{CertificateFiles, Options, Registry, Repository, RetryPolicy};
+use wincimg_oci::remote::{
+    CertificateFiles, RegistryClient, RegistryOptions, Repository, RetryPolicy,
+};
 pub use wincimg_testkit_macros::test;
 
 /// The top of the checkout.
@@ -51,12 +53,12 @@ pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Options for a test: the host is listed as insecure, nothing is read from the user's home, and
 /// waits are short.
-pub fn options(host: &str) -> Options {
-    Options {
+pub fn options(host: &str) -> RegistryOptions {
+    RegistryOptions {
         insecure: vec![host.to_owned()],
         config_file: Some(empty_config()),
         retries: quick_retries(),
-        ..Options::default()
+        ..RegistryOptions::default()
     }
 }
 
@@ -94,8 +96,8 @@ pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
 }
 
 /// Options for servers on several ports of loopback: all are insecure, and passwords may go there.
-pub fn loopback_options(config_file: Option<PathBuf>) -> Options {
-    Options {
+pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
+    RegistryOptions {
         config_file: config_file.or_else(|| Some(empty_config())),
         plain_credentials: true,
         ..options("127.0.0.1")
@@ -103,8 +105,8 @@ pub fn loopback_options(config_file: Option<PathBuf>) -> Options {
 }
 
 /// The same with uploads in pieces of 1 MiB.
-pub fn in_pieces(options: Options) -> Options {
-    Options {
+pub fn in_pieces(options: RegistryOptions) -> RegistryOptions {
+    RegistryOptions {
         chunk_size: 1024 * 1024,
         ..options
     }
@@ -131,8 +133,8 @@ pub fn folder_for_holes() -> tempfile::TempDir {
 }
 
 /// A repository by its reference.
-pub fn repository(options: Options, reference: &str) -> Repository {
-    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+pub fn repository(options: RegistryOptions, reference: &str) -> Repository {
+    let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
     registry.repository(&parse_reference(reference).unwrap())
 }
 

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 /// What happens to one request.
 #[derive(Debug, Clone)]
-pub enum Fault {
+pub enum ProxyFault {
     /// Nothing.
     Pass,
     /// The proxy answers in the registry's stead: status, further headers, body.
@@ -44,7 +44,7 @@ pub enum Fault {
 
 /// A request that passed.
 #[derive(Debug, Clone)]
-pub struct Passed {
+pub struct ProxiedRequest {
     /// GET, PUT, …
     pub method: String,
     /// Path and query.
@@ -57,7 +57,7 @@ pub struct Passed {
     pub received: usize,
 }
 
-impl Passed {
+impl ProxiedRequest {
     /// A request's header.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
@@ -67,35 +67,35 @@ impl Passed {
 /// A rule that breaks the first `times` requests that `which` picks.
 pub fn first(
     times: usize,
-    which: impl Fn(&Passed) -> bool + Send + 'static,
-    fault: Fault,
-) -> impl FnMut(&Passed) -> Fault + Send + 'static {
+    which: impl Fn(&ProxiedRequest) -> bool + Send + 'static,
+    fault: ProxyFault,
+) -> impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static {
     let mut left = times;
     move |passed| {
         if left > 0 && which(passed) {
             left -= 1;
             return fault.clone();
         }
-        Fault::Pass
+        ProxyFault::Pass
     }
 }
 
 /// Picks the requests that read a blob.
-pub fn reads_blob(passed: &Passed) -> bool {
+pub fn reads_blob(passed: &ProxiedRequest) -> bool {
     passed.method == "GET" && passed.path.contains("/blobs/sha256")
 }
 
 /// Picks the requests of a method.
-pub fn method(name: &'static str) -> impl Fn(&Passed) -> bool + Send + 'static {
+pub fn method(name: &'static str) -> impl Fn(&ProxiedRequest) -> bool + Send + 'static {
     move |passed| passed.method == name
 }
 
-type Rule = dyn FnMut(&Passed) -> Fault + Send;
+type Rule = dyn FnMut(&ProxiedRequest) -> ProxyFault + Send;
 
 /// A proxy that runs until it is dropped.
 pub struct FaultProxy {
     address: SocketAddr,
-    log: Arc<Mutex<Vec<Passed>>>,
+    log: Arc<Mutex<Vec<ProxiedRequest>>>,
     task: JoinHandle<()>,
 }
 
@@ -103,7 +103,7 @@ impl FaultProxy {
     /// Starts a proxy before `upstream` (`HOST:PORT`); `rule` decides on every request.
     pub async fn start(
         upstream: String,
-        rule: impl FnMut(&Passed) -> Fault + Send + 'static,
+        rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -129,12 +129,12 @@ impl FaultProxy {
     }
 
     /// Everything that passed so far.
-    pub fn log(&self) -> Vec<Passed> {
+    pub fn log(&self) -> Vec<ProxiedRequest> {
         self.log.lock().unwrap().clone()
     }
 
     /// The requests of a method whose path contains a text.
-    pub fn requests(&self, method: &str, path: &str) -> Vec<Passed> {
+    pub fn requests(&self, method: &str, path: &str) -> Vec<ProxiedRequest> {
         let mut log = self.log();
         log.retain(|passed| passed.method == method && passed.path.contains(path));
         log
@@ -149,12 +149,12 @@ impl Drop for FaultProxy {
 
 struct Connection<'l> {
     client: TcpStream,
-    log: &'l Mutex<Vec<Passed>>,
+    log: &'l Mutex<Vec<ProxiedRequest>>,
     entry: usize,
 }
 
 impl<'l> Connection<'l> {
-    fn new(client: TcpStream, log: &'l Mutex<Vec<Passed>>) -> Self {
+    fn new(client: TcpStream, log: &'l Mutex<Vec<ProxiedRequest>>) -> Self {
         Self {
             client,
             log,
@@ -172,15 +172,15 @@ impl<'l> Connection<'l> {
             log.len() - 1
         };
         match &fault {
-            Fault::Answer(status, headers, body) => {
+            ProxyFault::Answer(status, headers, body) => {
                 self.read_rest(&passed, &rest).await?;
                 return self.answer(*status, headers, body).await;
             }
-            Fault::AnswerEarly(status, body) => {
+            ProxyFault::AnswerEarly(status, body) => {
                 self.answer(*status, &[], body).await?;
                 return self.read_rest(&passed, &rest).await;
             }
-            Fault::AnswerAndCut(status, body) => return self.answer(*status, &[], body).await,
+            ProxyFault::AnswerAndCut(status, body) => return self.answer(*status, &[], body).await,
             _ => {}
         }
         let mut server = TcpStream::connect(upstream).await?;
@@ -198,13 +198,13 @@ impl<'l> Connection<'l> {
     async fn forward_request(
         &mut self,
         server: &mut TcpStream,
-        passed: &Passed,
+        passed: &ProxiedRequest,
         rest: Vec<u8>,
-        fault: &Fault,
+        fault: &ProxyFault,
     ) -> std::io::Result<bool> {
         let length = content_length(&passed.headers).unwrap_or(0);
         let limit = match fault {
-            Fault::CutRequest(limit) | Fault::StallRequest(limit) => length.min(*limit),
+            ProxyFault::CutRequest(limit) | ProxyFault::StallRequest(limit) => length.min(*limit),
             _ => length,
         };
         let mut chunk = rest;
@@ -223,20 +223,20 @@ impl<'l> Connection<'l> {
             }
         }
         server.flush().await?;
-        if matches!(fault, Fault::StallRequest(_)) {
+        if matches!(fault, ProxyFault::StallRequest(_)) {
             tokio::time::sleep(Duration::from_hours(1)).await;
         }
-        Ok(!matches!(fault, Fault::CutRequest(_)))
+        Ok(!matches!(fault, ProxyFault::CutRequest(_)))
     }
 
     async fn forward_answer(
         &mut self,
         mut server: TcpStream,
-        passed: &Passed,
-        fault: &Fault,
+        passed: &ProxiedRequest,
+        fault: &ProxyFault,
     ) -> std::io::Result<()> {
         let (head, mut chunk) = read_head(&mut server).await?;
-        if matches!(fault, Fault::LoseAnswer) {
+        if matches!(fault, ProxyFault::LoseAnswer) {
             return Ok(());
         }
         let length = match (passed.method.as_str(), content_length(&head)) {
@@ -244,8 +244,8 @@ impl<'l> Connection<'l> {
             (_, length) => length,
         };
         let shown = match fault {
-            Fault::Hide(name) => without(&head, name),
-            Fault::Shorten(limit) => without(&head, "content-length").replacen(
+            ProxyFault::Hide(name) => without(&head, name),
+            ProxyFault::Shorten(limit) => without(&head, "content-length").replacen(
                 "\r\n",
                 &format!("\r\nContent-Length: {limit}\r\n"),
                 1,
@@ -254,7 +254,9 @@ impl<'l> Connection<'l> {
         };
         self.client.write_all(with_close(&shown).as_bytes()).await?;
         let limit = match fault {
-            Fault::CutAnswer(limit) | Fault::Stall(limit) | Fault::Shorten(limit) => Some(*limit),
+            ProxyFault::CutAnswer(limit)
+            | ProxyFault::Stall(limit)
+            | ProxyFault::Shorten(limit) => Some(*limit),
             _ => None,
         };
         let end = [length, limit]
@@ -272,12 +274,12 @@ impl<'l> Connection<'l> {
             }
             let mut piece = chunk.clone();
             piece.truncate(end - received);
-            if let Fault::Drip(size, pause) = fault {
+            if let ProxyFault::Drip(size, pause) = fault {
                 piece.truncate(*size);
                 tokio::time::sleep(*pause).await;
             }
             chunk.drain(..piece.len());
-            if let Fault::Flip(at) = fault
+            if let ProxyFault::Flip(at) = fault
                 && (received..received + piece.len()).contains(at)
             {
                 piece[at - received] ^= 0xFF;
@@ -287,14 +289,14 @@ impl<'l> Connection<'l> {
             self.log.lock().unwrap()[self.entry].received = received;
         }
         self.client.flush().await?;
-        if matches!(fault, Fault::Stall(_)) {
+        if matches!(fault, ProxyFault::Stall(_)) {
             tokio::time::sleep(Duration::from_hours(1)).await;
         }
         Ok(())
     }
 
     /// Reads a request's body to its end: a client that is not heard out may not hear the answer.
-    async fn read_rest(&mut self, passed: &Passed, rest: &[u8]) -> std::io::Result<()> {
+    async fn read_rest(&mut self, passed: &ProxiedRequest, rest: &[u8]) -> std::io::Result<()> {
         let mut left = content_length(&passed.headers)
             .unwrap_or(0)
             .saturating_sub(rest.len());
@@ -350,11 +352,11 @@ async fn read_some(stream: &mut TcpStream, most: usize) -> std::io::Result<Vec<u
     Ok(chunk)
 }
 
-fn parse(head: &str) -> Passed {
+fn parse(head: &str) -> ProxiedRequest {
     let (first, headers) = head.split_once("\r\n").unwrap_or((head, ""));
     let mut words = first.split(' ');
     let mut word = || words.next().unwrap_or_default().to_owned();
-    Passed {
+    ProxiedRequest {
         method: word(),
         path: word(),
         headers: headers.to_owned(),

@@ -8,11 +8,11 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
-use super::serve::{Served, ServedTls, serve, serve_tls};
+use super::serve::{TestServer, TlsTestServer, serve, serve_tls};
 
 /// One request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ScriptedRequest {
     pub method: Method,
     pub path: String,
     pub query: String,
@@ -20,7 +20,7 @@ pub struct Asked {
     pub body: Bytes,
 }
 
-impl Asked {
+impl ScriptedRequest {
     /// `METHOD PATH`, without the query.
     pub fn line(&self) -> String {
         format!("{} {}", self.method, self.path)
@@ -39,31 +39,33 @@ impl Asked {
 
 /// What was asked so far.
 #[derive(Debug, Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Asked>>>);
+pub struct RequestLog(Arc<Mutex<Vec<ScriptedRequest>>>);
 
-impl Log {
-    pub fn all(&self) -> Vec<Asked> {
+impl RequestLog {
+    pub fn all(&self) -> Vec<ScriptedRequest> {
         self.0.lock().unwrap().clone()
     }
 
     /// The lines of what was asked.
     pub fn lines(&self) -> Vec<String> {
-        self.all().iter().map(Asked::line).collect()
+        self.all().iter().map(ScriptedRequest::line).collect()
     }
 
     /// How many requests had this method and a path that ends so.
     pub fn count(&self, method: &str, end: &str) -> usize {
         let all = self.all();
-        let like = |asked: &&Asked| asked.method == method && asked.path.ends_with(end);
+        let like = |asked: &&ScriptedRequest| asked.method == method && asked.path.ends_with(end);
         all.iter().filter(like).count()
     }
 }
 
-fn router(answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static) -> (Log, Router) {
-    let log = Log::default();
+fn router(
+    answer: impl Fn(&ScriptedRequest) -> Response + Clone + Send + Sync + 'static,
+) -> (RequestLog, Router) {
+    let log = RequestLog::default();
     let seen = log.clone();
     let handle = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
-        let asked = Asked {
+        let asked = ScriptedRequest {
             method,
             path: uri.path().to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),
@@ -82,16 +84,16 @@ fn router(answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static) -
 
 /// A registry over plain HTTP.
 pub fn scripted(
-    answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static,
-) -> (Log, Served) {
+    answer: impl Fn(&ScriptedRequest) -> Response + Clone + Send + Sync + 'static,
+) -> (RequestLog, TestServer) {
     let (log, router) = router(answer);
     (log, serve(router))
 }
 
 /// A registry over TLS.
 pub fn scripted_tls(
-    answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static,
-) -> (Log, ServedTls) {
+    answer: impl Fn(&ScriptedRequest) -> Response + Clone + Send + Sync + 'static,
+) -> (RequestLog, TlsTestServer) {
     let (log, router) = router(answer);
     (log, serve_tls(router))
 }

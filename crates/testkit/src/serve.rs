@@ -18,12 +18,12 @@ use tokio_rustls::server::TlsStream;
 use super::docker_registry::certificates;
 
 /// A server that runs until it is dropped.
-pub struct Served {
+pub struct TestServer {
     address: SocketAddr,
     _stop: oneshot::Sender<()>,
 }
 
-impl Served {
+impl TestServer {
     /// `127.0.0.1:PORT`.
     pub fn host(&self) -> String {
         self.address.to_string()
@@ -36,17 +36,17 @@ impl Served {
 }
 
 /// Serves a router on loopback.
-pub fn serve(router: Router) -> Served {
+pub fn serve(router: Router) -> TestServer {
     serve_with(|_| router)
 }
 
 /// A server with TLS, whose certificate is of a CA of its own.
-pub struct ServedTls {
-    served: Served,
+pub struct TlsTestServer {
+    served: TestServer,
     folder: TempDir,
 }
 
-impl ServedTls {
+impl TlsTestServer {
     /// `127.0.0.1:PORT`.
     pub fn host(&self) -> String {
         self.served.host()
@@ -59,12 +59,12 @@ impl ServedTls {
 }
 
 /// Serves a router on loopback with TLS.
-pub fn serve_tls(router: Router) -> ServedTls {
+pub fn serve_tls(router: Router) -> TlsTestServer {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path(), ["localhost"]);
     let acceptor = acceptor(folder.path());
     let served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
-    ServedTls { served, folder }
+    TlsTestServer { served, folder }
 }
 
 /// Speaks TLS with the certificate in a folder.
@@ -105,21 +105,21 @@ impl Listener for Tls {
 }
 
 /// Serves a router that knows where it is served.
-pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> Served {
+pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> TestServer {
     serve_by(router, |tcp| tcp)
 }
 
 fn serve_by<L: Listener<Addr = SocketAddr>>(
     router: impl FnOnce(SocketAddr) -> Router,
     listener_of: impl FnOnce(tokio::net::TcpListener) -> L + Send + 'static,
-) -> Served {
+) -> TestServer {
     let (listener, address) = listen();
     let router = router(address);
     let stop = in_background(async move || {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         axum::serve(listener_of(listener), router).await.unwrap();
     });
-    Served {
+    TestServer {
         address,
         _stop: stop,
     }

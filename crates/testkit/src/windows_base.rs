@@ -8,9 +8,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, Document, Flavour, History, Image, Index, Layer, Platform, Verbatim, sha256,
+    Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
+    sha256,
 };
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 
 /// An image and the blobs that it needs.
@@ -22,10 +23,10 @@ pub struct StandIn {
 
 /// Puts Nano Server of a version into a registry.
 pub async fn put_nanoserver(host: &str, version: &str) {
-    let registry = Registry::new(super::options(host), Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(super::options(host), Arc::new(Silent)).unwrap();
     let reference = format!("{host}/windows/nanoserver:{version}");
     let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
-    let base = StandIn::new(Flavour::Docker, version, &[(40_000, 1)]);
+    let base = StandIn::new(ManifestFormat::Docker, version, &[(40_000, 1)]);
     base.put(&sink.unwrap(), Some(version)).await;
 }
 
@@ -46,7 +47,7 @@ pub fn layer(size: usize, seed: u64) -> (Bytes, Bytes) {
 
 impl StandIn {
     /// Windows on amd64 in a version, with a layer of each size; equal seeds give equal layers.
-    pub fn new(flavour: Flavour, os_version: &str, layers: &[(usize, u64)]) -> Self {
+    pub fn new(flavour: ManifestFormat, os_version: &str, layers: &[(usize, u64)]) -> Self {
         let image = Image::empty(flavour, Platform::windows(os_version))
             .unwrap()
             .edit_config(|config| {
@@ -71,7 +72,7 @@ impl StandIn {
         blob.urls = urls;
         self.image = self
             .image
-            .append_layer(Layer {
+            .append_layer(NewLayer {
                 blob: blob.clone(),
                 diff_id: sha256(&tar),
                 history: History {
@@ -109,7 +110,7 @@ impl StandIn {
 
 /// Stores and publishes an index of images, each with its `os.version`.
 pub async fn put_index(
-    flavour: Flavour,
+    flavour: ManifestFormat,
     images: &[StandIn],
     sink: &Sink,
     tag: Option<&str>,

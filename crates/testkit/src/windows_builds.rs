@@ -5,19 +5,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
-use wincimg_inspect::bases::{BaseImage, BaseRegistry, Match, resolve};
-use wincimg_oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
-use wincimg_oci::remote::Registry;
+use wincimg_inspect::bases::{BaseImage, BaseMatch, BaseRegistry, resolve};
+use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, NewLayer, sha256};
+use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use super::windows_daemon::{WindowsDaemon, built, shown};
 
 /// The Nano Server of a version.
-pub async fn base(registry: &Registry, bases: &str, version: WindowsVersion) -> BaseImage {
+pub async fn base(registry: &RegistryClient, bases: &str, version: WindowsVersion) -> BaseImage {
     let bases: BaseRegistry = bases.parse().unwrap();
     let repository = bases.repository("nanoserver").unwrap();
-    let found = resolve(registry, &repository, HostBuild::new(version), Match::Exact).await;
+    let found = resolve(
+        registry,
+        &repository,
+        HostBuild::new(version),
+        BaseMatch::Exact,
+    )
+    .await;
     found.unwrap().base
 }
 
@@ -39,11 +45,11 @@ pub fn build(base: &BaseImage) -> Image {
     let bytes = layer_bytes(base.os_version);
     let digest = sha256(&bytes);
     let blob = Descriptor::new(
-        Flavour::Docker.layer_gzip(),
+        ManifestFormat::Docker.layer_gzip(),
         digest.clone(),
         bytes.len() as u64,
     );
-    let layer = Layer {
+    let layer = NewLayer {
         blob,
         diff_id: digest,
         history: History::default(),

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 /// What the daemon answers; everything may be changed while it runs.
-pub struct Script {
+pub struct DaemonScript {
     /// The header of `/_ping`.
     pub api_version: String,
     /// The answer to `/info`.
@@ -41,7 +41,7 @@ pub type Push = Box<dyn FnMut(&str) -> Vec<Value> + Send>;
 
 /// One request.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct DaemonRequest {
     pub method: String,
     pub path: String,
     pub query: HashMap<String, String>,
@@ -53,8 +53,8 @@ pub struct Asked {
 }
 
 struct Shared {
-    script: Script,
-    asked: Vec<Asked>,
+    script: DaemonScript,
+    asked: Vec<DaemonRequest>,
     /// By the name that a tag gave.
     names: HashMap<String, String>,
     /// Builds whose client hung up.
@@ -146,7 +146,7 @@ impl WindowsDaemon {
         let folder = tempfile::tempdir().unwrap();
         let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         let shared = Arc::new(Mutex::new(Shared {
-            script: Script {
+            script: DaemonScript {
                 api_version: "1.41".to_owned(),
                 info: info(&server_2019(973), "process"),
                 builds: Vec::new(),
@@ -173,7 +173,7 @@ impl WindowsDaemon {
     }
 
     /// Changes what it answers.
-    pub fn script(&self, change: impl FnOnce(&mut Script)) {
+    pub fn script(&self, change: impl FnOnce(&mut DaemonScript)) {
         change(&mut self.shared.lock().unwrap().script);
     }
 
@@ -183,7 +183,7 @@ impl WindowsDaemon {
     }
 
     /// What was asked, of paths that contain a text.
-    pub fn asked(&self, path: &str) -> Vec<Asked> {
+    pub fn asked(&self, path: &str) -> Vec<DaemonRequest> {
         let shared = self.shared.lock().unwrap();
         let asked = shared.asked.iter();
         asked
@@ -204,11 +204,11 @@ const KEPT: usize = 16 << 20;
 
 async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let mut asked = Asked {
+    let mut asked = DaemonRequest {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
         headers: head.headers,
-        ..Asked::default()
+        ..DaemonRequest::default()
     };
     let address = reqwest::Url::parse(&format!("http://docker{}", head.uri)).unwrap();
     asked.query = address.query_pairs().into_owned().collect();
@@ -260,7 +260,7 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
     }
 }
 
-fn image(shared: &mut Shared, method: &Method, path: &str, asked: &Asked) -> Response {
+fn image(shared: &mut Shared, method: &Method, path: &str, asked: &DaemonRequest) -> Response {
     let (name, verb) = path.rsplit_once('/').unwrap();
     let id = shared
         .names
@@ -299,9 +299,9 @@ fn stream(messages: &[Value]) -> Response {
 }
 
 /// Counts when it is dropped, which is what a server sees of a client that hung up.
-struct Counted(Arc<AtomicUsize>);
+struct HangupCounter(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for HangupCounter {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -309,7 +309,7 @@ impl Drop for Counted {
 
 fn hang(messages: &[Value], given_up: Arc<AtomicUsize>) -> Response {
     let first = format!("{}\n", messages[0]);
-    let counted = Counted(given_up);
+    let counted = HangupCounter(given_up);
     let rest = futures_util::stream::once(async move {
         let _counted = counted;
         std::future::pending::<Result<String, std::io::Error>>().await

@@ -7,8 +7,8 @@ mod icacls;
 use std::fmt;
 use std::str::FromStr;
 
-pub use account::{Account, AccountError};
-pub use icacls::{GrantTextError, Granted};
+pub use account::{AccessAccount, AccountError};
+pub use icacls::{GrantTextError, IcaclsGrant};
 use serde::Serialize;
 use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
 
@@ -50,7 +50,7 @@ const fn is_false(flag: &bool) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Grant {
     /// The account or group.
-    pub account: Account,
+    pub account: AccessAccount,
     /// The rights.
     pub rights: Rights,
 }
@@ -192,7 +192,7 @@ impl Access {
 
     /// A descriptor of the file or folder itself with the rights in it.
     #[must_use]
-    pub fn granted(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
+    pub fn grant_to(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
         let flags = if is_folder { self.inherit.flags() } else { 0 };
         if self.replaces {
             let mut without = descriptor.clone();
@@ -205,7 +205,7 @@ impl Access {
     }
 
     /// Whether rights that are replaced are passed on to what is in a folder with this descriptor.
-    pub fn withdraws(&self, descriptor: &SecurityDescriptor) -> bool {
+    pub fn revokes_inherited(&self, descriptor: &SecurityDescriptor) -> bool {
         let entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
         let passes_on = ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT;
         let mut replaced = entries.filter(|entry| self.is_replaced(entry));
@@ -213,7 +213,7 @@ impl Access {
     }
 
     /// Whether something has rights of the accounts from above.
-    pub fn is_passed_on_to(&self, descriptor: &SecurityDescriptor) -> bool {
+    pub fn is_inherited_by(&self, descriptor: &SecurityDescriptor) -> bool {
         let mut entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
         entries.any(|entry| {
             let is_inherited = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED != 0;
@@ -223,7 +223,7 @@ impl Access {
     }
 
     /// Whether it is for files in the folder, too.
-    pub fn reaches_files(&self) -> bool {
+    pub fn applies_to_files(&self) -> bool {
         self.each_inside || self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
     }
 
@@ -236,7 +236,7 @@ impl Access {
 
     /// A descriptor of something in the folder with what it inherits of the rights in it; none where
     /// it inherits nothing.
-    pub fn passed_on(
+    pub fn inherited_descriptor(
         &self,
         descriptor: &SecurityDescriptor,
         is_folder: bool,

@@ -16,7 +16,7 @@ const CERTIFICATE_PROPERTY: u32 = 32;
 /// A store of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Store {
+pub enum CertificateStore {
     /// Those who are believed, and whom they vouch for.
     Root,
     /// Those between a root and a server, which not every server sends.
@@ -27,7 +27,7 @@ pub enum Store {
     TrustedPeople,
 }
 
-impl Store {
+impl CertificateStore {
     /// The name in recipes.
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Store {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct TrustedCertificate {
     /// The store.
-    pub store: Store,
+    pub store: CertificateStore,
     /// The certificate.
     #[serde(flatten)]
     pub certificate: Certificate,

@@ -3,35 +3,35 @@
 //! Under process isolation a container shares the host's kernel, so the host's build decides how
 //! much an image may differ (the table is in `compat/rule.rs`); under Hyper-V isolation it brings its own.
 
-mod choose;
 mod fix;
-mod reported;
+mod reported_breaks;
 mod rule;
+mod runtime;
 
 use std::fmt;
 
-pub use choose::{Choice, Containerd, Entry, Runtime, choose, choose_single};
 pub use fix::Fix;
-pub use rule::{Concern, Outcome, Rule};
+pub use rule::{CompatRule, Concern, VerdictOutcome};
+pub use runtime::{ContainerRuntime, Containerd, IndexEntry, RuntimeChoice, choose, choose_single};
 
-use super::release::{self, Release, ReleaseKind, Runs};
+use super::release::{self, ImageRange, Release, ReleaseKind};
 use super::update::{Update, Updates};
 use super::version::WindowsVersion;
 
 /// Whether a machine runs Windows Server or a client edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Edition {
+pub enum WindowsEdition {
     /// Windows Server.
     Server,
     /// Windows 10 or 11.
     Client,
 }
 
-impl Edition {
+impl WindowsEdition {
     /// Reads the product name that a node or a daemon reports, such as `Windows Server 2019
     /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build …)`;
     /// `Microsoft Windows [Version …]` is what `ver` prints on servers too.
-    pub fn of_product(name: &str) -> Option<Self> {
+    pub fn from_product_name(name: &str) -> Option<Self> {
         const CLIENTS: [&str; 4] = [
             "Windows 10",
             "Windows 11",
@@ -54,7 +54,7 @@ pub struct HostBuild {
     /// Its build and revision.
     pub version: WindowsVersion,
     /// A client edition follows rules of its own.
-    pub edition: Edition,
+    pub edition: WindowsEdition,
 }
 
 impl HostBuild {
@@ -63,9 +63,9 @@ impl HostBuild {
     pub fn of_product(version: WindowsVersion, name: &str) -> Option<Self> {
         let client = Self {
             version,
-            edition: Edition::Client,
+            edition: WindowsEdition::Client,
         };
-        match Edition::of_product(name) {
+        match WindowsEdition::from_product_name(name) {
             Some(edition) => Some(Self { version, edition }),
             None => {
                 let taken = Self::new(version);
@@ -77,9 +77,9 @@ impl HostBuild {
 
     /// A host of this version, taken for a server unless only clients have its build.
     pub fn new(version: WindowsVersion) -> Self {
-        let edition = match release::of_build(version.build) {
-            Some(release) if release.kind == ReleaseKind::Client => Edition::Client,
-            _ => Edition::Server,
+        let edition = match release::from_build(version.build) {
+            Some(release) if release.kind == ReleaseKind::Client => WindowsEdition::Client,
+            _ => WindowsEdition::Server,
         };
         Self { version, edition }
     }
@@ -118,11 +118,11 @@ impl Isolation {
 
 /// What was decided about one image on one host, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CompatVerdict {
     /// The answer.
-    pub outcome: Outcome,
+    pub outcome: VerdictOutcome,
     /// The rule behind it.
-    pub rule: Rule,
+    pub rule: CompatRule,
     /// What to do, where there is something to do.
     pub fix: Option<Fix>,
     host: Option<HostBuild>,
@@ -133,24 +133,24 @@ const HOST_PROCESS: &str =
     "a host process container is a program on the host and needs no matching version of Windows";
 
 /// Decides whether an image starts on a host. A version that could not be read is `None`.
-pub fn judge(
+pub fn check(
     host: Option<HostBuild>,
     image: Option<WindowsVersion>,
     isolation: Isolation,
-) -> Verdict {
+) -> CompatVerdict {
     let rule = match (isolation, host, image) {
         (_, Some(host), Some(image)) if is_reported_broken(host, image, isolation) => {
-            Rule::HostReportedBroken
+            CompatRule::HostReportedBroken
         }
-        (Isolation::HostProcess, _, _) => Rule::HostProcess,
+        (Isolation::HostProcess, _, _) => CompatRule::HostProcess,
         (Isolation::Process, Some(host), Some(image)) => rule_for_process_isolation(host, image),
         (Isolation::HyperV, Some(host), Some(image)) if image.build <= host.version.build => {
-            Rule::HypervOk
+            CompatRule::HypervOk
         }
-        (Isolation::HyperV, Some(_), Some(_)) => Rule::HypervImageNewer,
-        _ => Rule::UnknownBuild,
+        (Isolation::HyperV, Some(_), Some(_)) => CompatRule::HypervImageNewer,
+        _ => CompatRule::UnknownBuild,
     };
-    Verdict {
+    CompatVerdict {
         outcome: rule.outcome(),
         rule,
         fix: fix_for(rule, host, image),
@@ -159,43 +159,43 @@ pub fn judge(
     }
 }
 
-fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
+fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> CompatRule {
     let build = host.version.build;
     if is_client_without_process_isolation(host) {
-        return Rule::ClientProcessIsolation;
+        return CompatRule::ClientProcessIsolation;
     }
     match runs(build) {
-        Runs::Range if image.build > build => Rule::ImageNewerThanHost,
-        Runs::Range if image.build == build => same_build(host.version, image),
-        Runs::Range => match release::oldest_for(build) {
-            Some(oldest) if image.build >= oldest.build => Rule::DownlevelLtsc,
-            _ => Rule::TooOldForHost,
+        ImageRange::Range if image.build > build => CompatRule::ImageNewerThanHost,
+        ImageRange::Range if image.build == build => same_build(host.version, image),
+        ImageRange::Range => match release::oldest_for(build) {
+            Some(oldest) if image.build >= oldest.build => CompatRule::DownlevelLtsc,
+            _ => CompatRule::TooOldForHost,
         },
-        _ if image.build != build => Rule::BuildMismatch,
-        Runs::OwnRevision => match (host.version.revision, image.revision) {
-            (Some(host), Some(image)) if host == image => Rule::RevisionMatch2016,
-            (Some(_), Some(_)) => Rule::RevisionMismatch2016,
-            _ => Rule::UnknownBuild,
+        _ if image.build != build => CompatRule::BuildMismatch,
+        ImageRange::OwnRevision => match (host.version.revision, image.revision) {
+            (Some(host), Some(image)) if host == image => CompatRule::RevisionMatch2016,
+            (Some(_), Some(_)) => CompatRule::RevisionMismatch2016,
+            _ => CompatRule::UnknownBuild,
         },
-        Runs::OwnBuild => match abi_change(build) {
+        ImageRange::OwnBuild => match abi_change(build) {
             None => same_build(host.version, image),
             Some(line) => match (host.version.revision, image.revision) {
                 (Some(own), Some(revision)) if (own >= line) == (revision >= line) => {
                     same_build(host.version, image)
                 }
-                (Some(_), Some(_)) => Rule::Baseline202002,
-                _ => Rule::UnknownBuild,
+                (Some(_), Some(_)) => CompatRule::Baseline202002,
+                _ => CompatRule::UnknownBuild,
             },
         },
     }
 }
 
 /// Versions of one build that share the user/kernel interface: documented to work, whichever is newer.
-fn same_build(host: WindowsVersion, image: WindowsVersion) -> Rule {
+fn same_build(host: WindowsVersion, image: WindowsVersion) -> CompatRule {
     if lags(host, image) {
-        Rule::ImageNewerRevision
+        CompatRule::ImageNewerRevision
     } else {
-        Rule::BuildMatch
+        CompatRule::BuildMatch
     }
 }
 
@@ -205,14 +205,14 @@ fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
     let (Some(own), Some(revision)) = (host.revision, image.revision) else {
         return false;
     };
-    let updates = Updates::known();
+    let updates = Updates::global();
     let is_unlisted = updates
         .newest(image.build)
         .is_none_or(|newest| newest.version() < image);
     host.build == image.build
         && own < revision
         && (is_unlisted
-            || updates.of_build(image.build).iter().any(|update| {
+            || updates.by_build(image.build).iter().any(|update| {
                 let listed = update.version();
                 listed > host && listed <= image
             }))
@@ -222,7 +222,7 @@ fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
 fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolation) -> bool {
     isolation != Isolation::HostProcess
         && host.version.build != image.build
-        && reported::reported(host, image, isolation).is_some()
+        && reported_breaks::find_reported(host, image, isolation).is_some()
 }
 
 /// What versions of one build have in common that work together under process isolation: equal
@@ -230,78 +230,84 @@ fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolati
 /// is not known.
 pub fn generation(version: WindowsVersion) -> Option<u32> {
     match (runs(version.build), abi_change(version.build)) {
-        (Runs::OwnRevision, _) => version.revision,
+        (ImageRange::OwnRevision, _) => version.revision,
         (_, Some(line)) => Some(if version.revision? >= line { line } else { 0 }),
         (_, None) => Some(0),
     }
 }
 
 /// Whether hosts of a build differ in what they take.
-pub fn revisions_matter(build: u32) -> bool {
+pub fn is_revision_relevant(build: u32) -> bool {
     generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
 }
 
 /// The oldest and the newest build that a host takes under process isolation, whatever the revision.
 pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
     match runs(host) {
-        Runs::Range => release::oldest_for(host).map_or(host, |release| release.build)..=host,
-        Runs::OwnRevision | Runs::OwnBuild => host..=host,
+        ImageRange::Range => release::oldest_for(host).map_or(host, |release| release.build)..=host,
+        ImageRange::OwnRevision | ImageRange::OwnBuild => host..=host,
     }
 }
 
 /// What a host runs. A build that is in no table goes with the release before it, but for the
 /// equal revision, which Windows Server 2016 alone asks for.
-fn runs(build: u32) -> Runs {
+fn runs(build: u32) -> ImageRange {
     match release::up_to_build(build) {
-        Some(release) if release.build == build || release.runs == Runs::Range => release.runs,
-        _ => Runs::OwnBuild,
+        Some(release) if release.build == build || release.runs == ImageRange::Range => {
+            release.runs
+        }
+        _ => ImageRange::OwnBuild,
     }
 }
 
 /// From Windows 11 on, client editions run process-isolated containers: their hosts are the first
 /// clients that run a range of images.
 fn is_client_without_process_isolation(host: HostBuild) -> bool {
-    host.edition == Edition::Client
+    host.edition == WindowsEdition::Client
         && !release::all().iter().any(|release| {
             release.kind == ReleaseKind::Client
-                && release.runs == Runs::Range
+                && release.runs == ImageRange::Range
                 && release.build <= host.version.build
         })
 }
 
 /// The first revision of a build that has the changed user/kernel interface of 2020-02-11.
 fn abi_change(build: u32) -> Option<u32> {
-    release::of_build(build)?.abi_change
+    release::from_build(build)?.abi_change
 }
 
-fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -> Option<Fix> {
-    if rule == Rule::HostProcess {
+fn fix_for(
+    rule: CompatRule,
+    host: Option<HostBuild>,
+    image: Option<WindowsVersion>,
+) -> Option<Fix> {
+    if rule == CompatRule::HostProcess {
         return None;
     }
     let (Some(host), Some(image)) = (host, image) else {
         return Some(Fix::FindVersion);
     };
     match rule.outcome() {
-        Outcome::Compatible => None,
-        Outcome::Warning if rule == Rule::HostReportedBroken => Some(Fix::TryFirst),
-        Outcome::Warning => Some(patch(image)),
-        Outcome::Unknown => Some(Fix::FindVersion),
-        Outcome::Incompatible => {
+        VerdictOutcome::Compatible => None,
+        VerdictOutcome::Warning if rule == CompatRule::HostReportedBroken => Some(Fix::TryFirst),
+        VerdictOutcome::Warning => Some(patch(image)),
+        VerdictOutcome::Unknown => Some(Fix::FindVersion),
+        VerdictOutcome::Incompatible => {
             let hyperv_would = image.build <= host.version.build;
             let update = update_for(image);
             // Server 2016 takes no revision but the image's, which no update may bring.
             let patchable = match runs(image.build) {
-                Runs::OwnRevision => update.is_some_and(|update| update.version() == image),
-                _ => update.is_some() || Updates::known().reaching(image).is_none(),
+                ImageRange::OwnRevision => update.is_some_and(|update| update.version() == image),
+                _ => update.is_some() || Updates::global().first_reaching(image).is_none(),
             };
             Some(match rule {
-                Rule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
-                Rule::ClientProcessIsolation | Rule::HypervImageNewer
+                CompatRule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
+                CompatRule::ClientProcessIsolation | CompatRule::HypervImageNewer
                     if base_release_for(host.version.build).is_none() =>
                 {
                     Fix::RebuildForHyperV { host }
                 }
-                Rule::RevisionMismatch2016 | Rule::Baseline202002
+                CompatRule::RevisionMismatch2016 | CompatRule::Baseline202002
                     if host.version < image && patchable =>
                 {
                     patch(image)
@@ -318,8 +324,8 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
 /// The update that brings a host to an image's revision, and not past what the image runs on.
 fn update_for(image: WindowsVersion) -> Option<&'static Update> {
     let own = generation(image);
-    Updates::known().all_reaching(image).find(|update| {
-        runs(image.build) == Runs::OwnRevision || generation(update.version()) == own
+    Updates::global().all_reaching(image).find(|update| {
+        runs(image.build) == ImageRange::OwnRevision || generation(update.version()) == own
     })
 }
 
@@ -335,15 +341,15 @@ fn patch(image: WindowsVersion) -> Fix {
 /// The release whose base images fit a host: its own, or for a client the last one before it whose
 /// images are not reported to fail there.
 pub fn base_release_for(build: u32) -> Option<&'static Release> {
-    let own = release::of_build(build).filter(|release| release.base_tag.is_some());
+    let own = release::from_build(build).filter(|release| release.base_tag.is_some());
     let older = || {
         let builds = accepted_builds(build);
         let candidates = release::all().iter().rev().filter(move |release| {
             release.base_tag.is_some() && release.build < build && builds.contains(&release.build)
         });
-        let host = HostBuild::new(WindowsVersion::of_build(build));
+        let host = HostBuild::new(WindowsVersion::from_build(build));
         let is_reported = |release: &&Release| {
-            let image = WindowsVersion::of_build(release.build);
+            let image = WindowsVersion::from_build(release.build);
             is_reported_broken(host, image, Isolation::Process)
         };
         let mut unreported = candidates.clone().filter(|release| !is_reported(release));
@@ -355,19 +361,22 @@ pub fn base_release_for(build: u32) -> Option<&'static Release> {
 /// The floating tag whose newest image starts on a host: none where the host lags behind it.
 pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
     let release = base_release_for(host.version.build)?;
-    let newest = Updates::known()
+    let newest = Updates::global()
         .newest(release.build)
-        .map_or(WindowsVersion::of_build(release.build), Update::version);
-    let verdict = judge(Some(host), Some(newest), Isolation::Process);
-    (verdict.outcome == Outcome::Compatible)
+        .map_or(WindowsVersion::from_build(release.build), Update::version);
+    let verdict = check(Some(host), Some(newest), Isolation::Process);
+    (verdict.outcome == VerdictOutcome::Compatible)
         .then_some(release.base_tag)
         .flatten()
 }
 
-impl Verdict {
+impl CompatVerdict {
     /// Whether the image starts, be it with a warning.
-    pub fn starts(&self) -> bool {
-        matches!(self.outcome, Outcome::Compatible | Outcome::Warning)
+    pub fn is_startable(&self) -> bool {
+        matches!(
+            self.outcome,
+            VerdictOutcome::Compatible | VerdictOutcome::Warning
+        )
     }
 
     /// Why, in the words of an operator: both versions and the rule.
@@ -378,7 +387,7 @@ impl Verdict {
 
     /// The same about all hosts that get this verdict, by what they are called.
     pub fn reason_for(&self, host: &str) -> String {
-        if self.rule == Rule::HostProcess {
+        if self.rule == CompatRule::HostProcess {
             return HOST_PROCESS.to_owned();
         }
         let (Some(HostBuild { version, .. }), Some(image)) = (self.host, self.image) else {
@@ -391,12 +400,12 @@ impl Verdict {
         };
         let build = version.build;
         match self.rule {
-            Rule::BuildMatch => format!("host {host} and image {image} have the same build"),
-            Rule::ImageNewerRevision => {
+            CompatRule::BuildMatch => format!("host {host} and image {image} have the same build"),
+            CompatRule::ImageNewerRevision => {
                 let said = format!("image {image} is newer than host {host} of the same build, ");
-                let reported = self
-                    .host
-                    .and_then(|host| reported::reported(host, image, Isolation::Process));
+                let reported = self.host.and_then(|host| {
+                    reported_breaks::find_reported(host, image, Isolation::Process)
+                });
                 match reported {
                     Some(entry) => said + &format!("and {entry}"),
                     None => {
@@ -404,25 +413,25 @@ impl Verdict {
                     }
                 }
             }
-            Rule::HostReportedBroken => {
+            CompatRule::HostReportedBroken => {
                 let reports = self.host.and_then(|host| {
-                    reported::reported(host, image, Isolation::HyperV)
-                        .or_else(|| reported::reported(host, image, Isolation::Process))
+                    reported_breaks::find_reported(host, image, Isolation::HyperV)
+                        .or_else(|| reported_breaks::find_reported(host, image, Isolation::Process))
                 });
                 let reports = reports.map(ToString::to_string).unwrap_or_default();
                 format!("host {host} should run image {image} by Windows' rules, but {reports}")
             }
-            Rule::BuildMismatch => format!(
+            CompatRule::BuildMismatch => format!(
                 "host {host} runs only images of its own build; image {image} is of {}",
                 release::name_of(image.build)
             ),
-            Rule::RevisionMatch2016 => {
+            CompatRule::RevisionMatch2016 => {
                 format!("host {host} and image {image} have the same revision")
             }
-            Rule::RevisionMismatch2016 => format!(
+            CompatRule::RevisionMismatch2016 => format!(
                 "Windows Server 2016 runs only images of its own revision: host {host}, image {image}"
             ),
-            Rule::Baseline202002 => {
+            CompatRule::Baseline202002 => {
                 let (older, newer) = if version < image {
                     ("host", "image")
                 } else {
@@ -438,35 +447,35 @@ impl Verdict {
                      the {older} does not"
                 )
             }
-            Rule::DownlevelLtsc => format!(
+            CompatRule::DownlevelLtsc => format!(
                 "host {host} runs images from {} up to its own build; image {image} is in that range",
                 oldest_accepted(build)
             ),
-            Rule::ImageNewerThanHost => format!(
+            CompatRule::ImageNewerThanHost => format!(
                 "image {image} ({}) is newer than host {host}",
                 release::name_of(image.build)
             ),
-            Rule::TooOldForHost => format!(
+            CompatRule::TooOldForHost => format!(
                 "host {host} runs images from {} up to its own build; image {image} ({}) is older",
                 oldest_accepted(build),
                 release::name_of(image.build)
             ),
-            Rule::HypervOk => {
+            CompatRule::HypervOk => {
                 format!(
                     "under Hyper-V isolation host {host} runs image {image}, which is not newer"
                 )
             }
-            Rule::HypervImageNewer => format!(
+            CompatRule::HypervImageNewer => format!(
                 "even under Hyper-V isolation host {host} cannot run image {image} ({}), which is newer",
                 release::name_of(image.build)
             ),
-            Rule::ClientProcessIsolation => format!(
+            CompatRule::ClientProcessIsolation => format!(
                 "host {host} is a client ({}), which does not run process-isolated containers in \
                  production; image {image} would need Hyper-V isolation",
                 release::name_of(build)
             ),
-            Rule::HostProcess => HOST_PROCESS.to_owned(),
-            Rule::UnknownBuild => {
+            CompatRule::HostProcess => HOST_PROCESS.to_owned(),
+            CompatRule::UnknownBuild => {
                 let side = match (version.revision, image.revision) {
                     (None, None) => format!("the revisions of host {host} and image {image} are"),
                     (None, _) => format!("the revision of host {host} is"),

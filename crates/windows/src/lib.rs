@@ -19,9 +19,9 @@
 //! ```
 
 pub mod access;
+pub mod base_contents;
 pub mod certificate;
 pub mod compat;
-pub mod inside;
 pub mod invalid;
 pub mod node;
 pub mod path;

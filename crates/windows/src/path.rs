@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wincimg_registry::upcase::upcase;
+use wincimg_registry::name_folding::upcase;
 
 /// A file or folder in an image, such as `C:\app\site`. Copies share the names: a plan has each path several times.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +112,7 @@ impl ImagePath {
 
     /// What of this path is below another, by the rules of Windows; nothing left where they are the
     /// same.
-    pub fn below(&self, folder: &Self) -> Option<&[String]> {
+    pub fn strip_prefix(&self, folder: &Self) -> Option<&[String]> {
         let (own, other) = (&self.components, &folder.components);
         let starts = own.len() >= other.len()
             && own

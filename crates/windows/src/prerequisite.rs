@@ -24,7 +24,7 @@ static PREREQUISITES: LazyLock<Vec<Prerequisite>> = LazyLock::new(|| {
 });
 
 /// What the update that brings a host to a version needs first.
-pub fn of_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
+pub fn for_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
     PREREQUISITES.iter().rfind(|row| {
         row.build == version.build && version.revision.is_some_and(|own| own >= row.from)
     })
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn old_updates_need_nothing() {
         let needed = |build, revision| {
-            of_version(WindowsVersion::new(build, revision))
+            for_version(WindowsVersion::new(build, revision))
                 .map(|row| (row.kb.map(|kb| kb.to_string()), row.stack))
         };
         assert_eq!(needed(17763, 1158), None);

@@ -21,7 +21,7 @@ pub enum ReleaseKind {
 
 /// Which images a host starts under process isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runs {
+pub enum ImageRange {
     /// Those of its own build and revision.
     OwnRevision,
     /// Those of its own build.
@@ -32,7 +32,7 @@ pub enum Runs {
 
 /// What an update's `.msu` file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Package {
+pub enum PackageKind {
     /// A cabinet.
     Cab,
     /// A Windows image, which only DISM takes.
@@ -57,13 +57,13 @@ pub struct Release {
     /// Last day of any support.
     pub extended_end: Option<Date>,
     /// Which images a host of this release starts under process isolation.
-    pub runs: Runs,
+    pub runs: ImageRange,
     /// Newer hosts start its images under process isolation.
     pub(crate) stable_abi: bool,
     /// The first revision with the user/kernel interface of 2020-02-11, where that changed.
     pub(crate) abi_change: Option<u32>,
     /// What its updates come as.
-    pub package: Package,
+    pub package: PackageKind,
     /// The names of its server edition in the Update Catalog, the common one last.
     pub catalog_names: Vec<&'static str>,
 }
@@ -79,7 +79,7 @@ pub fn all() -> &'static [Release] {
 }
 
 /// The release that has this build.
-pub fn of_build(build: u32) -> Option<&'static Release> {
+pub fn from_build(build: u32) -> Option<&'static Release> {
     let index = RELEASES
         .binary_search_by_key(&build, |release| release.build)
         .ok()?;
@@ -100,7 +100,7 @@ pub fn nearest_to_build(build: u32) -> Option<&'static Release> {
 }
 
 /// The release that a word in a tag stands for: `ltsc2019`, `1809`, `20H2`.
-pub fn named_in_tag(word: &str) -> Option<&'static Release> {
+pub fn from_tag_word(word: &str) -> Option<&'static Release> {
     RELEASES.iter().find(|release| {
         let mut tags = release.base_tag.iter().chain(&release.other_tags);
         tags.any(|tag| tag.eq_ignore_ascii_case(word))
@@ -132,7 +132,7 @@ pub(crate) fn stable_abi_before(build: u32) -> Option<&'static Release> {
 
 /// What people call this build: its release's name, or the bare number.
 pub fn name_of(build: u32) -> String {
-    of_build(build).map_or_else(
+    from_build(build).map_or_else(
         || format!("Windows build {build}"),
         |release| release.name.to_owned(),
     )
@@ -159,16 +159,16 @@ fn parse(text: &'static str) -> Result<Vec<Release>, TableError> {
             runs: row.word(
                 "set of images that a host runs",
                 &[
-                    ("revision", Runs::OwnRevision),
-                    ("build", Runs::OwnBuild),
-                    ("range", Runs::Range),
+                    ("revision", ImageRange::OwnRevision),
+                    ("build", ImageRange::OwnBuild),
+                    ("range", ImageRange::Range),
                 ],
             )?,
             stable_abi: row.word("stable ABI", &[("yes", true), ("no", false)])?,
             abi_change: row.optional("revision of the changed ABI")?,
             package: row.word(
                 "kind of package",
-                &[("cab", Package::Cab), ("wim", Package::Wim)],
+                &[("cab", PackageKind::Cab), ("wim", PackageKind::Wim)],
             )?,
             catalog_names: row.list("list of catalog names", ';')?,
         })
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn a_build_leads_to_its_release() {
-        let release = of_build(17763).unwrap();
+        let release = from_build(17763).unwrap();
         assert_eq!(release.name, "Windows Server 2019 (1809)");
         assert_eq!(release.base_tag, Some("ltsc2019"));
-        assert_eq!(of_build(17764), None);
+        assert_eq!(from_build(17764), None);
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn tags_name_a_release_by_several_words() {
-        let named = |word| named_in_tag(word).map(|release| release.build);
+        let named = |word| from_tag_word(word).map(|release| release.build);
         assert_eq!(named("LTSC2019"), Some(17763));
         assert_eq!(named("1809"), Some(17763));
         assert_eq!(named("sac2016"), Some(14393));

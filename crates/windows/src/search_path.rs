@@ -4,9 +4,10 @@
 //! in an image's environment hides it from the container's program.
 
 use serde::Serialize;
-use wincimg_registry::upcase::{Folded, same};
+use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
 use wincimg_registry::{
-    BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, RegistryEdit, Typed,
+    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, RegistryEdit,
+    TypedData,
 };
 
 /// The variable, and the registry's value.
@@ -46,7 +47,7 @@ pub struct EntryError {
 
 /// Why PATH cannot be added to.
 #[derive(Debug, thiserror::Error)]
-pub enum PathError {
+pub enum SearchPathError {
     /// Nobody knows what it is.
     #[error(
         "cannot add to PATH without knowing the base's, which is in a registry that nobody has read"
@@ -57,7 +58,7 @@ pub enum PathError {
     NotText(DataType),
     /// What is known of the base cannot be read.
     #[error(transparent)]
-    Inside(#[from] InsideError),
+    Inside(#[from] BaseReadError),
 }
 
 /// A folder as PATH has it: absolute, with the variables of every Windows filled in.
@@ -143,7 +144,7 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 /// A PATH that was made of `old`, made of `new` instead: what stands before and behind `old` in it
 /// stays there. Where it is mixed with it, folders that `new` lacks go, and those that it brings come
 /// last.
-pub fn moved(path: &str, old: &str, new: &str) -> String {
+pub fn replace_prefix(path: &str, old: &str, new: &str) -> String {
     if old == new {
         return path.to_owned();
     }
@@ -157,12 +158,12 @@ pub fn moved(path: &str, old: &str, new: &str) -> String {
     {
         return format!("{before}{new}{behind}");
     }
-    let of = |path: &str| -> Vec<Folded> {
+    let of = |path: &str| -> Vec<FoldedName> {
         let parts = parts(path).filter(|part| !part.trim().is_empty());
         parts.map(folded).collect()
     };
     let (before, now) = (of(old), of(new));
-    let is_gone = |part: &Folded| before.contains(part) && !now.contains(part);
+    let is_gone = |part: &FoldedName| before.contains(part) && !now.contains(part);
     let kept = parts(path).filter(|part| !is_gone(&folded(part)));
     let own = of(path);
     let came = parts(new).filter(|part| {
@@ -172,14 +173,14 @@ pub fn moved(path: &str, old: &str, new: &str) -> String {
     kept.chain(came).collect::<Vec<_>>().join(";")
 }
 
-fn part_is_empty(part: &Folded) -> bool {
-    *part == Folded::new("")
+fn part_is_empty(part: &FoldedName) -> bool {
+    *part == FoldedName::new("")
 }
 
 /// What two folders of a PATH have in common when they are the same.
-fn folded(part: &str) -> Folded {
+fn folded(part: &str) -> FoldedName {
     let folder = expanded(&part.replace('"', "")).replace('/', r"\");
-    Folded::new(folder.trim().trim_end_matches('\\'))
+    FoldedName::new(folder.trim().trim_end_matches('\\'))
 }
 
 impl PathAdditions {
@@ -223,7 +224,7 @@ impl PathAdditions {
 
     /// A PATH with the folders added. What is in it stays as it is; a folder comes once, and one
     /// that is to come first is not left further behind.
-    pub fn added_to(&self, path: &str) -> String {
+    pub fn apply_to(&self, path: &str) -> String {
         let mut seen = std::collections::BTreeSet::new();
         let first: Vec<&str> = self
             .prepend
@@ -248,14 +249,14 @@ impl PathAdditions {
     }
 
     /// The change to a base's registry.
-    pub fn edit(&self, inside: &dyn BaseKeys) -> Result<RegistryEdit, PathError> {
+    pub fn edit(&self, inside: &dyn BaseKeys) -> Result<RegistryEdit, SearchPathError> {
         let key = environment();
         let (name, kind, path) = match inside.key(&key)? {
-            Known::Unknown => return Err(PathError::Unknown),
-            Known::Absent => (VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()),
-            Known::Present(found) => path_of(&found)?,
+            Presence::Unknown => return Err(SearchPathError::Unknown),
+            Presence::Absent => (VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()),
+            Presence::Present(found) => path_of(&found)?,
         };
-        let path = self.added_to(&path);
+        let path = self.apply_to(&path);
         let data = match kind {
             DataType::SZ => RegistryData::sz(&path),
             _ => RegistryData::expand_sz(&path),
@@ -271,25 +272,28 @@ fn environment() -> KeyPath {
 
 /// The PATH in a key, with its value's name and type; of two by that name the one that Windows
 /// finds, which is the first.
-fn path_of(key: &BaseKey) -> Result<(String, DataType, String), PathError> {
-    let found = key.values.iter().find(|(name, _)| same(name, VARIABLE));
+fn path_of(key: &BaseKey) -> Result<(String, DataType, String), SearchPathError> {
+    let found = key
+        .values
+        .iter()
+        .find(|(name, _)| eq_ignore_case(name, VARIABLE));
     let Some((name, data)) = found else {
         return Ok((VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()));
     };
     match (data.kind(), data.typed()) {
-        (kind @ (DataType::SZ | DataType::EXPAND_SZ), Typed::Text(path)) => {
+        (kind @ (DataType::SZ | DataType::EXPAND_SZ), TypedData::Text(path)) => {
             // Windows reads up to the first null.
             let path = path.split('\0').next().unwrap_or_default().to_owned();
             Ok((name.clone(), kind, path))
         }
-        (kind, _) => Err(PathError::NotText(kind)),
+        (kind, _) => Err(SearchPathError::NotText(kind)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wincimg_registry::Unseen;
+    use wincimg_registry::UnknownBase;
     use wincimg_registry::testing::Keys;
 
     use super::*;
@@ -308,29 +312,29 @@ mod tests {
     fn folders_come_in_front_or_behind() {
         let both = additions(&[r"C:\a", r"C:\b"], &["C:/c/", r"C:\Program Files\d"]);
         assert_eq!(
-            both.added_to(BASE),
+            both.apply_to(BASE),
             format!(r"C:\a;C:\b;{BASE}C:\c;C:\Program Files\d")
         );
         assert_eq!(
-            additions(&[r"C:\a"], &[]).added_to(BASE),
+            additions(&[r"C:\a"], &[]).apply_to(BASE),
             format!(r"C:\a;{BASE}")
         );
-        assert_eq!(both.added_to(""), r"C:\a;C:\b;C:\c;C:\Program Files\d");
-        assert_eq!(PathAdditions::default().added_to(BASE), BASE);
+        assert_eq!(both.apply_to(""), r"C:\a;C:\b;C:\c;C:\Program Files\d");
+        assert_eq!(PathAdditions::default().apply_to(BASE), BASE);
     }
 
     #[test]
     fn a_folder_comes_once_however_it_is_written() {
         let front = additions(&[r"c:\windows\SYSTEM32\", r"C:\Windows\System32"], &[]);
         assert_eq!(
-            front.added_to(BASE),
+            front.apply_to(BASE),
             r"c:\windows\SYSTEM32;%SystemRoot%;%SystemRoot%\System32\Wbem;"
         );
         let behind = additions(&[r"C:\a"], &[r"C:\A\", r"%windir%\system32\wbem", r"C:\b"]);
-        assert_eq!(behind.added_to(BASE), format!(r"C:\a;{BASE}C:\b"));
+        assert_eq!(behind.apply_to(BASE), format!(r"C:\a;{BASE}C:\b"));
         let quoted = additions(&[], &[r"C:\Program Files\x", r"C:\y"]);
         assert_eq!(
-            quoted.added_to(r#""C:\Program Files\x";"C:\a;b""#),
+            quoted.apply_to(r#""C:\Program Files\x";"C:\a;b""#),
             r#""C:\Program Files\x";"C:\a;b";C:\y"#
         );
     }
@@ -421,7 +425,10 @@ mod tests {
     #[test]
     fn a_path_that_is_not_known_or_no_text_is_not_guessed() {
         let ours = additions(&[], &[r"C:\app"]);
-        assert!(matches!(ours.edit(&Unseen), Err(PathError::Unknown)));
+        assert!(matches!(
+            ours.edit(&UnknownBase),
+            Err(SearchPathError::Unknown)
+        ));
         let number = base("Path", RegistryData::dword(1));
         let error = ours.edit(&number).unwrap_err().to_string();
         assert!(error.contains("is REG_DWORD"), "{error}");
@@ -435,8 +442,8 @@ mod tests {
             behind in proptest::collection::vec("C:\\\\[abAB]", 0..3),
         ) {
             let ours = PathAdditions { prepend: front, append: behind };
-            let made = ours.added_to(&base);
-            prop_assert_eq!(&ours.added_to(&made), &made);
+            let made = ours.apply_to(&base);
+            prop_assert_eq!(&ours.apply_to(&made), &made);
             for folder in ours.prepend.iter().chain(&ours.append) {
                 let is_ours = |part: &&str| folded(part) == folded(folder);
                 let count = parts(&made).filter(is_ours).count();

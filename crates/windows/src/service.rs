@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-pub use settings::Settings;
+pub use settings::ServiceSettings;
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
 use super::invalid::InvalidText;
@@ -25,23 +25,23 @@ pub struct Service {
     /// Its name, and its key's.
     pub name: ServiceName,
     /// What people see in its place.
-    pub display_name: Option<Line>,
+    pub display_name: Option<ServiceText>,
     /// A sentence on what it is for.
-    pub description: Option<Line>,
+    pub description: Option<ServiceText>,
     /// The program's full path; `%VARIABLES%` count.
     pub program: String,
     /// The program's arguments.
     pub arguments: Vec<String>,
     /// When it starts.
-    pub start: Start,
+    pub start: StartType,
     /// Who runs it.
-    pub account: Account,
+    pub account: ServiceAccount,
     /// The services that have to run before it.
     pub depends_on: Vec<ServiceName>,
     /// Variables that it has beside the container's, as `NAME=value`.
-    pub environment: Vec<Line>,
+    pub environment: Vec<ServiceText>,
     /// What happens when it fails.
-    pub on_failure: Option<OnFailure>,
+    pub on_failure: Option<FailureActions>,
 }
 
 /// A name that Windows takes for a service; case does not count.
@@ -52,12 +52,12 @@ pub struct ServiceName(String);
 /// A text on one line, with something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Line(String);
+pub struct ServiceText(String);
 
 /// When a service starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Start {
+pub enum StartType {
     /// With the container.
     #[default]
     Auto,
@@ -71,7 +71,7 @@ pub enum Start {
 
 /// Who runs a service. None of them has a password.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Account {
+pub enum ServiceAccount {
     /// The system itself.
     #[default]
     LocalSystem,
@@ -85,13 +85,13 @@ pub enum Account {
 
 /// What happens when a service ends without having said that it stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OnFailure {
+pub struct FailureActions {
     /// What is done for the first failure, the second and so on; the last counts for all further ones.
     pub actions: Vec<FailureAction>,
     /// The seconds without a failure after which the next one is the first again.
     pub reset_after: u32,
     /// What [`FailureKind::Run`] runs.
-    pub command: Option<Line>,
+    pub command: Option<ServiceText>,
     /// Whether a service that stops with an error has failed, too.
     pub also_on_error: bool,
 }
@@ -138,7 +138,7 @@ impl ServiceName {
     }
 
     /// Whether Windows takes two for the same.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn eq_ignore_case(&self, other: &Self) -> bool {
         self.0.to_lowercase() == other.0.to_lowercase()
     }
 }
@@ -165,7 +165,7 @@ impl fmt::Display for ServiceName {
     }
 }
 
-impl FromStr for Line {
+impl FromStr for ServiceText {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -180,7 +180,7 @@ impl FromStr for Line {
     }
 }
 
-impl Start {
+impl StartType {
     /// The name in recipes.
     pub const fn name(self) -> &'static str {
         match self {
@@ -200,7 +200,7 @@ impl Start {
     }
 }
 
-impl FromStr for Start {
+impl FromStr for StartType {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -213,7 +213,7 @@ impl FromStr for Start {
     }
 }
 
-impl FromStr for Account {
+impl FromStr for ServiceAccount {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -235,7 +235,7 @@ impl FromStr for Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for ServiceAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LocalSystem => f.write_str("LocalSystem"),
@@ -246,7 +246,7 @@ impl fmt::Display for Account {
     }
 }
 
-impl Serialize for Account {
+impl Serialize for ServiceAccount {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -265,7 +265,7 @@ impl FromStr for FailureKind {
     }
 }
 
-impl OnFailure {
+impl FailureActions {
     /// `SERVICE_FAILURE_ACTIONS` as the registry has it: in place of pointers whether there is a
     /// message and a command, and where the actions begin.
     fn to_bytes(&self) -> Vec<u8> {
@@ -295,7 +295,7 @@ impl Service {
 
     /// The edits that make it. A service of that name in the base goes whole, with what belongs to it.
     pub fn edits(&self) -> Vec<RegistryEdit> {
-        let settings = Settings {
+        let settings = ServiceSettings {
             command: Some(self.command_line()),
             display_name: self.display_name.clone(),
             description: self.description.clone(),

@@ -3,7 +3,7 @@
 //! The entry point of a container gets five seconds unless they say otherwise. They belong together
 //! and should say the same time, but count in different units and have different types.
 
-use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, Typed};
+use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, TypedData};
 
 /// The service whose key says how long Windows waits for the entry point.
 const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
@@ -16,14 +16,14 @@ pub const DEFAULT_SECONDS: u32 = 5;
 
 /// One of the two settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setting {
+pub enum ShutdownValue {
     /// `ProcessShutdownTimeoutSeconds`, a DWORD in seconds.
     Process,
     /// `WaitToKillServiceTimeout`, a text in milliseconds.
     Service,
 }
 
-impl Setting {
+impl ShutdownValue {
     /// Both, in the order in which they are written.
     pub const BOTH: [Self; 2] = [Self::Process, Self::Service];
 
@@ -71,10 +71,10 @@ impl Setting {
     /// The time that the data gives; nothing where it is not what Windows reads there.
     pub fn milliseconds(self, data: &RegistryData) -> Option<u64> {
         match (self, data.kind(), data.typed()) {
-            (Self::Process, DataType::DWORD, Typed::Dword(seconds)) => {
+            (Self::Process, DataType::DWORD, TypedData::Dword(seconds)) => {
                 Some(u64::from(seconds) * 1000)
             }
-            (Self::Service, DataType::SZ, Typed::Text(text)) => text.trim().parse().ok(),
+            (Self::Service, DataType::SZ, TypedData::Text(text)) => text.trim().parse().ok(),
             _ => None,
         }
     }
@@ -82,7 +82,7 @@ impl Setting {
 
 /// The edits that give a container this many seconds to stop.
 pub fn edits(seconds: u32) -> [RegistryEdit; 2] {
-    Setting::BOTH.map(|setting| RegistryEdit::SetValue {
+    ShutdownValue::BOTH.map(|setting| RegistryEdit::SetValue {
         key: setting.key(),
         name: setting.name().to_owned(),
         data: setting.data(seconds),
@@ -99,7 +99,7 @@ mod tests {
             edits(45)[1].to_string(),
             r#"set HKLM\SYSTEM\ControlSet001\Control "WaitToKillServiceTimeout" = REG_SZ "45000""#
         );
-        for setting in Setting::BOTH {
+        for setting in ShutdownValue::BOTH {
             let data = setting.data(45);
             assert_eq!(data.kind(), setting.data_type());
             assert_eq!(setting.milliseconds(&data), Some(45_000));
@@ -109,11 +109,11 @@ mod tests {
     #[test]
     fn a_time_of_the_wrong_type_does_not_count() {
         let wrong = [
-            (Setting::Process, RegistryData::sz("45")),
-            (Setting::Process, RegistryData::dword_big_endian(45)),
-            (Setting::Service, RegistryData::dword(45_000)),
-            (Setting::Service, RegistryData::expand_sz("45000")),
-            (Setting::Service, RegistryData::sz("45 s")),
+            (ShutdownValue::Process, RegistryData::sz("45")),
+            (ShutdownValue::Process, RegistryData::dword_big_endian(45)),
+            (ShutdownValue::Service, RegistryData::dword(45_000)),
+            (ShutdownValue::Service, RegistryData::expand_sz("45000")),
+            (ShutdownValue::Service, RegistryData::sz("45 s")),
         ];
         for (setting, data) in wrong {
             assert_eq!(setting.milliseconds(&data), None, "{data}");

@@ -13,12 +13,12 @@ pub struct TableError {
 }
 
 /// The fields of one row, taken from left to right.
-pub struct Row<'a> {
+pub struct TableRow<'a> {
     line: usize,
     fields: std::str::Split<'a, char>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> TableRow<'a> {
     /// An error about this row.
     pub fn error(&self, problem: impl Into<String>) -> TableError {
         TableError {
@@ -79,13 +79,13 @@ impl<'a> Row<'a> {
 /// Reads every row that is neither empty nor a comment, each with `read`; surplus fields are an error.
 pub fn read_rows<'a, T>(
     text: &'a str,
-    read: impl Fn(&mut Row<'a>) -> Result<T, TableError>,
+    read: impl Fn(&mut TableRow<'a>) -> Result<T, TableError>,
 ) -> Result<Vec<T>, TableError> {
     text.lines()
         .enumerate()
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(index, line)| {
-            let mut row = Row {
+            let mut row = TableRow {
                 line: index + 1,
                 fields: line.split('\t'),
             };

@@ -40,7 +40,7 @@ impl FromStr for Kb {
 
 impl Kb {
     /// The article of this number.
-    pub const fn of(number: u32) -> Self {
+    pub const fn from_number(number: u32) -> Self {
         Self(number)
     }
 
@@ -123,7 +123,7 @@ pub struct Update {
 
 /// What an update breaks, and the one that mends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flaw {
+pub struct KnownIssue {
     /// The update that breaks something.
     pub kb: Kb,
     /// The update that mends it.
@@ -132,14 +132,14 @@ pub struct Flaw {
     pub what: &'static str,
 }
 
-static FLAWS: LazyLock<Vec<Flaw>> = LazyLock::new(|| {
+static FLAWS: LazyLock<Vec<KnownIssue>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
     read_flaws(include_str!("data/update-flaws.tsv")).expect("the embedded table is sound")
 });
 
-fn read_flaws(text: &'static str) -> Result<Vec<Flaw>, TableError> {
+fn read_flaws(text: &'static str) -> Result<Vec<KnownIssue>, TableError> {
     read_rows(text, |row| {
-        let flaw = Flaw {
+        let flaw = KnownIssue {
             kb: row.value("KB number")?,
             mended_by: row.value("KB number")?,
             what: row.text("what breaks")?,
@@ -152,13 +152,13 @@ fn read_flaws(text: &'static str) -> Result<Vec<Flaw>, TableError> {
 
 impl Kb {
     /// What the update breaks, where that is known.
-    pub fn flaw(self) -> Option<&'static Flaw> {
+    pub fn known_issue(self) -> Option<&'static KnownIssue> {
         FLAWS.iter().find(|flaw| flaw.kb == self)
     }
 
     /// The update as advice names it: with what it breaks, where that is known.
-    pub fn in_advice(self) -> String {
-        self.flaw().map_or_else(
+    pub fn describe(self) -> String {
+        self.known_issue().map_or_else(
             || self.to_string(),
             |flaw| {
                 format!(
@@ -215,12 +215,12 @@ impl Updates {
     }
 
     /// The table of this process: the one that was chosen, or else the embedded one.
-    pub fn known() -> &'static Self {
+    pub fn global() -> &'static Self {
         KNOWN.get().unwrap_or_else(|| Self::embedded())
     }
 
     /// Makes this the table of the process; the first choice stays.
-    pub fn choose(self) -> &'static Self {
+    pub fn set_global(self) -> &'static Self {
         KNOWN.get_or_init(|| self)
     }
 
@@ -233,8 +233,8 @@ impl Updates {
     }
 
     /// Whether the newest update of a build, as of that day, is known.
-    pub fn is_of_the_day(&self, build: u32, today: Date) -> bool {
-        let newest = self.of_build(build).iter().map(|update| update.date).max();
+    pub fn is_current(&self, build: u32, today: Date) -> bool {
+        let newest = self.by_build(build).iter().map(|update| update.date).max();
         newest.is_some_and(|newest| {
             newest <= today && fresh_until(newest).is_some_and(|until| today <= until)
         })
@@ -288,39 +288,39 @@ impl Updates {
 
     /// The update that is exactly this build and revision.
     pub fn exact(&self, version: WindowsVersion) -> Option<&Update> {
-        self.in_force(version)
+        self.contained_in(version)
             .filter(|update| Some(update.revision) == version.revision)
     }
 
     /// Every build that a KB brings forward; one article can serve several.
-    pub fn of_kb(&self, kb: Kb) -> impl Iterator<Item = &Update> {
+    pub fn by_kb(&self, kb: Kb) -> impl Iterator<Item = &Update> {
         self.0.iter().filter(move |update| update.kb == Some(kb))
     }
 
     /// The newest update of a build.
     pub fn newest(&self, build: u32) -> Option<&Update> {
-        self.of_build(build).last()
+        self.by_build(build).last()
     }
 
     /// The last update that a version contains: its own, or the one before a revision that is not
     /// listed, as a base image's container-only revision is.
-    pub fn in_force(&self, version: WindowsVersion) -> Option<&Update> {
+    pub fn contained_in(&self, version: WindowsVersion) -> Option<&Update> {
         let revision = version.revision?;
-        let updates = self.of_build(version.build);
+        let updates = self.by_build(version.build);
         let after = updates.partition_point(|update| update.revision <= revision);
         updates[..after].last()
     }
 
     /// The first update that brings a host to a version or past it: its own, else one that every
     /// host is offered, else a preview.
-    pub fn reaching(&self, version: WindowsVersion) -> Option<&Update> {
+    pub fn first_reaching(&self, version: WindowsVersion) -> Option<&Update> {
         self.all_reaching(version).next()
     }
 
     /// Every update that brings a host to a version or past it, the best one first; never a hotpatch.
     pub(crate) fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
         let updates = version.revision.map_or(&[][..], |revision| {
-            let updates = self.of_build(version.build);
+            let updates = self.by_build(version.build);
             &updates[updates.partition_point(|update| update.revision < revision)..]
         });
         let is_best = move |update: &&Update| update.is_regular() || update.version() == version;
@@ -335,7 +335,7 @@ impl Updates {
 
     /// The newest update of a build that every host of it is offered.
     pub fn newest_regular(&self, build: u32) -> Option<&Update> {
-        let mut updates = self.of_build(build).iter().rev();
+        let mut updates = self.by_build(build).iter().rev();
         updates.find(|update| update.is_regular())
     }
 
@@ -347,7 +347,7 @@ impl Updates {
     }
 
     /// The updates of one build, oldest first.
-    pub fn of_build(&self, build: u32) -> &[Update] {
+    pub fn by_build(&self, build: u32) -> &[Update] {
         let start = self.0.partition_point(|update| update.build < build);
         let end = self.0.partition_point(|update| update.build <= build);
         &self.0[start..end]
@@ -411,7 +411,7 @@ mod tests {
         // Windows 10 Enterprise shares these builds, and was served longer than the server.
         let served_longer = [(18363, "2022-05-10"), (19042, "2023-05-09")];
         for update in Updates::embedded().all() {
-            let release = super::super::release::of_build(update.build).unwrap();
+            let release = super::super::release::from_build(update.build).unwrap();
             let longer = served_longer
                 .iter()
                 .find(|(build, _)| *build == update.build)
@@ -424,14 +424,14 @@ mod tests {
     #[test]
     fn every_flaw_is_of_a_listed_update_and_mended_by_a_later_one_of_its_build() {
         assert!(!FLAWS.is_empty());
-        let only = |kb: Kb| *Updates::embedded().of_kb(kb).next().unwrap();
+        let only = |kb: Kb| *Updates::embedded().by_kb(kb).next().unwrap();
         for flaw in FLAWS.iter() {
             let (broken, mended) = (only(flaw.kb), only(flaw.mended_by));
             assert_eq!(broken.build, mended.build);
             assert!(broken.version() < mended.version());
         }
         assert_eq!(
-            kb("KB5122882").in_advice(),
+            kb("KB5122882").describe(),
             "KB5122882 (it breaks Remote Desktop; KB5129237 mends that)"
         );
     }
@@ -440,7 +440,7 @@ mod tests {
     fn one_version_can_have_two_articles() {
         let updates = Updates::embedded();
         for article in ["KB3189866", "KB3193494"] {
-            let update = updates.of_kb(kb(article)).next().unwrap();
+            let update = updates.by_kb(kb(article)).next().unwrap();
             assert_eq!(update.version(), WindowsVersion::new(14393, 187));
         }
         let exact = updates.exact(WindowsVersion::new(14393, 187)).unwrap();
@@ -452,7 +452,7 @@ mod tests {
     fn the_next_one_up_is_neither_a_hotpatch_nor_a_preview() {
         let next = |build, revision| {
             let version = WindowsVersion::new(build, revision);
-            let update = Updates::embedded().reaching(version).unwrap();
+            let update = Updates::embedded().first_reaching(version).unwrap();
             update.version().to_string()
         };
         assert_eq!(next(26100, 2235), "26100.2314");
@@ -460,10 +460,15 @@ mod tests {
         assert_eq!(next(18362, 1040), "18362.1082");
         assert_eq!(next(18362, 1049), "18362.1049");
         let preview = Updates::parse("18362\t1049\tKB4566116\t2020-08-20\tpreview\n").unwrap();
-        let update = preview.reaching(WindowsVersion::new(18362, 1040)).unwrap();
+        let update = preview
+            .first_reaching(WindowsVersion::new(18362, 1040))
+            .unwrap();
         assert_eq!(update.revision, 1049);
         let hotpatch = Updates::parse("26100\t2240\tKB5046696\t2024-11-12\thotpatch\n").unwrap();
-        assert_eq!(hotpatch.reaching(WindowsVersion::new(26100, 2000)), None);
+        assert_eq!(
+            hotpatch.first_reaching(WindowsVersion::new(26100, 2000)),
+            None
+        );
     }
 
     #[test]
@@ -500,7 +505,7 @@ mod tests {
     fn every_listed_build_is_a_release() {
         for update in Updates::embedded().all() {
             assert!(
-                super::super::release::of_build(update.build).is_some(),
+                super::super::release::from_build(update.build).is_some(),
                 "{}",
                 update.build
             );
@@ -513,7 +518,7 @@ mod tests {
         let update = updates.exact(WindowsVersion::new(17763, 1158)).unwrap();
         assert_eq!(update.kb, Some(kb("KB4549949")));
         let versions: Vec<_> = updates
-            .of_kb(kb("4549949"))
+            .by_kb(kb("4549949"))
             .map(|update| update.version().to_string())
             .collect();
         assert_eq!(versions, ["17763.1158"]);
@@ -522,7 +527,7 @@ mod tests {
     #[test]
     fn one_article_can_lead_to_several_revisions() {
         let revisions: Vec<_> = Updates::embedded()
-            .of_kb(kb("KB5005625"))
+            .by_kb(kb("KB5005625"))
             .map(|update| update.revision)
             .collect();
         assert_eq!(revisions, [2210, 2213]);
@@ -533,18 +538,27 @@ mod tests {
         let updates = Updates::embedded();
         let container_only = WindowsVersion::new(17763, 1040);
         assert_eq!(updates.exact(container_only), None);
-        assert_eq!(updates.in_force(container_only).unwrap().revision, 1039);
-        assert_eq!(updates.reaching(container_only).unwrap().revision, 1075);
+        assert_eq!(updates.contained_in(container_only).unwrap().revision, 1039);
+        assert_eq!(
+            updates.first_reaching(container_only).unwrap().revision,
+            1075
+        );
     }
 
     #[test]
     fn the_ends_of_a_build_do_not_leak_into_its_neighbours() {
         let updates = Updates::embedded();
-        assert_eq!(updates.in_force(WindowsVersion::new(18362, 0)), None);
-        assert_eq!(updates.reaching(WindowsVersion::new(17763, 999_999)), None);
+        assert_eq!(updates.contained_in(WindowsVersion::new(18362, 0)), None);
+        assert_eq!(
+            updates.first_reaching(WindowsVersion::new(17763, 999_999)),
+            None
+        );
         assert_eq!(updates.newest(17763).unwrap().build, 17763);
         assert_eq!(updates.newest(1), None);
-        assert_eq!(updates.in_force(WindowsVersion::of_build(17763)), None);
+        assert_eq!(
+            updates.contained_in(WindowsVersion::from_build(17763)),
+            None
+        );
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl WindowsVersion {
     }
 
     /// A version of which only the build is known.
-    pub const fn of_build(build: u32) -> Self {
+    pub const fn from_build(build: u32) -> Self {
         Self {
             build,
             revision: None,
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_spelling_in_use_is_read() {
         let full = Some(WindowsVersion::new(17763, 973));
-        let build = Some(WindowsVersion::of_build(17763));
+        let build = Some(WindowsVersion::from_build(17763));
         for (text, expected) in [
             ("17763.973", full),
             ("10.0.17763.973", full),

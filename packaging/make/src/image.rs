@@ -17,10 +17,10 @@ use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use serde_json::json;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, Document, Flavour, History, Image, Index, Layer, Platform, Verbatim, media_type,
-    sha256,
+    Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
+    media_type, sha256,
 };
-use wincimg_oci::remote::{Options, Registry};
+use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source};
 
 /// Who the program is in a container: nobody that a machine knows.
@@ -103,8 +103,8 @@ impl FromStr for Doc {
 
 /// A layer with its bytes.
 #[derive(Clone)]
-struct Made {
-    layer: Layer,
+struct PackagedLayer {
+    layer: NewLayer,
     bytes: Bytes,
 }
 
@@ -116,10 +116,10 @@ struct Base {
 
 /// Makes the image and brings it to every place; returns its digest.
 pub(crate) async fn write(args: &ImageArgs) -> Result<String> {
-    let registry = Registry::new(
-        Options {
+    let registry = RegistryClient::new(
+        RegistryOptions {
             insecure: args.insecure_registry.clone(),
-            ..Options::default()
+            ..RegistryOptions::default()
         },
         Arc::new(Silent),
     )?;
@@ -134,7 +134,7 @@ pub(crate) async fn write(args: &ImageArgs) -> Result<String> {
         let layer = args.program(program)?;
         let start = match &base {
             Some(base) => base.image(&program.architecture).await?,
-            None => Image::empty(Flavour::Oci, linux(&program.architecture))?,
+            None => Image::empty(ManifestFormat::Oci, linux(&program.architecture))?,
         };
         let image = args.labelled(&start)?;
         let image = image.append_layer(around.layer.clone())?;
@@ -146,7 +146,7 @@ pub(crate) async fn write(args: &ImageArgs) -> Result<String> {
         let location: Location = place.parse()?;
         let (tag, sink) = (tag_of(&location), Sink::create(&location, &registry).await?);
         if let Some(base) = &base {
-            base.bring(&images, &blobs, &sink).await?;
+            base.publish(&images, &blobs, &sink).await?;
         }
         for blob in &blobs {
             sink.put_blob(&blob.layer.blob, &blob.bytes, &Silent)
@@ -236,7 +236,7 @@ impl ImageArgs {
     }
 
     /// What a program looks for on any Linux: a user, folders to write to, CAs, the licences.
-    fn surroundings(&self) -> Result<Made> {
+    fn surroundings(&self) -> Result<PackagedLayer> {
         let mut tar = Tar::new(self.epoch)?;
         tar.folder("etc", 0o755, 0)?;
         // Another image has users of its own.
@@ -272,7 +272,7 @@ impl ImageArgs {
         tar.finish("certificates, a user, folders", &self.created()?)
     }
 
-    fn program(&self, program: &Program) -> Result<Made> {
+    fn program(&self, program: &Program) -> Result<PackagedLayer> {
         let bytes = read(&program.file)?;
         check_program(&bytes, &program.architecture)
             .with_context(|| format!("cannot put {} into an image", program.file.display()))?;
@@ -289,7 +289,7 @@ impl ImageArgs {
             return Ok(Document::Manifest(Box::new(image.manifest().clone())));
         }
         let entries = images.iter().map(Image::index_entry).collect();
-        let mut index = Index::new(Flavour::Oci, entries);
+        let mut index = Index::new(ManifestFormat::Oci, entries);
         index
             .other
             .insert("annotations".to_owned(), json!(self.labels()?));
@@ -318,7 +318,7 @@ fn check_program(bytes: &[u8], architecture: &str) -> Result<()> {
 }
 
 impl Base {
-    async fn open(name: &str, registry: &Registry) -> Result<Self> {
+    async fn open(name: &str, registry: &RegistryClient) -> Result<Self> {
         let location: Location = name.parse()?;
         let source = Source::open(&location, registry).await?;
         let root = source.resolve(tag_of(&location).as_deref()).await?;
@@ -351,18 +351,18 @@ impl Base {
                 image.config().architecture
             );
         }
-        Ok(image.in_flavour(Flavour::Oci)?)
+        Ok(image.in_flavour(ManifestFormat::Oci)?)
     }
 
     /// Its layers, to where the image goes.
-    async fn bring(&self, images: &[Image], ours: &[Made], sink: &Sink) -> Result<()> {
+    async fn publish(&self, images: &[Image], ours: &[PackagedLayer], sink: &Sink) -> Result<()> {
         let is_ours = |blob: &Descriptor| {
             ours.iter()
                 .any(|made| made.layer.blob.digest == blob.digest)
         };
         for blob in images.iter().flat_map(|image| &image.manifest().layers) {
             if !is_ours(blob) && !sink.has_blob(blob).await? {
-                sink.take_blob(blob, &self.source.blob(blob)?, &Silent)
+                sink.copy_blob(blob, &self.source.blob(blob)?, &Silent)
                     .await?;
             }
         }
@@ -408,7 +408,7 @@ impl Tar {
         Ok(self.builder.append_data(&mut header, path, bytes)?)
     }
 
-    fn finish(self, what: &str, created: &str) -> Result<Made> {
+    fn finish(self, what: &str, created: &str) -> Result<PackagedLayer> {
         let tar = self.builder.into_inner()?;
         let mut gzip = GzBuilder::new().write(Vec::new(), Compression::best());
         gzip.write_all(&tar)?;
@@ -418,8 +418,8 @@ impl Tar {
             sha256(&bytes),
             bytes.len() as u64,
         );
-        Ok(Made {
-            layer: Layer {
+        Ok(PackagedLayer {
+            layer: NewLayer {
                 blob,
                 diff_id: sha256(&tar),
                 history: History {

@@ -25,103 +25,103 @@ const EXIT_CODES: [(&str, &str); 5] = [
 
 /// A variable or a file that counts, for the commands that have one of these flags; for all of them
 /// where there is none.
-struct Outside {
+struct ExternalInput {
     flags: &'static [&'static str],
     name: &'static str,
     what: &'static str,
 }
 
-const VARIABLES: [Outside; 13] = [
-    Outside {
+const VARIABLES: [ExternalInput; 13] = [
+    ExternalInput {
         flags: &["docker-host"],
         name: "DOCKER_HOST, DOCKER_CONTEXT, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH",
         what: "The Docker daemon, as for docker itself.",
     },
-    Outside {
+    ExternalInput {
         flags: &["registry-config"],
         name: "DOCKER_CONFIG",
         what: "The folder of Docker's config.json, which has the credentials for registries.",
     },
-    Outside {
+    ExternalInput {
         flags: &["registry-config"],
         name: "REGISTRY_AUTH_FILE",
         what: "The file with credentials of Podman and skopeo, read after Docker's.",
     },
-    Outside {
+    ExternalInput {
         flags: &["kube"],
         name: "KUBECONFIG",
         what: "The kubeconfig, as for kubectl.",
     },
-    Outside {
+    ExternalInput {
         flags: &["ca-file"],
         name: "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
         what: "The way to the network, and the hosts to which there is a direct one.",
     },
-    Outside {
+    ExternalInput {
         flags: &["ca-file"],
         name: "SSL_CERT_FILE, SSL_CERT_DIR",
         what: "The CAs to trust in place of the machine's.",
     },
-    Outside {
+    ExternalInput {
         flags: &["engine"],
         name: "SOURCE_DATE_EPOCH",
         what: "The time that images carry, in seconds since 1970.",
     },
-    Outside {
+    ExternalInput {
         flags: &["engine"],
         name: "TMPDIR",
         what: "The folder for layers that are too large for memory while they are made.",
     },
-    Outside {
+    ExternalInput {
         flags: &[],
         name: "WINCIMG_CONFIG",
         what: "The file of defaults for flags, in place of wincimg.toml.",
     },
-    Outside {
+    ExternalInput {
         flags: &[],
         name: "XDG_CACHE_HOME",
         what: "The user's folder for caches.",
     },
-    Outside {
+    ExternalInput {
         flags: &[],
         name: "NO_COLOR",
         what: "If it is set, nothing is coloured.",
     },
-    Outside {
+    ExternalInput {
         flags: &[],
         name: "TERM",
         what: "If it is dumb, nothing is coloured either, and progress comes as lines.",
     },
-    Outside {
+    ExternalInput {
         flags: &["shell"],
         name: "WINCIMG_COMPLETE",
         what: "Set by the completion scripts: the word that they ask about.",
     },
 ];
 
-const FILES: [Outside; 5] = [
-    Outside {
+const FILES: [ExternalInput; 5] = [
+    ExternalInput {
         flags: &[],
         name: "wincimg.toml",
         what: "Defaults for flags, in the working directory or the nearest folder above it.",
     },
-    Outside {
+    ExternalInput {
         flags: &[],
         name: "~/.cache/wincimg",
         what: "What is learnt between runs: what is inside base images, downloads by their digest, the \
                table of updates.",
     },
-    Outside {
+    ExternalInput {
         flags: &["registry-config"],
         name: "~/.docker/config.json",
         what: "Credentials for registries, and the helpers that keep them.",
     },
-    Outside {
+    ExternalInput {
         flags: &["ca-file"],
         name: "/etc/docker/certs.d, /etc/containers/certs.d",
         what: "Certificates to trust, and to be known by, for one registry each.",
     },
-    Outside {
+    ExternalInput {
         flags: &["kube"],
         name: "~/.kube/config",
         what: "The clusters, users and contexts.",
@@ -174,7 +174,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 
 fn page(command: &Command, above: &[&Command], edition: &Edition<'_>) -> io::Result<String> {
     let name = page_name(command);
-    let words = After::of(command);
+    let words = After::from_command(command);
     // One line in place of every flag, which OPTIONS has.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim().to_owned();
@@ -227,7 +227,7 @@ struct After {
 }
 
 impl After {
-    fn of(command: &Command) -> Self {
+    fn from_command(command: &Command) -> Self {
         let text = command.get_after_long_help().or(command.get_after_help());
         let text = text.map(ToString::to_string).unwrap_or_default();
         let mut after = Self::default();
@@ -288,7 +288,7 @@ fn exit_status(words: &After, section: &mut Roff) {
     }
 }
 
-fn outside(title: &str, all: &[Outside], command: &Command, section: &mut Roff) {
+fn outside(title: &str, all: &[ExternalInput], command: &Command, section: &mut Roff) {
     section.control("SH", [title]);
     let has = |flag: &&str| {
         command
@@ -296,7 +296,7 @@ fn outside(title: &str, all: &[Outside], command: &Command, section: &mut Roff) 
             .any(|it| it.get_long() == Some(*flag) || it.get_id() == *flag)
     };
     // The program's own page speaks for all commands.
-    let counts = |it: &&Outside| {
+    let counts = |it: &&ExternalInput| {
         it.flags.is_empty() || it.flags.iter().any(&has) || page_name(command) == "wincimg"
     };
     for it in all.iter().filter(counts) {

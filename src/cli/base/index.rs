@@ -6,16 +6,16 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::Extent;
 use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::{Location, Source};
 
-use super::inside::{BaseArgs, Found, size_of};
-use crate::cli::failure::Failure;
-use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::session::Session;
-use crate::cli::{Answer, registry_args};
+use super::base_args::{BaseArgs, BaseLookup, size_of};
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::{CommandOutcome, registry_args};
 
 /// Index the files and registry keys of base images
 ///
@@ -34,12 +34,12 @@ pub(super) struct Index {
     push: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What became of one image.
 #[derive(Debug, Serialize)]
-struct Indexed {
+struct IndexedImage {
     digest: String,
     os_version: Option<String>,
     /// Bytes of the layers.
@@ -51,7 +51,7 @@ struct Indexed {
 }
 
 impl Index {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
             let problem = anyhow!("{} is not in a registry to push to", self.base.image);
             return Err(Failure::usage(problem).hint("leave out --push, or name the image there"));
@@ -67,15 +67,15 @@ impl Index {
             Ok(indexed)
         })?;
         write_result(None, |out| match self.format {
-            Format::Text => indexed
+            OutputFormat::Text => indexed
                 .iter()
                 .try_for_each(|one| write_text(&self.base.image, one, out)),
-            Format::Json => write_json(&serde_json::json!({ "images": indexed }), out),
+            OutputFormat::Json => write_json(&serde_json::json!({ "images": indexed }), out),
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    async fn index(&self, found: &Found, image: &Image) -> Result<Indexed, Failure> {
+    async fn index(&self, found: &BaseLookup, image: &Image) -> Result<IndexedImage, Failure> {
         let everything = Extent::Everything;
         let read = found.library.read(&found.place, image, &everything).await;
         let (known, bytes) = read?;
@@ -83,11 +83,11 @@ impl Index {
             let manifest = image.manifest();
             let (media_type, digest) = (manifest.media_type(), image.digest().clone());
             let base = Descriptor::new(media_type, digest, manifest.size());
-            let repository = repository.clone().to_push_to();
+            let repository = repository.clone().for_push();
             found.library.push(&repository, &base, &bytes).await?;
         }
         let problems = known.facts.problems().iter();
-        Ok(Indexed {
+        Ok(IndexedImage {
             digest: image.digest().to_string(),
             os_version: image.config().os_version.clone(),
             layers: size_of(image),
@@ -98,11 +98,11 @@ impl Index {
     }
 }
 
-fn write_text(image: &Location, one: &Indexed, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", Foreign(image))?;
+fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", Untrusted(image))?;
     writeln!(out, "  digest   {}", one.digest)?;
     if let Some(version) = &one.os_version {
-        writeln!(out, "  windows  {}", Foreign(version))?;
+        writeln!(out, "  windows  {}", Untrusted(version))?;
     }
     writeln!(
         out,
@@ -111,7 +111,7 @@ fn write_text(image: &Location, one: &Indexed, out: &mut dyn Write) -> io::Resul
         BinaryBytes(one.layers)
     )?;
     for problem in &one.problems {
-        writeln!(out, "  problem  {}", Foreign(problem))?;
+        writeln!(out, "  problem  {}", Untrusted(problem))?;
     }
     writeln!(out, "  {}", if one.pushed { "pushed" } else { "kept" })
 }

@@ -5,22 +5,22 @@ use std::io::{self, Write};
 use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
-use wincimg_common::diagnose::nearest;
-use wincimg_common::foreign::Foreign;
-use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, ListedFile, Problem};
-use wincimg_inspect::library::Known;
+use wincimg_common::diagnose::closest_match;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem, ListedFile};
+use wincimg_inspect::facts_provider::ResolvedFacts;
 use wincimg_oci::document::Image;
+use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::security::SecurityDescriptor;
-use wincimg_registry::upcase::same;
-use wincimg_registry::{BaseKey, Known as Answered, RegistryData, Typed};
-use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside};
+use wincimg_registry::{BaseKey, Presence as Answered, RegistryData, TypedData};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
-use super::inside::{BaseArgs, Found};
-use crate::cli::failure::Failure;
-use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::session::Session;
-use crate::cli::{Answer, registry_args};
+use super::base_args::{BaseArgs, BaseLookup};
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::{CommandOutcome, registry_args};
 
 /// The value that a container's processes get as their PATH, unless the image's configuration has one.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
@@ -51,59 +51,64 @@ pub(super) struct Show {
     path: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What is shown.
-enum Asked {
+enum ShowTarget {
     All,
     Key(BaseKeyPath),
     Path(ImagePath),
 }
 
 impl Show {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let asked = self.asked()?;
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let asked = self.target()?;
         registry_args::run(async {
             let found = self.base.find(session).await?;
             let image = self.only(&found)?;
-            let known = found.known(image, session).await;
+            let known = found.facts(image, session).await;
             found.warn(session);
             let known = known?;
             let answer = self.answer(&asked, image, &known);
-            if answer.is_ok() || !known.forget_if_damaged() {
+            if answer.is_ok() || !known.remove_if_damaged() {
                 return answer;
             }
             session.warn("what was kept of the base is damaged: it is made again");
-            let known = found.known(image, session).await?;
+            let known = found.facts(image, session).await?;
             self.answer(&asked, image, &known)
         })
     }
 
-    fn answer(&self, asked: &Asked, image: &Image, known: &Known) -> Result<Answer, Failure> {
+    fn answer(
+        &self,
+        asked: &ShowTarget,
+        image: &Image,
+        known: &ResolvedFacts,
+    ) -> Result<CommandOutcome, Failure> {
         match asked {
-            Asked::All => self.summary(image, known),
-            Asked::Key(path) => self.key(&known.facts, path),
-            Asked::Path(path) => self.path(&known.facts, path),
+            ShowTarget::All => self.summary(image, known),
+            ShowTarget::Key(path) => self.key(&known.facts, path),
+            ShowTarget::Path(path) => self.path(&known.facts, path),
         }
     }
 
-    fn asked(&self) -> Result<Asked, Failure> {
+    fn target(&self) -> Result<ShowTarget, Failure> {
         Ok(match (&self.registry, &self.path) {
-            (Some(key), _) => Asked::Key(key.parse().map_err(|error| {
+            (Some(key), _) => ShowTarget::Key(key.parse().map_err(|error| {
                 Failure::usage(anyhow::Error::new(error)).hint(
                     r"name a key of HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT",
                 )
             })?),
-            (None, Some(path)) => Asked::Path(path.parse().map_err(|error| {
+            (None, Some(path)) => ShowTarget::Path(path.parse().map_err(|error| {
                 Failure::usage(anyhow::Error::new(error))
                     .hint(r"name it as in a container: --path 'C:\Windows\System32'")
             })?),
-            (None, None) => Asked::All,
+            (None, None) => ShowTarget::All,
         })
     }
 
-    fn only<'f>(&self, found: &'f Found) -> Result<&'f Image, Failure> {
+    fn only<'f>(&self, found: &'f BaseLookup) -> Result<&'f Image, Failure> {
         match found.images.as_slice() {
             [image] => Ok(image),
             images => {
@@ -123,69 +128,69 @@ impl Show {
         }
     }
 
-    fn summary(&self, image: &Image, known: &Known) -> Result<Answer, Failure> {
-        let summary = Summary::new(image, known).map_err(Failure::failed)?;
+    fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {
+        let summary = Summary::new(image, known).map_err(Failure::failure)?;
         write_result(None, |out| match self.format {
-            Format::Text => summary.write(&self.base.image.to_string(), out),
-            Format::Json => write_json(&summary, out),
+            OutputFormat::Text => summary.write(&self.base.image.to_string(), out),
+            OutputFormat::Json => write_json(&summary, out),
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<Answer, Failure> {
+    fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
         let key = match facts.key_at(path)? {
             Answered::Present(key) => key,
-            Answered::Absent => return Err(no_key(facts, path).map_err(Failure::failed)?),
+            Answered::Absent => return Err(no_key(facts, path).map_err(Failure::failure)?),
             Answered::Unknown => {
                 let hive = path.hive;
-                let is_its = |problem: &&Problem| {
+                let is_its = |problem: &&BaseProblem| {
                     let names = hive.base_files();
                     names.contains(&&*problem.place) || problem.place == hive.delta_file()
                 };
                 let why = facts.problems().iter().find(is_its);
                 let why = why.map_or_else(String::new, |it| format!(": {it}"));
                 let problem = anyhow!("{} of the base is not known{why}", hive.short_name());
-                return Err(Failure::failed(problem));
+                return Err(Failure::operation(problem));
             }
         };
         let subkeys = facts.subkeys(path)?;
         let names = subkeys
             .into_iter()
             .filter_map(|key| key.path.components.last().cloned());
-        let shown = ShownKey::new(path, &key, names.collect());
+        let shown = KeyView::new(path, &key, names.collect());
         write_result(None, |out| match self.format {
-            Format::Text => shown.write(out),
-            Format::Json => write_json(&shown, out),
+            OutputFormat::Text => shown.write(out),
+            OutputFormat::Json => write_json(&shown, out),
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<Answer, Failure> {
-        let file = match facts.file(path).map_err(Failure::failed)? {
+    fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
+        let file = match facts.file(path).map_err(Failure::failure)? {
             Answered::Present(file) => Some(file),
             // The drive itself is in no layer, but all else is in it.
             _ if path.components().is_empty() => None,
-            Answered::Absent => return Err(no_file(facts, path).map_err(Failure::failed)?),
+            Answered::Absent => return Err(no_file(facts, path).map_err(Failure::failure)?),
             Answered::Unknown => {
-                return Err(Failure::failed(anyhow!(
+                return Err(Failure::operation(anyhow!(
                     "the files of the base are not known"
                 )));
             }
         };
-        let is_kept = facts.content(path).map_err(Failure::failed)?;
+        let is_kept = facts.content(path).map_err(Failure::failure)?;
         let is_kept = matches!(is_kept, Answered::Present(_));
         let children = facts.folder(path)?;
-        let shown = ShownFile {
+        let shown = FileView {
             path: path.to_string(),
-            entry: file.as_ref().map(|file| Entry::new(file, None)),
+            entry: file.as_ref().map(|file| FolderEntryView::new(file, None)),
             is_kept,
             children: children.iter().map(Child::new).collect(),
         };
         write_result(None, |out| match self.format {
-            Format::Text => shown.write(out),
-            Format::Json => write_json(&shown, out),
+            OutputFormat::Text => shown.write(out),
+            OutputFormat::Json => write_json(&shown, out),
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
@@ -201,7 +206,7 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     }
     let subkeys = facts.subkeys(&above)?;
     let names = subkeys.iter().filter_map(|key| key.path.components.last());
-    let like = nearest(&missing, names.map(String::as_str));
+    let like = closest_match(&missing, names.map(String::as_str));
     let like = like.map(|name| format!(r"; did you mean {above}\{name}?"));
     Ok(
         Failure::no(anyhow!("the base has no key {path}")).hint(format!(
@@ -226,7 +231,7 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
     }
     let children = facts.folder(&above)?;
     let known = children.iter().filter_map(|child| child.components.last());
-    let like = nearest(&missing, known.map(String::as_str));
+    let like = closest_match(&missing, known.map(String::as_str));
     let like = match like {
         Some(name) => format!("; did you mean {}?", above.join(&name)?),
         None => String::new(),
@@ -272,7 +277,7 @@ struct FileCount {
 }
 
 impl Summary {
-    fn new(image: &Image, known: &Known) -> anyhow::Result<Self> {
+    fn new(image: &Image, known: &ResolvedFacts) -> anyhow::Result<Self> {
         let facts = &known.facts;
         let mut keys = Vec::new();
         for hive in BaseHive::ALL {
@@ -281,7 +286,7 @@ impl Summary {
                 components: Vec::new(),
             };
             let mut count = None;
-            if facts.knows_hive(hive) {
+            if facts.has_hive(hive) {
                 let mut number = 0;
                 for key in facts.keys_below(&root)? {
                     key?;
@@ -313,17 +318,21 @@ impl Summary {
             env: image.config().config.env.clone(),
             keys,
             files,
-            problems: facts.problems().iter().map(Problem::to_string).collect(),
+            problems: facts
+                .problems()
+                .iter()
+                .map(BaseProblem::to_string)
+                .collect(),
         })
     }
 
     fn write(&self, image: &str, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", Foreign(image))?;
+        writeln!(out, "{}", Untrusted(image))?;
         writeln!(out, "  digest    {}", self.digest)?;
         if let Some(version) = &self.os_version {
-            writeln!(out, "  windows   {}", Foreign(version))?;
+            writeln!(out, "  windows   {}", Untrusted(version))?;
         }
-        writeln!(out, "  inside    {}", Foreign(&self.from))?;
+        writeln!(out, "  inside    {}", Untrusted(&self.from))?;
         for HiveCount { hive, keys } in &self.keys {
             match keys {
                 Some(keys) => writeln!(out, "  registry  {keys} keys in {hive}")?,
@@ -343,14 +352,14 @@ impl Summary {
         if let Some(path) = &self.path {
             for (number, folder) in path.split(';').filter(|it| !it.is_empty()).enumerate() {
                 let name = if number == 0 { "path" } else { "" };
-                writeln!(out, "  {name:<8}  {}", Foreign(folder))?;
+                writeln!(out, "  {name:<8}  {}", Untrusted(folder))?;
             }
         }
         for variable in &self.env {
-            writeln!(out, "  env       {}", Foreign(variable))?;
+            writeln!(out, "  env       {}", Untrusted(variable))?;
         }
         for problem in &self.problems {
-            writeln!(out, "  problem   {}", Foreign(problem))?;
+            writeln!(out, "  problem   {}", Untrusted(problem))?;
         }
         Ok(())
     }
@@ -361,32 +370,35 @@ fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
     let Answered::Present(key) = facts.key_at(&ENVIRONMENT.parse()?)? else {
         return Ok(None);
     };
-    let value = key.values.iter().find(|(name, _)| same(name, "Path"));
+    let value = key
+        .values
+        .iter()
+        .find(|(name, _)| eq_ignore_case(name, "Path"));
     Ok(match value.map(|(_, data)| data.typed()) {
-        Some(Typed::Text(text)) => Some(text),
+        Some(TypedData::Text(text)) => Some(text),
         _ => None,
     })
 }
 
 /// One key.
 #[derive(Debug, Serialize)]
-struct ShownKey {
+struct KeyView {
     key: String,
     security: String,
     class: Option<String>,
     link: Option<String>,
-    values: Vec<ShownValue>,
+    values: Vec<ValueView>,
     subkeys: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct ShownValue {
+struct ValueView {
     name: String,
     #[serde(flatten)]
     data: RegistryData,
 }
 
-impl ShownKey {
+impl KeyView {
     fn new(path: &BaseKeyPath, key: &BaseKey, subkeys: Vec<String>) -> Self {
         Self {
             key: path.to_string(),
@@ -396,7 +408,7 @@ impl ShownKey {
             values: key
                 .values
                 .iter()
-                .map(|(name, data)| ShownValue {
+                .map(|(name, data)| ValueView {
                     name: name.clone(),
                     data: data.clone(),
                 })
@@ -406,13 +418,13 @@ impl ShownKey {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", Foreign(&self.key))?;
-        writeln!(out, "  security  {}", Foreign(&self.security))?;
+        writeln!(out, "{}", Untrusted(&self.key))?;
+        writeln!(out, "  security  {}", Untrusted(&self.security))?;
         if let Some(class) = &self.class {
-            writeln!(out, "  class     {}", Foreign(class))?;
+            writeln!(out, "  class     {}", Untrusted(class))?;
         }
         if let Some(link) = &self.link {
-            writeln!(out, "  link to   {}", Foreign(link))?;
+            writeln!(out, "  link to   {}", Untrusted(link))?;
         }
         for value in &self.values {
             let name = if value.name.is_empty() {
@@ -423,20 +435,20 @@ impl ShownKey {
             writeln!(
                 out,
                 "  value     {} = {}",
-                Foreign(name),
-                Foreign(shortened(&value.data))
+                Untrusted(name),
+                Untrusted(shortened(&value.data))
             )?;
         }
         self.subkeys
             .iter()
-            .try_for_each(|name| writeln!(out, "  subkey    {}", Foreign(name)))
+            .try_for_each(|name| writeln!(out, "  subkey    {}", Untrusted(name)))
     }
 }
 
 /// A value's data in one line, of bytes the first.
 fn shortened(data: &RegistryData) -> String {
     match data.typed() {
-        Typed::Bytes(bytes) if bytes.len() > SHOWN_BYTES => {
+        TypedData::Bytes(bytes) if bytes.len() > SHOWN_BYTES => {
             let first = hex::encode(&bytes[..SHOWN_BYTES]);
             format!("{} {first}… ({} bytes)", data.kind(), bytes.len())
         }
@@ -446,10 +458,10 @@ fn shortened(data: &RegistryData) -> String {
 
 /// One file or folder.
 #[derive(Debug, Serialize)]
-struct ShownFile {
+struct FileView {
     path: String,
     #[serde(flatten)]
-    entry: Option<Entry>,
+    entry: Option<FolderEntryView>,
     /// Whether its content is known too, because somebody may have to write another version of it.
     #[serde(rename = "content_kept")]
     is_kept: bool,
@@ -457,7 +469,7 @@ struct ShownFile {
 }
 
 #[derive(Debug, Serialize)]
-struct Entry {
+struct FolderEntryView {
     kind: &'static str,
     attributes: Vec<&'static str>,
     security: Option<String>,
@@ -471,7 +483,7 @@ struct Entry {
 struct Child {
     name: String,
     #[serde(flatten)]
-    entry: Entry,
+    entry: FolderEntryView,
 }
 
 /// Names of attributes, as `attrib` and the interface for programs have them.
@@ -492,7 +504,7 @@ const ATTRIBUTES: [(u32, &str); 14] = [
     (0x8000, "integrity"),
 ];
 
-impl Entry {
+impl FolderEntryView {
     fn new(file: &BaseFile, target: Option<String>) -> Self {
         let (kind, size, sha256) = match &file.kind {
             FileKind::Folder => ("folder", None, None),
@@ -519,32 +531,32 @@ impl Child {
     fn new(listed: &ListedFile) -> Self {
         Self {
             name: listed.components.last().cloned().unwrap_or_default(),
-            entry: Entry::new(&listed.file, listed.target.clone()),
+            entry: FolderEntryView::new(&listed.file, listed.target.clone()),
         }
     }
 }
 
-impl ShownFile {
+impl FileView {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", Foreign(&self.path))?;
+        writeln!(out, "{}", Untrusted(&self.path))?;
         if let Some(entry) = &self.entry {
             writeln!(out, "  {:<10}{}", entry.kind, entry.attributes.join(" "))?;
             if let Some(security) = &entry.security {
-                writeln!(out, "  security  {}", Foreign(security))?;
+                writeln!(out, "  security  {}", Untrusted(security))?;
             }
             if let Some((size, sha256)) = entry.size.zip(entry.sha256.as_ref()) {
                 writeln!(out, "  size      {size}")?;
                 writeln!(out, "  sha256    {sha256}")?;
             }
             if let Some(target) = &entry.target {
-                writeln!(out, "  link to   {}", Foreign(target))?;
+                writeln!(out, "  link to   {}", Untrusted(target))?;
             }
             if self.is_kept {
                 writeln!(out, "  content   is known")?;
             }
         }
         for child in &self.children {
-            let Entry {
+            let FolderEntryView {
                 kind, size, target, ..
             } = &child.entry;
             let size = size.map_or_else(String::new, |size| size.to_string());
@@ -552,7 +564,7 @@ impl ShownFile {
             writeln!(
                 out,
                 "  {kind:<8}{size:>12}  {}",
-                Foreign(format_args!("{}{}", child.name, target.unwrap_or_default()))
+                Untrusted(format_args!("{}{}", child.name, target.unwrap_or_default()))
             )?;
         }
         Ok(())

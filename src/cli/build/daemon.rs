@@ -1,7 +1,7 @@
 //! The docker engine's part of `wincimg build`.
 
 use clap::Args;
-use wincimg_engine::docker::BuildOptions;
+use wincimg_engine::docker::DockerBuildOptions;
 use wincimg_windows::compat::Isolation;
 
 use crate::cli::complete;
@@ -42,14 +42,14 @@ impl DaemonArgs {
         build_arguments(&self.arguments)
     }
 
-    pub(super) fn options(&self) -> BuildOptions {
-        BuildOptions {
+    pub(super) fn options(&self) -> DockerBuildOptions {
+        DockerBuildOptions {
             arguments: self.arguments().into_iter().collect(),
             pull: self.pull,
             no_cache: self.no_cache,
             isolation: self.isolation,
             memory: self.memory,
-            ..BuildOptions::default()
+            ..DockerBuildOptions::default()
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What becomes of tags: of an index over images, and of what is there already.
 
 use clap::Args;
-use wincimg_engine::delivery::Existing;
-use wincimg_engine::publication::IndexWhen;
+use wincimg_engine::delivery::TagPolicy;
+use wincimg_engine::publication::IndexMode;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TagArgs {
@@ -22,20 +22,20 @@ pub(in crate::cli) struct TagArgs {
 
 impl TagArgs {
     /// What becomes of what tags mean already.
-    pub(in crate::cli) fn existing(&self) -> Existing {
+    pub(in crate::cli) fn existing(&self) -> TagPolicy {
         match (self.join, self.replace) {
-            (true, _) => Existing::Join,
-            (false, true) => Existing::Replace,
-            (false, false) => Existing::Protect,
+            (true, _) => TagPolicy::Join,
+            (false, true) => TagPolicy::Replace,
+            (false, false) => TagPolicy::Protect,
         }
     }
 
     /// When images get an index; one that others join is there from the first image on.
-    pub(in crate::cli) fn index(&self) -> IndexWhen {
+    pub(in crate::cli) fn index(&self) -> IndexMode {
         match (self.no_index, self.join) {
-            (true, _) => IndexWhen::Never,
-            (false, true) => IndexWhen::Always,
-            (false, false) => IndexWhen::Several,
+            (true, _) => IndexMode::Never,
+            (false, true) => IndexMode::Always,
+            (false, false) => IndexMode::Several,
         }
     }
 }

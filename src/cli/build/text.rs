@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use wincimg_common::foreign::Foreign;
-use wincimg_engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
-use wincimg_engine::listing::Listed;
-use wincimg_inspect::provenance::Attached;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::delivery::{DeliveredCopy, DeliveredImage, DeliveryReport};
+use wincimg_engine::listing::ListedImageFile;
+use wincimg_inspect::provenance::AttachmentReport;
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
 /// not pushed.
 pub(in crate::cli) fn write_text(
-    delivered: &Delivered,
+    delivered: &DeliveryReport,
     kept: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -33,7 +33,7 @@ pub(in crate::cli) fn write_text(
 }
 
 /// Writes every file that a plan puts into the image, with its size.
-pub(super) fn write_content(content: &[Listed], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) -> io::Result<()> {
     if content.is_empty() {
         return Ok(());
     }
@@ -47,9 +47,9 @@ pub(super) fn write_content(content: &[Listed], out: &mut dyn Write) -> io::Resu
         content.len()
     )?;
     let width = total.to_string().len();
-    for Listed { path, size } in content {
+    for ListedImageFile { path, size } in content {
         let size = size.map_or_else(|| "?".to_owned(), |size| size.to_string());
-        writeln!(out, "            {size:>width$}  {}", Foreign(path))?;
+        writeln!(out, "            {size:>width$}  {}", Untrusted(path))?;
     }
     Ok(())
 }
@@ -115,14 +115,14 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     write_copies(&image.copies, out)
 }
 
-fn write_documents(documents: &[Attached], out: &mut dyn Write) -> io::Result<()> {
+fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::Result<()> {
     for document in documents {
         let was = if document.up_to_date {
             "there  "
         } else {
             "beside "
         };
-        let Attached {
+        let AttachmentReport {
             document,
             digest,
             size,

@@ -7,20 +7,21 @@ use anyhow::anyhow;
 use serde::Deserialize;
 use serde_json::Value;
 use wincimg_cluster::rollout::{
-    Content, Details, Image, Rollout, Tags, Variant, Wanted, fetch, fetch_tags, is_host_process,
+    Details, Image, ImageContent, ImageRequest, Rollout, TagsByRepository, Variant, fetch,
+    fetch_tags, is_host_process,
 };
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
 
-use crate::cli::failure::Failure;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::input::read_text;
 use crate::cli::registry_args::RegistryArgs;
-use crate::cli::session::Session;
 use crate::cli::{progress, registry_args};
 
 /// The images to look at, each once: those that were named, then the workloads'. What a workload
 /// for another system runs is of no interest.
-pub(super) fn wanted(named: &[String], workloads: &[Workload]) -> Vec<Wanted> {
+pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<ImageRequest> {
     let mut known: HashSet<&str> = named.iter().map(String::as_str).collect();
     let of_workloads = workloads
         .iter()
@@ -32,7 +33,7 @@ pub(super) fn wanted(named: &[String], workloads: &[Workload]) -> Vec<Wanted> {
     let named = named.iter().map(|reference| (reference.as_str(), true));
     named
         .chain(of_workloads.into_iter().map(|reference| (reference, false)))
-        .map(|(reference, is_local)| Wanted {
+        .map(|(reference, is_local)| ImageRequest {
             reference: reference.to_owned(),
             is_local,
         })
@@ -41,19 +42,19 @@ pub(super) fn wanted(named: &[String], workloads: &[Workload]) -> Vec<Wanted> {
 
 /// Images of which files say what they are.
 #[derive(Debug, Default)]
-pub(super) struct Given(BTreeMap<String, Vec<Variant>>);
+pub(super) struct ImagesFromFiles(BTreeMap<String, Vec<Variant>>);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct File {
     /// What all the images are called, where `inspect` was asked.
     reference: Option<String>,
-    images: Vec<Entry>,
+    images: Vec<ImageEntry>,
     index: Option<IndexEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct ImageEntry {
     reference: Option<String>,
     #[serde(default = "windows")]
     os: String,
@@ -112,7 +113,7 @@ fn amd64() -> String {
     "amd64".to_owned()
 }
 
-impl Given {
+impl ImagesFromFiles {
     pub(super) fn read(files: &[PathBuf]) -> Result<Self, Failure> {
         let mut given = Self::default();
         for path in files {
@@ -157,8 +158,8 @@ impl Given {
 
     fn get(&self, reference: &str) -> Option<Image> {
         let content = match &self.0.get(reference)?[..] {
-            [single] => Content::Single(single.clone()),
-            several => Content::Index(several.to_vec()),
+            [single] => ImageContent::Single(single.clone()),
+            several => ImageContent::Index(several.to_vec()),
         };
         Some(Image {
             reference: Some(reference.to_owned()),
@@ -168,19 +169,19 @@ impl Given {
 }
 
 /// Finds out what every image is, in their order.
-pub(super) fn look(
-    wanted: Vec<Wanted>,
-    given: &Given,
+pub(super) fn resolve_images(
+    wanted: Vec<ImageRequest>,
+    given: &ImagesFromFiles,
     offline: bool,
     connection: &RegistryArgs,
     session: &Session,
 ) -> Result<Vec<Image>, Failure> {
-    let is_here = |image: &Wanted| {
+    let is_here = |image: &ImageRequest| {
         image.is_local
             && (image.reference.starts_with("oci:")
                 || image.reference.starts_with("docker-archive:"))
     };
-    let to_fetch: Vec<Wanted> = wanted
+    let to_fetch: Vec<ImageRequest> = wanted
         .iter()
         .filter(|image| given.get(&image.reference).is_none() && (!offline || is_here(image)))
         .cloned()
@@ -188,20 +189,20 @@ pub(super) fn look(
     let mut fetched: BTreeMap<String, Image> = BTreeMap::new();
     if !to_fetch.is_empty() {
         let registry = connection.connect(progress::display(session))?;
-        session.cache.keep_documents(&registry);
+        session.cache.enable_document_cache(&registry);
         let images = registry_args::run(async { Ok(fetch(&to_fetch, &registry).await) })?;
         let names = to_fetch.into_iter().map(|image| image.reference);
         fetched.extend(names.zip(images));
     }
     Ok(wanted
         .into_iter()
-        .map(|Wanted { reference, .. }| {
+        .map(|ImageRequest { reference, .. }| {
             let known = given
                 .get(&reference)
                 .or_else(|| fetched.get(&reference).cloned());
             known.unwrap_or(Image {
                 reference: Some(reference),
-                content: Content::Unasked,
+                content: ImageContent::Unasked,
             })
         })
         .collect())
@@ -231,9 +232,9 @@ pub(super) fn tags(
     rollout: &Rollout,
     connection: &RegistryArgs,
     session: &Session,
-) -> Result<Tags, Failure> {
-    if !rollout.has_failing_images_of_others() {
-        return Ok(Tags::default());
+) -> Result<TagsByRepository, Failure> {
+    if !rollout.has_failing_third_party_images() {
+        return Ok(TagsByRepository::default());
     }
     let registry = connection.connect(progress::display(session))?;
     registry_args::run(async { Ok(fetch_tags(rollout, &registry).await) })

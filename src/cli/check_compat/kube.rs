@@ -1,11 +1,11 @@
 //! A check against a live cluster: what is asked of it, and how it fails.
 
 use clap::Args;
-use wincimg_cluster::live::{Cluster, NodeSnapshot, Scope};
+use wincimg_cluster::live::{Cluster, NodeSnapshot, WorkloadScope};
 use wincimg_cluster::workloads::WorkloadList;
 
 use crate::cli::complete;
-use crate::cli::failure::Failure;
+use crate::cli::error::Failure;
 
 /// Which cluster, and which of its workloads.
 #[derive(Debug, Clone, Args)]
@@ -51,7 +51,7 @@ impl KubeArgs {
     }
 
     pub(super) async fn workloads(&self, cluster: &Cluster) -> Result<WorkloadList, Failure> {
-        let scope = Scope {
+        let scope = WorkloadScope {
             namespace: self.namespace.clone(),
             selector: self.selector.clone(),
         };

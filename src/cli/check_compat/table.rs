@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write};
 use jiff::Zoned;
 use wincimg_cluster::live::NodeChange;
 use wincimg_cluster::nodes::{Node, NodeList};
-use wincimg_cluster::rollout::{Request, Rollout};
+use wincimg_cluster::rollout::{Rollout, RolloutRequest};
 
 use super::screen;
 use crate::report::write_glance;
@@ -17,14 +17,14 @@ const CHANGES: usize = 5;
 
 /// The table, and how much of the terminal it takes.
 pub(super) struct Table {
-    request: Request,
+    request: RolloutRequest,
     changes: VecDeque<String>,
     lines: usize,
 }
 
 impl Table {
     /// A table on stdout; none where that is not a terminal, or one that only ever goes on.
-    pub(super) fn on_terminal(request: &Request) -> Option<Self> {
+    pub(super) fn on_terminal(request: &RolloutRequest) -> Option<Self> {
         let can_go_back = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         (io::stdout().is_terminal() && can_go_back).then(|| Self {
             request: request.clone(),

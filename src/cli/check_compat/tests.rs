@@ -2,7 +2,10 @@ use std::process::Command;
 
 use clap::Parser as _;
 use wincimg_cluster::nodes::{Node, NodeList};
-use wincimg_cluster::rollout::{Action, Content, Flags, Image, Request, Rollout, Tags, Variant};
+use wincimg_cluster::rollout::{
+    CommandFlags, Image, ImageContent, PlanAction, Rollout, RolloutRequest, TagsByRepository,
+    Variant,
+};
 use wincimg_oci::document::Digest;
 use wincimg_windows::compat::HostBuild;
 
@@ -26,7 +29,7 @@ fn variant(version: Option<&str>) -> Variant {
     }
 }
 
-fn image(reference: &str, content: Content) -> Image {
+fn image(reference: &str, content: ImageContent) -> Image {
     Image {
         reference: Some(reference.to_owned()),
         content,
@@ -34,7 +37,7 @@ fn image(reference: &str, content: Content) -> Image {
 }
 
 /// Hosts and images for which every kind of advice is given.
-fn everything_wrong() -> Request {
+fn everything_wrong() -> RolloutRequest {
     let hosts = [
         "14393.3504",
         "17763.973",
@@ -47,16 +50,16 @@ fn everything_wrong() -> Request {
     let images = [
         image(
             "repo.example:5000/team/app:1.4",
-            Content::Single(variant(Some("17763.1158"))),
+            ImageContent::Single(variant(Some("17763.1158"))),
         ),
-        image("app", Content::Single(variant(Some("17763.1500")))),
+        image("app", ImageContent::Single(variant(Some("17763.1500")))),
         image(
             &format!("repo.example/pinned@{digest}"),
-            Content::Single(variant(Some("14393.2000"))),
+            ImageContent::Single(variant(Some("14393.2000"))),
         ),
         image(
             "repo.example/index:latest",
-            Content::Index(vec![
+            ImageContent::Index(vec![
                 variant(Some("17763.973")),
                 variant(Some("26100.1")),
                 Variant {
@@ -65,24 +68,24 @@ fn everything_wrong() -> Request {
                 },
             ]),
         ),
-        image("oci:./a folder's name", Content::Single(variant(None))),
-        Image::of_version("17763.1158".parse().unwrap()),
+        image("oci:./a folder's name", ImageContent::Single(variant(None))),
+        Image::from_version("17763.1158".parse().unwrap()),
     ];
-    Request {
+    RolloutRequest {
         nodes: NodeList {
             windows: hosts
                 .iter()
-                .map(|host| Node::of_build(HostBuild::new(host.parse().unwrap())))
+                .map(|host| Node::from_build(HostBuild::new(host.parse().unwrap())))
                 .collect(),
             others: Vec::new(),
         },
         plain: images.len(),
         images: images.into(),
-        flags: Flags {
+        flags: CommandFlags {
             registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
             kubectl: Vec::new(),
         },
-        ..Request::default()
+        ..RolloutRequest::default()
     }
 }
 
@@ -90,9 +93,9 @@ fn everything_wrong() -> Request {
 fn every_command_that_is_advised_is_one_of_this_program() {
     let request = everything_wrong();
     let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request, &Tags::new());
+    let plan = rollout.advise(&request, &TagsByRepository::new());
     let advised = rollout.checks().flat_map(|check| &check.finding.commands);
-    let planned = plan.actions.iter().flat_map(Action::commands);
+    let planned = plan.actions.iter().flat_map(PlanAction::commands);
     let mut kinds = std::collections::BTreeSet::new();
     for command in advised.chain(planned) {
         let words = words(command);

@@ -7,40 +7,40 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use wincimg_cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
 use wincimg_cluster::nodes::NodeList;
-use wincimg_cluster::rollout::{Check, Image, Request, Rollout};
-use wincimg_common::foreign::Foreign;
+use wincimg_cluster::rollout::{Image, Rollout, RolloutCheck, RolloutRequest};
+use wincimg_common::untrusted::Untrusted;
 
-use super::Format;
+use super::ReportFormat;
 use super::kube::KubeArgs;
 use super::table::Table;
-use crate::cli::failure::Failure;
+use crate::cli::error::Failure;
 use crate::cli::output::stdout;
-use crate::cli::{registry_args, stop};
+use crate::cli::{registry_args, shutdown};
 
 /// A question that has one answer at a time.
-type Question = (String, Option<String>);
+type CheckKey = (String, Option<String>);
 
 /// An answer: the verdict's name, the rule's, and the reason.
-type Answer = (&'static str, &'static str, String);
+type CheckResult = (&'static str, &'static str, String);
 
 /// Prints every change of a verdict until nobody listens any more, or a signal ends it. On a terminal
 /// text is a table that stays.
 pub(super) fn follow(
     kube: &KubeArgs,
     nodes: NodeSnapshot,
-    request: &Request,
-    format: Format,
+    request: &RolloutRequest,
+    format: ReportFormat,
 ) -> Result<(), Failure> {
-    stop::is_the_usual_end();
+    shutdown::expect_signal();
     let mut table = match format {
-        Format::Text => Table::on_terminal(request),
+        ReportFormat::Text => Table::on_terminal(request),
         _ => None,
     };
     if let Some(table) = &mut table {
         writeln!(io::stdout())?;
         table.draw()?;
     }
-    registry_args::run_in_one_thread(async {
+    registry_args::run_single_threaded(async {
         let mut watch = NodeWatch::new(kube.connect().await?, nodes);
         loop {
             let change = watch.next().await?;
@@ -68,14 +68,14 @@ struct Event {
     build: Option<String>,
     image: String,
     workload: Option<String>,
-    before: Option<Answer>,
-    after: Option<Answer>,
+    before: Option<CheckResult>,
+    after: Option<CheckResult>,
 }
 
 impl Event {
     fn in_words(&self) -> String {
         let verdict =
-            |answer: &Option<Answer>| answer.as_ref().map_or("-", |(verdict, ..)| *verdict);
+            |answer: &Option<CheckResult>| answer.as_ref().map_or("-", |(verdict, ..)| *verdict);
         let build = |build: &Option<String>| build.clone().unwrap_or_else(|| "-".to_owned());
         let whose = self.workload.as_ref();
         let whose = whose.map(|name| format!(" of {name}")).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Event {
             verdict(&self.before),
             verdict(&self.after),
         );
-        Foreign(words).to_string()
+        Untrusted(words).to_string()
     }
 
     fn as_json(&self) -> Value {
@@ -110,7 +110,7 @@ impl Event {
 }
 
 /// The verdicts that a change of a node changes.
-fn events(change: &NodeChange, request: &Request) -> Vec<Event> {
+fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
     let before = answers(change.before.as_ref(), request);
     let after = answers(change.after.as_ref(), request);
     let (old_name, was) = name_and_build(change.before.as_ref());
@@ -131,18 +131,18 @@ fn events(change: &NodeChange, request: &Request) -> Vec<Event> {
         before: before.get(question).cloned(),
         after: after.get(question).cloned(),
     });
-    let verdict = |answer: &Option<Answer>| answer.as_ref().map(|(verdict, ..)| *verdict);
+    let verdict = |answer: &Option<CheckResult>| answer.as_ref().map(|(verdict, ..)| *verdict);
     events
         .filter(|event| verdict(&event.before) != verdict(&event.after))
         .collect()
 }
 
 /// A line for each.
-fn print(events: &[Event], format: Format) -> io::Result<()> {
+fn print(events: &[Event], format: ReportFormat) -> io::Result<()> {
     let mut out = stdout().lock();
     for event in events {
         match format {
-            Format::Json => writeln!(out, "{}", event.as_json())?,
+            ReportFormat::Json => writeln!(out, "{}", event.as_json())?,
             _ => writeln!(out, "{}", event.in_words())?,
         }
     }
@@ -156,17 +156,17 @@ fn name_and_build(list: Option<&NodeList>) -> (String, Option<String>) {
 }
 
 /// The answers about one node alone.
-fn answers(node: Option<&NodeList>, request: &Request) -> BTreeMap<Question, Answer> {
+fn answers(node: Option<&NodeList>, request: &RolloutRequest) -> BTreeMap<CheckKey, CheckResult> {
     let Some(node) = node else {
         return BTreeMap::new();
     };
-    let rollout = Rollout::new(&Request {
+    let rollout = Rollout::new(&RolloutRequest {
         nodes: node.clone(),
         ..request.clone()
     });
     let placed = rollout.checks().filter(|check| check.host.is_some());
     placed
-        .map(|check: Check<'_>| {
+        .map(|check: RolloutCheck<'_>| {
             let image = check.image.map(Image::label).unwrap_or_default();
             let workload = check.workload.map(|workload| workload.id.to_string());
             let finding = check.finding;

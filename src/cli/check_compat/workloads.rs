@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use wincimg_cluster::workloads::WorkloadList;
 
-use crate::cli::failure::Failure;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::input;
 use crate::cli::input::read_text;
-use crate::cli::session::Session;
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";

@@ -7,10 +7,10 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wincimg_common::diagnose::nearest;
+use wincimg_common::diagnose::closest_match;
 
-use super::{Defaults, File, FlagDefault, Misfit};
-use crate::cli::failure::Failure;
+use super::{Defaults, File, FlagDefault, InvalidValue};
+use crate::cli::error::Failure;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
@@ -72,7 +72,7 @@ impl Work<'_> {
                     let problem = format!("unknown command {name:?}");
                     let failure = self.file.problem(key.span(), &problem);
                     let known = command.get_subcommands().map(Command::get_name);
-                    return Err(with_guess(failure, nearest(&name, known)));
+                    return Err(with_guess(failure, closest_match(&name, known)));
                 }
                 tables.push((name, inner));
                 continue;
@@ -81,7 +81,7 @@ impl Work<'_> {
                 let problem = format!("unknown flag --{name}");
                 let failure = self.file.problem(key.span(), &problem);
                 let known = flags(&command);
-                return Err(with_guess(failure, nearest(&name, known.into_iter())));
+                return Err(with_guess(failure, closest_match(&name, known.into_iter())));
             }
             let values = values_of(value).map_err(|(span, problem)| {
                 self.file.problem(span, &format!("{name}: {problem}"))
@@ -208,14 +208,14 @@ fn refusal(parser: &ValueParser, value: &str) -> Option<String> {
     })
 }
 
-fn values_of(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Misfit> {
+fn values_of(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, InvalidValue> {
     match value.get_ref() {
         DeValue::Array(items) => items.iter().map(scalar).collect(),
         _ => scalar(value).map(|value| vec![value]),
     }
 }
 
-fn scalar(value: &Spanned<DeValue<'_>>) -> Result<String, Misfit> {
+fn scalar(value: &Spanned<DeValue<'_>>) -> Result<String, InvalidValue> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) => Ok(number.to_string()),

@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::Args;
 use reqwest::Url;
 use wincimg_catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
-use wincimg_common::diagnose::{Diagnose, in_one_line};
-use wincimg_common::foreign::without_password;
+use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::progress::Silent;
-use wincimg_http::{CertificateFiles, Http, RetryPolicy, host_of, shown};
+use wincimg_common::untrusted::without_password;
+use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, host_of, redacted};
 
 use super::Check;
 use crate::cli::http_args::USER_AGENT;
@@ -51,7 +51,7 @@ impl CatalogArg {
         let address = self.address();
         // What stands in for a password there is not repeated.
         let subject = match Url::parse(address) {
-            Ok(url) if url.has_host() => shown(&url),
+            Ok(url) if url.has_host() => redacted(&url),
             _ => without_password(address).into_owned(),
         };
         let patience = match self.catalog {
@@ -64,7 +64,7 @@ impl CatalogArg {
                 let finding = format!("answers; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
-            Ok(Err(error)) => (in_one_line(&error), error.diagnosis().hint),
+            Ok(Err(error)) => (error_chain(&error), error.diagnosis().hint),
             Err(_) => (
                 format!("no answer within {} s", patience.as_secs_f32()),
                 None,
@@ -94,8 +94,8 @@ async fn search(
         retries: 0,
         ..RetryPolicy::default()
     };
-    let http =
-        Http::new(USER_AGENT, insecure, once, Arc::new(Silent))?.with_certificates(certificates);
-    let hits = Catalog::at(address, &http)?.search(SAMPLE).await?;
+    let http = HttpClient::new(USER_AGENT, insecure, once, Arc::new(Silent))?
+        .with_certificates(certificates);
+    let hits = Catalog::new(address, &http)?.search(SAMPLE).await?;
     Ok(hits.len())
 }

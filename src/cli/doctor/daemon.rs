@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
-use wincimg_oci::remote::Connection;
+use wincimg_oci::remote::Protocol;
 
 use super::Check;
 use crate::cli::docker_args::DockerArgs;
@@ -17,7 +17,7 @@ const WITHOUT: &str = "--engine direct builds without one, unless there are comm
 /// What is to be said of the daemon, and whether it trusts the registries that were reached.
 pub(super) async fn check(
     arguments: &DockerArgs,
-    reached: &[(String, Connection)],
+    reached: &[(String, Protocol)],
     patience: Duration,
 ) -> Vec<Check> {
     let endpoint = match arguments.endpoint() {
@@ -48,7 +48,7 @@ pub(super) async fn check(
         Ok(Err(error)) => {
             let fix = error.diagnosis().hint;
             let fix = fix.unwrap_or_else(|| format!("check that {subject} is Docker's"));
-            vec![Check::problem(KIND, &subject, in_one_line(&error), fix)]
+            vec![Check::problem(KIND, &subject, error_chain(&error), fix)]
         }
     }
 }
@@ -63,10 +63,10 @@ async fn check_answer(
     daemon: &Daemon,
     info: &Info,
     subject: &str,
-    reached: &[(String, Connection)],
+    reached: &[(String, Protocol)],
 ) -> Vec<Check> {
     let preflight = Preflight::new(daemon, info);
-    if let Err(obstacle) = preflight.windows() {
+    if let Err(obstacle) = preflight.check_windows() {
         return vec![if daemon.endpoint().is_chosen() {
             Check::problem(
                 KIND,
@@ -81,8 +81,8 @@ async fn check_answer(
     }
     let mut checks = vec![version(daemon, info, subject)];
     for (host, connection) in reached {
-        checks.push(match preflight.registry(host, *connection).await {
-            Ok(()) if *connection != Connection::PlainHttp => continue,
+        checks.push(match preflight.check_registry(host, *connection).await {
+            Ok(()) if *connection != Protocol::PlainHttp => continue,
             Ok(()) => Check::ok(
                 "docker trust",
                 host,

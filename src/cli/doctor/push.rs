@@ -9,15 +9,15 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::error_chain;
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::{Digest, Flavour, sha256};
+use wincimg_oci::document::{Digest, ManifestFormat, sha256};
 use wincimg_oci::mirror::MirrorTarget;
 use wincimg_oci::reference::{DOCKER_HUB, Reference, parse_reference};
-use wincimg_oci::remote::{Registry, RegistryError, Repository};
+use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
 
 use super::{Check, failed};
-use crate::cli::failure::Failure;
+use crate::cli::error::Failure;
 
 /// Bytes of the layer that is sent, about; small, and still two pieces.
 const LAYER: usize = 64 * 1024;
@@ -48,11 +48,11 @@ pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure>
 }
 
 /// Tries a push and says what was found; nothing of it stays that can be deleted.
-pub(super) async fn check(registry: &Registry, reference: &Reference) -> Vec<Check> {
-    let repository = registry.repository(reference).to_push_to();
+pub(super) async fn check(registry: &RegistryClient, reference: &Reference) -> Vec<Check> {
+    let repository = registry.repository(reference).for_push();
     let subject = repository.to_string();
     let mut checks = vec![tags(&repository, &subject).await];
-    let trial = match Trial::new() {
+    let trial = match TestImage::new() {
         Ok(trial) => trial,
         Err(error) => {
             let fix = "free some memory";
@@ -81,14 +81,14 @@ async fn tags(repository: &Repository, subject: &str) -> Check {
         }
         Err(error) => format!(
             "not listed ({}); base images are chosen by their tags, so they cannot come from here",
-            in_one_line(&error)
+            error_chain(&error)
         ),
     };
     Check::ok("tags", subject, finding)
 }
 
 fn uploads(repository: &Repository) -> &'static str {
-    if repository.takes_pieces() {
+    if repository.supports_chunks() {
         "took a small blob in two pieces"
     } else {
         "took a small blob, in one request and not in two pieces; where a large one is refused in \
@@ -97,13 +97,13 @@ fn uploads(repository: &Repository) -> &'static str {
 }
 
 /// An image that nobody needs.
-struct Trial {
+struct TestImage {
     tag: String,
     layer: Bytes,
     config: Bytes,
 }
 
-impl Trial {
+impl TestImage {
     /// One that no registry can have, because it says when it was made.
     fn new() -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -156,9 +156,9 @@ impl Trial {
 
     /// Publishes the image in both formats, and deletes it.
     async fn publish(&self, repository: &Repository, subject: &str) -> Vec<Check> {
-        let docker = self.put(repository, Flavour::Docker).await;
-        let oci = self.put(repository, Flavour::Oci).await;
-        let refused = |error: &RegistryError| in_one_line(error);
+        let docker = self.put(repository, ManifestFormat::Docker).await;
+        let oci = self.put(repository, ManifestFormat::Oci).await;
+        let refused = |error: &RegistryError| error_chain(error);
         let check = match (&docker, &oci) {
             (Ok(_), Ok(_)) => Check::ok("manifest", subject, "takes Docker's format and OCI's"),
             (Ok(_), Err(error)) => {
@@ -184,7 +184,7 @@ impl Trial {
         let mut reason = String::new();
         for (tag, digest) in docker.into_iter().chain(oci) {
             if let Err(error) = repository.delete_manifest(&digest).await {
-                reason = in_one_line(&error);
+                reason = error_chain(&error);
                 left.push(tag);
             }
         }
@@ -201,7 +201,7 @@ impl Trial {
     async fn put(
         &self,
         repository: &Repository,
-        flavour: Flavour,
+        flavour: ManifestFormat,
     ) -> Result<(String, Digest), RegistryError> {
         let entry = |media_type: &str, bytes: &[u8]| {
             json!({
@@ -217,8 +217,8 @@ impl Trial {
             "layers": [entry(flavour.layer_gzip(), &self.layer)],
         });
         let format = match flavour {
-            Flavour::Docker => "docker",
-            Flavour::Oci => "oci",
+            ManifestFormat::Docker => "docker",
+            ManifestFormat::Oci => "oci",
         };
         let tag = format!("{}-{format}", self.tag);
         let bytes = manifest.to_string().into();

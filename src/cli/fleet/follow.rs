@@ -13,28 +13,28 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
-use wincimg_cluster::live::{Cluster, LeaseName, LiveError, Terms};
+use wincimg_cluster::live::{Cluster, LeaseConfig, LeaseName, LiveError};
 use wincimg_cluster::rollout::command_line;
-use wincimg_common::diagnose::{Diagnose as _, in_one_line};
-use wincimg_common::foreign::Foreign;
+use wincimg_common::diagnose::{Diagnose as _, error_chain};
 use wincimg_common::lock;
-use wincimg_common::progress::Tell;
-use wincimg_engine::build::Means;
-use wincimg_engine::delivery::Documents;
+use wincimg_common::progress::Reporter;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::build::BuildContext;
+use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
-    Brought, Happening, NodeState, Outcome, Patience, Settings, Tell as TellHappening, follow,
-    listen,
+    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
+    NodeState, RetryDelays, follow, listen,
 };
-use wincimg_engine::fleet::{Fleet, Run};
+use wincimg_engine::fleet::{Fleet, SyncOptions};
 
 use super::KubeArgs;
 use crate::cli::build::source_date_epoch;
-use crate::cli::failure::{Context, Failure};
-use crate::cli::online::Online;
-use crate::cli::output::{Format, stdout};
+use crate::cli::command_context::Session;
+use crate::cli::error::{Context, Failure};
+use crate::cli::online_context::Online;
+use crate::cli::output::{OutputFormat, stdout};
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
-use crate::cli::session::Session;
-use crate::cli::{Answer, complete, registry_args, stop};
+use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
 
 /// What grants the rights that it takes.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
@@ -89,7 +89,7 @@ pub(super) struct FollowArgs {
     listen: Option<String>,
     /// Output format: text, or one JSON object per line
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -128,7 +128,7 @@ impl FromStr for LeaseArgument {
 }
 
 impl FollowArgs {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if !self.kube.kube {
             let problem = anyhow!("fleet follow watches the nodes of a cluster: --kube is missing");
             let file = self.file.display().to_string();
@@ -143,20 +143,20 @@ impl FollowArgs {
         }
         let fleet = Fleet::read(&self.file)?;
         let online = Online::new(&self.connection, session)?;
-        let tell = Once::new(session);
-        let run = Run {
-            means: Means {
+        let tell = DedupPrinter::new(session);
+        let run = SyncOptions {
+            means: BuildContext {
                 tell: &tell,
-                ..online.means()
+                ..online.build_context()
             },
             base_registry: &self.base.base_registry,
-            documents: &Documents::default(),
+            documents: &AttachmentOptions::default(),
             created: source_date_epoch()?,
             today: Zoned::now().date(),
         };
-        stop::is_the_usual_end();
-        let undoing = stop::Undoing::begin();
-        let ended = registry_args::run_to_its_end(async {
+        shutdown::expect_signal();
+        let undoing = shutdown::CleanupGuard::new();
+        let ended = registry_args::run_uninterrupted(async {
             let listener = match &self.listen {
                 Some(place) => Some(
                     listen(place)
@@ -166,32 +166,41 @@ impl FollowArgs {
                 None => None,
             };
             let cluster = Cluster::connect(self.kube.context.as_deref()).await?;
-            let cluster = cluster.granted_by(ROLE);
+            let cluster = cluster.with_rbac_template(ROLE);
             let settings = self.settings(cluster.namespace());
             let lines = Lines::new(session, self.format);
             let asked = async {
-                stop::asked().await;
+                shutdown::requested().await;
             };
-            Ok(follow(cluster, fleet, run, settings, listener, lines.tell(), asked).await?)
+            Ok(follow(
+                cluster,
+                fleet,
+                run,
+                settings,
+                listener,
+                lines.event_handler(),
+                asked,
+            )
+            .await?)
         });
         drop(undoing);
-        ended.map(|()| Answer::Yes)
+        ended.map(|()| CommandOutcome::Yes)
     }
 
-    fn settings(&self, namespace: &str) -> Settings {
+    fn settings(&self, namespace: &str) -> ControllerConfig {
         let namespace = self.lease.namespace.as_deref().unwrap_or(namespace);
         let file = self.file.display().to_string();
-        Settings {
+        ControllerConfig {
             lease: LeaseName {
                 namespace: namespace.to_owned(),
                 name: self.lease.name.clone(),
             },
             identity: identity(),
-            terms: Terms {
+            terms: LeaseConfig {
                 duration: self.lease_duration,
             },
             resync: self.resync,
-            patience: Patience {
+            patience: RetryDelays {
                 first: self.retry,
                 longest: self.resync.max(self.retry),
             },
@@ -220,12 +229,12 @@ fn identity() -> String {
 }
 
 /// Says things once, however often they come up.
-struct Once<'a> {
+struct DedupPrinter<'a> {
     session: &'a Session,
     said: Mutex<HashSet<String>>,
 }
 
-impl<'a> Once<'a> {
+impl<'a> DedupPrinter<'a> {
     fn new(session: &'a Session) -> Self {
         let said = Mutex::default();
         Self { session, said }
@@ -240,7 +249,7 @@ impl<'a> Once<'a> {
     }
 }
 
-impl Tell for Once<'_> {
+impl Reporter for DedupPrinter<'_> {
     fn note(&self, message: &dyn Display) {
         let message = message.to_string();
         if self.is_new(&message) {
@@ -259,11 +268,11 @@ impl Tell for Once<'_> {
 /// What happens, as lines: images and nodes on stdout, the controller's own state on stderr.
 struct Lines {
     session: Session,
-    format: Format,
+    format: OutputFormat,
 }
 
 impl Lines {
-    fn new(session: &Session, format: Format) -> Self {
+    fn new(session: &Session, format: OutputFormat) -> Self {
         Self {
             session: Session {
                 quiet: session.quiet,
@@ -274,23 +283,23 @@ impl Lines {
         }
     }
 
-    fn tell(self) -> TellHappening {
+    fn event_handler(self) -> TellHappening {
         Arc::new(move |happening| self.take(&happening))
     }
 
-    fn take(&self, happening: &Happening<'_>) {
+    fn take(&self, happening: &ControllerEvent<'_>) {
         match happening {
-            Happening::Leads => self
+            ControllerEvent::Leads => self
                 .session
                 .note("holds the lease: does the work from now on"),
-            Happening::Stopped => self.session.warn("lost the lease: does no work any more"),
-            Happening::Waits(Some(holder)) => self.session.note(format_args!(
+            ControllerEvent::Stopped => self.session.warn("lost the lease: does no work any more"),
+            ControllerEvent::Waits(Some(holder)) => self.session.note(format_args!(
                 "waits: {holder} holds the lease and does the work"
             )),
-            Happening::Waits(None) => self.session.note("waits for the lease"),
-            Happening::Trouble(error) => self.warn(error),
-            Happening::Image(brought) => self.image(brought),
-            Happening::Node(node, state) => self.node(&node.name, state),
+            ControllerEvent::Waits(None) => self.session.note("waits for the lease"),
+            ControllerEvent::Trouble(error) => self.warn(error),
+            ControllerEvent::Image(brought) => self.image(brought),
+            ControllerEvent::Node(node, state) => self.node(&node.name, state),
         }
     }
 
@@ -298,19 +307,19 @@ impl Lines {
         let hint = error.diagnosis().hint;
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         self.session
-            .warn(format_args!("{}{hint}", in_one_line(error)));
+            .warn(format_args!("{}{hint}", error_chain(error)));
     }
 
-    fn image(&self, brought: &Brought) {
-        let Brought {
+    fn image(&self, brought: &EntryResult) {
+        let EntryResult {
             entry,
             build,
             outcome,
         } = brought;
         let (state, words, problem, hint) = match outcome {
-            Outcome::Ready => ("ready", format!("{entry} is there for {build}"), None, None),
-            Outcome::Made => ("made", format!("made {entry} for {build}"), None, None),
-            Outcome::Missing { problem, hint } => (
+            EntryOutcome::Ready => ("ready", format!("{entry} is there for {build}"), None, None),
+            EntryOutcome::Made => ("made", format!("made {entry} for {build}"), None, None),
+            EntryOutcome::Missing { problem, hint } => (
                 "missing",
                 format!("{entry} is missing for {build}: {problem}"),
                 Some(problem),
@@ -321,7 +330,7 @@ impl Lines {
             "image": entry, "build": build, "state": state, "problem": problem, "hint": hint,
         });
         self.print(&words, &line);
-        if let (Format::Text, Some(hint)) = (self.format, hint) {
+        if let (OutputFormat::Text, Some(hint)) = (self.format, hint) {
             self.session.note(hint);
         }
     }
@@ -350,8 +359,8 @@ impl Lines {
         let mut out = stdout().lock();
         // Who reads no more does not end the work.
         let _ = match self.format {
-            Format::Text => writeln!(out, "{}", Foreign(words)),
-            Format::Json => writeln!(out, "{line}"),
+            OutputFormat::Text => writeln!(out, "{}", Untrusted(words)),
+            OutputFormat::Json => writeln!(out, "{line}"),
         };
         let _ = out.flush();
     }

@@ -4,16 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use wincimg_catalog::{Description, Expected, Fetched, Member, download, folder_name};
+use wincimg_catalog::{
+    Description, DownloadedUpdateFile, ExpectedUpdate, UpdateSetFile, download, folder_name,
+};
 
 use super::CatalogArgs;
-use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
-use crate::cli::failure::Failure;
+use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_issue};
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::session::Session;
+use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{Answer, progress, registry_args};
+use crate::cli::{CommandOutcome, progress, registry_args};
 
 /// Download and verify all files of an update
 #[derive(Debug, Args)]
@@ -27,9 +29,9 @@ use crate::cli::{Answer, progress, registry_args};
     Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
 pub(super) struct Fetch {
     #[command(flatten)]
-    what: WhatArgs,
+    what: UpdateSelectorArgs,
     #[command(flatten)]
-    pick: PickArgs,
+    pick: CatalogSelectorArgs,
     /// Directory; the files go to a subfolder named after the KB
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
@@ -44,21 +46,21 @@ pub(super) struct Fetch {
     http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 impl Fetch {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
-        warn_of_flaw(kb, session);
+        warn_of_known_issue(kb, session);
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let folder = self.output.join(folder_name(kb, self.pick.arch));
         let (picked, fetched) =
-            registry_args::run_in_one_thread(http.bounded("fetch the update", async {
-                let picked = self.pick.pick(&catalog, kb, known).await?;
-                let expected = Expected {
+            registry_args::run_single_threaded(http.with_deadline("fetch the update", async {
+                let picked = self.pick.select(&catalog, kb, known).await?;
+                let expected = ExpectedUpdate {
                     kb,
                     arch: self.pick.arch,
                     version: picked.version,
@@ -92,10 +94,10 @@ impl Fetch {
             }
         }
         write_result(None, |out| match self.format {
-            Format::Text => fetched
+            OutputFormat::Text => fetched
                 .iter()
                 .try_for_each(|file| writeln!(out, "{}", file.path.display())),
-            Format::Json => write_json(
+            OutputFormat::Json => write_json(
                 &json!({
                     "kb": kb,
                     "build": picked.version,
@@ -107,12 +109,12 @@ impl Fetch {
                 out,
             ),
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
 /// A file, and what it is to the update.
-fn described((file, member): (&Fetched, &Member)) -> Value {
+fn described((file, member): (&DownloadedUpdateFile, &UpdateSetFile)) -> Value {
     let mut value = json!(file);
     value["role"] = json!(member.role);
     value

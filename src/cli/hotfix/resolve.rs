@@ -5,12 +5,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use wincimg_windows::update::Update;
 
-use super::update_args::{Between, Known, LookUp, WhatArgs, warn_of_flaw};
-use crate::cli::Answer;
-use crate::cli::failure::Failure;
+use super::update_args::{
+    KnownUpdate, RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of_known_issue,
+};
+use crate::cli::CommandOutcome;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::session::Session;
+use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
 
 /// Resolve a build to its update, or an update to its builds
@@ -24,23 +26,23 @@ use crate::cli::updates::RefreshArgs;
     Exit code 1: the build or the article is not known, or no update is exactly that build.")]
 pub(super) struct Resolve {
     #[command(flatten)]
-    what: WhatArgs,
+    what: UpdateSelectorArgs,
     #[command(flatten)]
     table: RefreshArgs,
     #[command(flatten)]
     http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 impl Resolve {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let updates = self.table.updates(&self.http, session)?;
-        match self.what.look_up(updates)? {
-            LookUp::Found(known) => {
+        match self.what.find(updates)? {
+            UpdateLookup::Found(known) => {
                 write_result(None, |out| match self.format {
-                    Format::Text => known.updates.iter().try_for_each(|update| {
+                    OutputFormat::Text => known.updates.iter().try_for_each(|update| {
                         let kb = update
                             .kb
                             .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
@@ -52,21 +54,21 @@ impl Resolve {
                             update.kind
                         )
                     }),
-                    Format::Json => write_json(&found(&known), out),
+                    OutputFormat::Json => write_json(&found(&known), out),
                 })?;
                 if let Some(kb) = known.kb {
-                    warn_of_flaw(kb, session);
+                    warn_of_known_issue(kb, session);
                 }
-                Ok(Answer::Yes)
+                Ok(CommandOutcome::Yes)
             }
-            LookUp::Between(between) => {
-                if let Format::Json = self.format {
+            UpdateLookup::Between(between) => {
+                if let OutputFormat::Json = self.format {
                     write_result(None, |out| write_json(&neighbours(&between), out))?;
                 }
                 Err(between.failure("resolve"))
             }
-            LookUp::UnknownArticle(kb) => {
-                if let Format::Json = self.format {
+            UpdateLookup::UnknownArticle(kb) => {
+                if let OutputFormat::Json = self.format {
                     let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
                     write_result(None, |out| write_json(&nothing, out))?;
                 }
@@ -80,7 +82,7 @@ impl Resolve {
 }
 
 /// The newest build that the update brings a host to, and all of them.
-fn found(known: &Known) -> Value {
+fn found(known: &KnownUpdate) -> Value {
     let mut value = match known.newest() {
         Some(update) => row(update),
         None => json!({ "build": null, "kb": known.kb, "date": null, "kind": null }),
@@ -103,7 +105,7 @@ fn row(update: &Update) -> Value {
     })
 }
 
-fn neighbours(between: &Between) -> Value {
+fn neighbours(between: &RevisionGap) -> Value {
     json!({
         "build": between.version,
         "kb": null,

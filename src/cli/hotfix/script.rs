@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use wincimg_catalog::{Description, Item, Script, Source, folder_name};
+use wincimg_catalog::{Description, FileLocation, InstallScript, ScriptFile, folder_name};
 use wincimg_windows::update::{Kb, Update};
 use wincimg_windows::version::WindowsVersion;
 
 use super::CatalogArgs;
-use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
-use crate::cli::failure::Failure;
+use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_issue};
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::session::Session;
+use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{Answer, progress, registry_args};
+use crate::cli::{CommandOutcome, progress, registry_args};
 
 /// Write a PowerShell script that installs an update on a node
 ///
@@ -34,9 +34,9 @@ use crate::cli::{Answer, progress, registry_args};
     Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
 pub(super) struct MakeScript {
     #[command(flatten)]
-    what: WhatArgs,
+    what: UpdateSelectorArgs,
     #[command(flatten)]
-    pick: PickArgs,
+    pick: CatalogSelectorArgs,
     /// Base URL from which nodes download the update's folder, instead of Microsoft's servers
     #[arg(long, value_name = "URL", conflicts_with = "from_dir", value_parser = read_mirror)]
     from_url: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct MakeScript {
     http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What the script is about, from the catalog or a folder.
@@ -68,27 +68,27 @@ struct Package {
     title: String,
     version: Option<WindowsVersion>,
     stack: Option<WindowsVersion>,
-    items: Vec<Item>,
+    items: Vec<ScriptFile>,
 }
 
 impl MakeScript {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let source = match (&self.from_url, &self.from_dir, &self.files) {
-            (Some(url), _, _) => Source::Url(url.clone()),
-            (None, Some(folder), _) => Source::Folder(folder.clone()),
-            (None, None, None) => Source::Links,
-            (None, None, Some(_)) => Source::Beside,
+            (Some(url), _, _) => FileLocation::Url(url.clone()),
+            (None, Some(folder), _) => FileLocation::Folder(folder.clone()),
+            (None, None, None) => FileLocation::Links,
+            (None, None, Some(_)) => FileLocation::Beside,
         };
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
-        warn_of_flaw(kb, session);
+        warn_of_known_issue(kb, session);
         let package = match &self.files {
             Some(folder) => {
                 let asked = known.map(|update| update.version());
                 let asked = asked.filter(|_| self.what.is_by_build());
                 let description = Description::read(folder, kb, self.pick.arch, asked)?;
                 Package {
-                    items: Item::fetched(&description),
+                    items: ScriptFile::from_manifest(&description),
                     title: description.title,
                     version: description
                         .build
@@ -99,7 +99,7 @@ impl MakeScript {
             None => self.in_catalog(kb, known, session)?,
         };
         let folder = folder_name(kb, self.pick.arch);
-        let script = Script {
+        let script = InstallScript {
             kb,
             folder: &folder,
             title: &package.title,
@@ -111,8 +111,8 @@ impl MakeScript {
         };
         let text = script.render()?;
         write_result(self.output.as_deref(), |out| match self.format {
-            Format::Text => out.write_all(text.as_bytes()),
-            Format::Json => {
+            OutputFormat::Text => out.write_all(text.as_bytes()),
+            OutputFormat::Json => {
                 let names: Vec<&str> = package
                     .items
                     .iter()
@@ -130,12 +130,12 @@ impl MakeScript {
                 )
             }
         })?;
-        if script.source == Source::Beside && self.output.is_some() {
+        if script.source == FileLocation::Beside && self.output.is_some() {
             session.note(format_args!(
                 "nodes need the script with the folder {folder} beside it, or -Folder that names it"
             ));
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn in_catalog(
@@ -147,13 +147,17 @@ impl MakeScript {
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let picked = registry_args::run(
-            http.bounded("look up the update", self.pick.pick(&catalog, kb, known)),
+            http.with_deadline("look up the update", self.pick.select(&catalog, kb, known)),
         )?;
         Ok(Package {
             title: picked.hit.title,
             version: picked.version,
             stack: picked.stack,
-            items: picked.members.iter().map(Item::listed).collect(),
+            items: picked
+                .members
+                .iter()
+                .map(ScriptFile::from_catalog)
+                .collect(),
         })
     }
 }

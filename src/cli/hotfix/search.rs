@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
-use wincimg_catalog::Hit;
-use wincimg_common::foreign::Foreign;
+use wincimg_catalog::SearchResult;
+use wincimg_common::untrusted::Untrusted;
 
 use super::CatalogArgs;
-use crate::cli::failure::Failure;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{Format, write_json, write_result};
-use crate::cli::session::Session;
-use crate::cli::{Answer, progress, registry_args};
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::{CommandOutcome, progress, registry_args};
 
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]
@@ -31,28 +31,28 @@ pub(super) struct Search {
     http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: OutputFormat,
 }
 
 impl Search {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let query = self.query.join(" ");
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
         write_result(None, |out| match self.format {
-            Format::Text => write_hits(&hits, out),
-            Format::Json => write_json(&json!({ "query": query, "updates": hits }), out),
+            OutputFormat::Text => write_hits(&hits, out),
+            OutputFormat::Json => write_json(&json!({ "query": query, "updates": hits }), out),
         })?;
         if hits.is_empty() {
             session.note(format_args!("the catalog has nothing for {query:?}"));
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-fn write_hits(hits: &[Hit], out: &mut dyn Write) -> io::Result<()> {
+fn write_hits(hits: &[SearchResult], out: &mut dyn Write) -> io::Result<()> {
     if hits.is_empty() {
         return Ok(());
     }
@@ -71,8 +71,8 @@ fn write_hits(hits: &[Hit], out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{date:<10} {size:>11} {:<36} {}",
-            Foreign(&hit.update_id),
-            Foreign(&hit.title)
+            Untrusted(&hit.update_id),
+            Untrusted(&hit.title)
         )?;
     }
     Ok(())

@@ -5,25 +5,25 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use clap::Args;
 use wincimg_catalog::{
-    Arch, Catalog, Criteria, Hit, Member, Product, Title, UpdateFile, build_of, in_order,
-    parse_update_id, select,
+    Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
+    in_order, parse_update_id, select,
 };
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{prerequisite, release};
 
-use crate::cli::failure::Failure;
-use crate::cli::session::Session;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 
 /// A build or an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum UpdateSelector {
     Version(WindowsVersion),
     Article(Kb),
 }
 
-impl FromStr for What {
+impl FromStr for UpdateSelector {
     type Err = String;
 
     /// Builds have five digits, articles more.
@@ -40,10 +40,10 @@ impl FromStr for What {
 /// The update that a command is about.
 #[derive(Debug, Clone, Args)]
 #[group(id = "update", required = true, multiple = false)]
-pub(super) struct WhatArgs {
+pub(super) struct UpdateSelectorArgs {
     /// Build and revision, such as 17763.1158, or KB number, such as KB4549949
     #[arg(value_name = "BUILD|KB")]
-    what: Option<What>,
+    what: Option<UpdateSelector>,
     /// Use the newest update of this build that is not a hotpatch or preview
     #[arg(long, value_name = "BUILD")]
     latest: Option<WindowsVersion>,
@@ -51,14 +51,14 @@ pub(super) struct WhatArgs {
 
 /// What the table says about an update.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct KnownUpdate {
     /// Every version that it brings a host to, oldest first; none where only its article is known.
     pub(super) updates: Vec<Update>,
     /// The article, if it has one.
     pub(super) kb: Option<Kb>,
 }
 
-impl Known {
+impl KnownUpdate {
     pub(super) fn newest(&self) -> Option<&Update> {
         self.updates.last()
     }
@@ -73,42 +73,42 @@ impl Known {
 
 /// A revision without an update of its own, and its neighbours.
 #[derive(Debug, Clone)]
-pub(super) struct Between {
+pub(super) struct RevisionGap {
     pub(super) version: WindowsVersion,
     pub(super) before: Option<Update>,
     pub(super) after: Option<Update>,
 }
 
 /// What became of a look-up in the table.
-pub(super) enum LookUp {
-    Found(Known),
-    Between(Between),
+pub(super) enum UpdateLookup {
+    Found(KnownUpdate),
+    Between(RevisionGap),
     UnknownArticle(Kb),
 }
 
 /// Says what an update breaks, where that is known.
-pub(super) fn warn_of_flaw(kb: Kb, session: &Session) {
-    if kb.flaw().is_some() {
-        session.warn(kb.in_advice());
+pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
+    if kb.known_issue().is_some() {
+        session.warn(kb.describe());
     }
 }
 
-impl WhatArgs {
+impl UpdateSelectorArgs {
     /// Whether a build is named, not an article that may serve several.
     pub(super) fn is_by_build(&self) -> bool {
-        !matches!(self.what, Some(What::Article(_)))
+        !matches!(self.what, Some(UpdateSelector::Article(_)))
     }
 
-    pub(super) fn look_up(&self, updates: &Updates) -> Result<LookUp, Failure> {
+    pub(super) fn find(&self, updates: &Updates) -> Result<UpdateLookup, Failure> {
         match (self.what, self.latest) {
             (_, Some(version)) => latest(version, updates),
-            (Some(What::Version(version)), None) => by_version(version, updates),
-            (Some(What::Article(kb)), None) => {
-                let found: Vec<Update> = updates.of_kb(kb).copied().collect();
+            (Some(UpdateSelector::Version(version)), None) => by_version(version, updates),
+            (Some(UpdateSelector::Article(kb)), None) => {
+                let found: Vec<Update> = updates.by_kb(kb).copied().collect();
                 Ok(if found.is_empty() {
-                    LookUp::UnknownArticle(kb)
+                    UpdateLookup::UnknownArticle(kb)
                 } else {
-                    LookUp::Found(Known {
+                    UpdateLookup::Found(KnownUpdate {
                         updates: found,
                         kb: Some(kb),
                     })
@@ -122,36 +122,36 @@ impl WhatArgs {
 
     /// The update to look for in the catalog; an article that the table does not have will do.
     pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>), Failure> {
-        match self.look_up(updates)? {
-            LookUp::Found(Known {
+        match self.find(updates)? {
+            UpdateLookup::Found(KnownUpdate {
                 kb: Some(kb),
                 updates,
             }) => Ok((kb, updates.last().copied())),
-            LookUp::Found(known) => {
+            UpdateLookup::Found(known) => {
                 let version = known.newest().map(Update::version);
                 let version = version.map_or_else(String::new, |version| format!("{version} "));
                 Err(Failure::no(anyhow!(
                     "{version}is a release as it came out: no update brings a host there"
                 )))
             }
-            LookUp::Between(between) => Err(between.failure("fetch")),
-            LookUp::UnknownArticle(kb) => Ok((kb, None)),
+            UpdateLookup::Between(between) => Err(between.failure("fetch")),
+            UpdateLookup::UnknownArticle(kb) => Ok((kb, None)),
         }
     }
 }
 
-fn latest(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Failure> {
+fn latest(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
     match updates.newest_regular(version.build) {
-        Some(update) => Ok(LookUp::Found(Known::only(update))),
+        Some(update) => Ok(UpdateLookup::Found(KnownUpdate::only(update))),
         None => Err(unknown_build(version, updates)),
     }
 }
 
-fn by_version(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Failure> {
+fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
     if let Some(update) = updates.exact(version) {
-        return Ok(LookUp::Found(Known::only(update)));
+        return Ok(UpdateLookup::Found(KnownUpdate::only(update)));
     }
-    if updates.of_build(version.build).is_empty() {
+    if updates.by_build(version.build).is_empty() {
         return Err(unknown_build(version, updates));
     }
     if version.revision.is_none() {
@@ -161,10 +161,10 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Fail
             )),
         );
     }
-    Ok(LookUp::Between(Between {
+    Ok(UpdateLookup::Between(RevisionGap {
         version,
-        before: updates.in_force(version).copied(),
-        after: updates.reaching(version).copied(),
+        before: updates.contained_in(version).copied(),
+        after: updates.first_reaching(version).copied(),
     }))
 }
 
@@ -173,7 +173,7 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     let build = version.build;
     let failure = Failure::no(anyhow!("no update of build {build} is known"));
     let builds = updates.builds();
-    if builds.last().is_none_or(|newest| build > *newest) && release::of_build(build).is_none() {
+    if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {
         return failure.hint(format!(
             "if it is a new release, Microsoft's page has it: wincimg hotfix resolve --latest \
              {build} --refresh"
@@ -183,7 +183,7 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
         let builds: Vec<String> = builds.iter().map(ToString::to_string).collect();
         builds.join(", ")
     };
-    if let Some(client) = release::of_build(build).filter(|own| own.kind == ReleaseKind::Client) {
+    if let Some(client) = release::from_build(build).filter(|own| own.kind == ReleaseKind::Client) {
         return failure.hint(format!(
             "the table has the updates of Windows Server, builds {}; for this one look in the \
              catalog: wincimg hotfix search \"{}\"",
@@ -201,7 +201,7 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     ))
 }
 
-impl Between {
+impl RevisionGap {
     /// Why there is no one update, with the command that names the next one up.
     pub(super) fn failure(&self, command: &str) -> Failure {
         let shown = |update: &Update| {
@@ -236,7 +236,7 @@ impl Between {
 
 /// Which of an article's updates in the catalog is meant.
 #[derive(Debug, Clone, Args)]
-pub(super) struct PickArgs {
+pub(super) struct CatalogSelectorArgs {
     /// Product [default: the server edition of the build]
     #[arg(long, value_name = "NAME")]
     product: Option<String>,
@@ -252,27 +252,27 @@ pub(super) struct PickArgs {
 }
 
 /// One update of the catalog.
-pub(super) struct Picked {
-    pub(super) hit: Hit,
-    pub(super) members: Vec<Member>,
+pub(super) struct SelectedUpdate {
+    pub(super) hit: SearchResult,
+    pub(super) members: Vec<UpdateSetFile>,
     /// The servicing stack that a node needs first.
     pub(super) stack: Option<WindowsVersion>,
     /// What a host is afterwards, as far as that is known.
     pub(super) version: Option<WindowsVersion>,
 }
 
-impl PickArgs {
+impl CatalogSelectorArgs {
     /// Finds the one update in the catalog, its files, and what has to be on a node before it.
-    pub(super) async fn pick(
+    pub(super) async fn select(
         &self,
         catalog: &Catalog<'_>,
         kb: Kb,
         known: Option<Update>,
-    ) -> Result<Picked, Failure> {
+    ) -> Result<SelectedUpdate, Failure> {
         let hits = catalog.search(&kb.to_string()).await?;
         let product = match &self.product {
-            Some(name) => Some(Product::named(name)),
-            None => known.and_then(|update| Product::of_build(update.build)),
+            Some(name) => Some(Product::from_name(name)),
+            None => known.and_then(|update| Product::for_build(update.build)),
         };
         let criteria = Criteria {
             kb,
@@ -284,15 +284,15 @@ impl PickArgs {
         let files = catalog.files(&hit.update_id).await?;
         let version = known
             .map(|update| update.version())
-            .or_else(|| build_of(&Title::read(&hit.title)).map(WindowsVersion::of_build));
-        let needed = version.and_then(prerequisite::of_version);
+            .or_else(|| build_of(&Title::read(&hit.title)).map(WindowsVersion::from_build));
+        let needed = version.and_then(prerequisite::for_version);
         let before = match needed.and_then(|needed| needed.kb) {
             Some(kb) if !self.without_prerequisites => {
                 self.prerequisite(catalog, kb, &criteria).await?
             }
             _ => Vec::new(),
         };
-        Ok(Picked {
+        Ok(SelectedUpdate {
             members: in_order(kb, files, hit.size, before)?,
             stack: needed.and_then(|needed| needed.stack),
             hit,
@@ -327,11 +327,14 @@ mod tests {
 
     #[test]
     fn builds_and_articles_are_told_apart_by_their_length() {
-        let version = |build, revision| What::Version(WindowsVersion { build, revision });
+        let version = |build, revision| UpdateSelector::Version(WindowsVersion { build, revision });
         assert_eq!("17763".parse(), Ok(version(17763, None)));
         assert_eq!("10.0.17763.1158".parse(), Ok(version(17763, Some(1158))));
-        assert_eq!("4549949".parse(), "kb4549949".parse::<What>());
-        assert!(matches!("KB4549949".parse(), Ok(What::Article(_))));
-        assert!("ltsc2019".parse::<What>().is_err());
+        assert_eq!("4549949".parse(), "kb4549949".parse::<UpdateSelector>());
+        assert!(matches!(
+            "KB4549949".parse(),
+            Ok(UpdateSelector::Article(_))
+        ));
+        assert!("ltsc2019".parse::<UpdateSelector>().is_err());
     }
 }

@@ -1,30 +1,30 @@
 //! `wincimg inspect --sbom` and `--provenance`: what lies beside an image, as it is there.
 
 use anyhow::anyhow;
-use wincimg_common::foreign::Foreign;
-use wincimg_inspect::provenance::{Beside, Form, What, beside};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};
 use wincimg_inspect::windows_images;
 use wincimg_oci::document::{Digest, Document};
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
 
-use super::{BillArg, Inspect};
-use crate::cli::failure::Failure;
+use super::{Inspect, SbomArg};
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
 use crate::cli::output::write_result;
-use crate::cli::session::Session;
-use crate::cli::{Answer, registry_args};
+use crate::cli::{CommandOutcome, registry_args};
 
 /// What is to be printed.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
-    Bill(Option<Form>),
+pub(super) enum PrintedDocument {
+    Bill(Option<SbomFormat>),
     Provenance,
 }
 
-impl Kind {
-    fn accepts(self, found: &Beside) -> bool {
+impl PrintedDocument {
+    fn accepts(self, found: &AttachedDocument) -> bool {
         match self {
-            Self::Bill(form) => found.what.is_bill(form),
+            Self::Bill(form) => found.what.is_sbom(form),
             Self::Provenance => found.is_provenance(),
         }
     }
@@ -32,46 +32,46 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Bill(None) => "a bill of materials",
-            Self::Bill(Some(Form::Spdx)) => "a bill of materials in SPDX",
-            Self::Bill(Some(Form::CycloneDx)) => "a bill of materials in CycloneDX",
+            Self::Bill(Some(SbomFormat::Spdx)) => "a bill of materials in SPDX",
+            Self::Bill(Some(SbomFormat::CycloneDx)) => "a bill of materials in CycloneDX",
             Self::Provenance => "provenance",
         }
     }
 
     fn flag(self) -> &'static str {
         match self {
-            Self::Bill(None | Some(Form::Spdx)) => "--sbom spdx",
-            Self::Bill(Some(Form::CycloneDx)) => "--sbom cyclonedx",
+            Self::Bill(None | Some(SbomFormat::Spdx)) => "--sbom spdx",
+            Self::Bill(Some(SbomFormat::CycloneDx)) => "--sbom cyclonedx",
             Self::Provenance => "--provenance",
         }
     }
 }
 
 impl Inspect {
-    pub(super) fn document_wanted(&self) -> Option<Kind> {
+    pub(super) fn document_wanted(&self) -> Option<PrintedDocument> {
         let bill = self.sbom.map(|form| {
-            Kind::Bill(match form {
-                BillArg::Any => None,
-                BillArg::Spdx => Some(Form::Spdx),
-                BillArg::CycloneDx => Some(Form::CycloneDx),
+            PrintedDocument::Bill(match form {
+                SbomArg::Any => None,
+                SbomArg::Spdx => Some(SbomFormat::Spdx),
+                SbomArg::CycloneDx => Some(SbomFormat::CycloneDx),
             })
         });
-        bill.or_else(|| self.provenance.then_some(Kind::Provenance))
+        bill.or_else(|| self.provenance.then_some(PrintedDocument::Provenance))
     }
 
     pub(super) fn print_document(
         &self,
-        kind: Kind,
-        registry: &Registry,
+        kind: PrintedDocument,
+        registry: &RegistryClient,
         session: &Session,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<CommandOutcome, Failure> {
         let bytes = registry_args::run(async {
             let place = Source::open(&self.image, registry).await?;
-            let named = place.resolve(self.image.wanted()).await?;
+            let named = place.resolve(self.image.tag_or_digest()).await?;
             let image = self.one_image(&place, &named).await?;
             let mut found = Vec::new();
-            for it in beside(&place, &image, &named).await? {
-                found.push(it.looked_at(&place).await?);
+            for it in list_attached(&place, &image, &named).await? {
+                found.push(it.with_predicate(&place).await?);
             }
             let mut wanted = found.iter().filter(|found| kind.accepts(found));
             let Some(first) = wanted.next() else {
@@ -81,7 +81,7 @@ impl Inspect {
                 session.note(format_args!(
                     "another one lies beside the image: {} ({})",
                     more.digest,
-                    Foreign(&more.media_type)
+                    Untrusted(&more.media_type)
                 ));
             }
             if first.is_enveloped() {
@@ -97,7 +97,7 @@ impl Inspect {
             }
             Ok(())
         })?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     /// The image that documents are looked for: of an index the one that was chosen.
@@ -111,7 +111,7 @@ impl Inspect {
             [image] => Ok(image.digest().clone()),
             [] => Err(Failure::usage(anyhow!(
                 "{} has no image for Windows",
-                Foreign(&self.image)
+                Untrusted(&self.image)
             ))),
             several => Err(Failure::usage(anyhow!(
                 "each image has documents of its own, and these are {}",
@@ -123,15 +123,20 @@ impl Inspect {
 }
 
 /// The answer is no: what was asked for is not there.
-fn nothing(kind: Kind, name: &str, image: &Digest, found: &[Beside]) -> Failure {
+fn nothing(
+    kind: PrintedDocument,
+    name: &str,
+    image: &Digest,
+    found: &[AttachedDocument],
+) -> Failure {
     let mut there: Vec<String> = found
         .iter()
         .map(|found| match found.what {
-            What::Spdx => "SPDX".to_owned(),
-            What::CycloneDx => "CycloneDX".to_owned(),
-            What::Provenance => "provenance".to_owned(),
-            What::Signature => "a signature".to_owned(),
-            What::Other => Foreign(&found.media_type).to_string(),
+            DocumentKind::Spdx => "SPDX".to_owned(),
+            DocumentKind::CycloneDx => "CycloneDX".to_owned(),
+            DocumentKind::Provenance => "provenance".to_owned(),
+            DocumentKind::Signature => "a signature".to_owned(),
+            DocumentKind::Other => Untrusted(&found.media_type).to_string(),
         })
         .collect();
     there.sort();
@@ -141,7 +146,7 @@ fn nothing(kind: Kind, name: &str, image: &Digest, found: &[Beside]) -> Failure 
     } else {
         there.join(", ")
     };
-    let name = Foreign(name);
+    let name = Untrusted(name);
     Failure::no(anyhow!(
         "{name} ({image}) has not {} beside it: it has {there}",
         kind.name()

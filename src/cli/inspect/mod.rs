@@ -11,19 +11,19 @@ use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::{
-    EntryKind, ImageFacts, Inspection, Reach, Reading, RegistryForm, RegistryReport, SMALL_LAYER,
-    Skipped, Wanted, inspect,
+    EntryKind, ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
+    RegistryReport, SMALL_LAYER, SkipReason, inspect,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::store::{Location, Source};
 use wincimg_registry::regfile::to_utf16;
 
-use super::failure::Failure;
+use super::command_context::Session;
+use super::error::Failure;
 use super::output::{write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
-use super::session::Session;
-use super::{Answer, complete};
+use super::{CommandOutcome, complete};
 
 /// Show an image's version, layers, start and registry changes
 ///
@@ -57,7 +57,7 @@ pub(super) struct Inspect {
     merged: bool,
     /// Which layers above the bottom one to read
     #[arg(long, value_enum, default_value = "small")]
-    layers: Reach,
+    layers: ReadDepth,
     /// Print the attached SBOM [default: the first]
     #[arg(
         long,
@@ -68,7 +68,7 @@ pub(super) struct Inspect {
         default_missing_value = "any",
         conflicts_with_all = ["registry", "merged", "provenance"]
     )]
-    sbom: Option<BillArg>,
+    sbom: Option<SbomArg>,
     /// Print the attached provenance
     #[arg(long, conflicts_with_all = ["registry", "merged"])]
     provenance: bool,
@@ -91,7 +91,7 @@ enum InspectFormat {
 
 /// Which bill of materials is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BillArg {
+enum SbomArg {
     /// The first that there is
     Any,
     /// SPDX
@@ -131,7 +131,7 @@ impl Inspect {
         }
     }
 
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let wanted = self.wanted()?;
         if let Some(place) = self.on_disk() {
             session.note(format_args!(
@@ -146,10 +146,11 @@ impl Inspect {
         }
         let (inspection, place) = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
-            let inspection = inspect(&source, self.image.wanted(), &wanted, &progress).await?;
+            let inspection =
+                inspect(&source, self.image.tag_or_digest(), &wanted, &progress).await?;
             Ok((inspection, source.to_string()))
         })?;
-        self.tell(&inspection, &place, session);
+        self.report_problems(&inspection, &place, session);
         match self.format {
             InspectFormat::Text => {
                 write_result(None, |out| text::write(&self.image, &inspection, out))?;
@@ -169,22 +170,22 @@ impl Inspect {
         conclude(inspection, session)
     }
 
-    fn wanted(&self) -> Result<Wanted, Failure> {
+    fn wanted(&self) -> Result<InspectOptions, Failure> {
         let form = match self.format {
-            InspectFormat::Reg => Some(RegistryForm::File),
-            _ if self.registry || self.merged => Some(RegistryForm::Changes),
+            InspectFormat::Reg => Some(RegistryFormat::File),
+            _ if self.registry || self.merged => Some(RegistryFormat::Changes),
             _ => None,
         };
-        if form.is_some() && self.layers == Reach::None {
+        if form.is_some() && self.layers == ReadDepth::None {
             let problem = anyhow!("cannot show the registry without reading layers");
             return Err(Failure::usage(problem).hint("leave out --layers none"));
         }
-        Ok(Wanted {
+        Ok(InspectOptions {
             platforms: self.platform.clone(),
             reach: match self.layers {
-                Reach::None => Reach::None,
-                Reach::Small => Reach::Small,
-                Reach::All => Reach::All,
+                ReadDepth::None => ReadDepth::None,
+                ReadDepth::Small => ReadDepth::Small,
+                ReadDepth::All => ReadDepth::All,
             },
             registry: form,
             over_base: self.merged,
@@ -192,7 +193,7 @@ impl Inspect {
     }
 
     /// Says what the result leaves out, and how to get it.
-    fn tell(&self, inspection: &Inspection, place: &str, session: &Session) {
+    fn report_problems(&self, inspection: &Inspection, place: &str, session: &Session) {
         for image in &inspection.images {
             if !image.is_windows() {
                 session.note(format_args!(
@@ -203,16 +204,16 @@ impl Inspect {
             }
             for (number, layer) in (1..).zip(&image.layers) {
                 match layer.reading {
-                    Reading::Skipped {
-                        reason: Skipped::Large,
+                    LayerReadStatus::Skipped {
+                        reason: SkipReason::Large,
                     } => session.note(format_args!(
                         "skipped layer {number} ({}), which is larger than {} MiB and does not begin with \
                          hives: --layers all reads it",
                         layer.digest,
                         SMALL_LAYER >> 20
                     )),
-                    Reading::Skipped {
-                        reason: Skipped::ForeignBytes,
+                    LayerReadStatus::Skipped {
+                        reason: SkipReason::ForeignBytes,
                     } => session.note(format_args!(
                         "skipped layer {number} ({}), which is foreign: {place} does not have its bytes",
                         layer.digest
@@ -260,7 +261,7 @@ fn encoded(file: &str) -> Vec<u8> {
 }
 
 /// Reports what could not be read; all else has been shown.
-fn conclude(inspection: Inspection, session: &Session) -> Result<Answer, Failure> {
+fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome, Failure> {
     let mut failures = Vec::new();
     for image in inspection.images {
         let problems = image.layers.into_iter().flat_map(|layer| layer.problems);
@@ -273,7 +274,7 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<Answer, Failure
         }
     }
     match failures.pop() {
-        None => Ok(Answer::Yes),
+        None => Ok(CommandOutcome::Yes),
         Some(last) => {
             for failure in failures {
                 failure.report(session.colour);

@@ -3,25 +3,25 @@
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
-use wincimg_common::foreign::Foreign;
-use wincimg_images::shim::{Mode, Shim};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_images::shim::{Shim, ShimMode};
 use wincimg_inspect::{
-    EntryKind, ImageFacts, Inspection, LayerFacts, OtherEntry, Reading, RegistryReport,
-    ShutdownSetting, ShutdownTimes, Skipped, UpdateFacts,
+    EntryKind, ImageFacts, Inspection, LayerFacts, LayerReadStatus, OtherEntry, RegistryReport,
+    ShutdownSetting, ShutdownTimes, SkipReason, UpdateFacts,
 };
 use wincimg_oci::document::media_type;
-use wincimg_oci::document::media_type::Compression;
+use wincimg_oci::document::media_type::LayerCompression;
 use wincimg_oci::store::Location;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::quoting::argv::quote;
-use wincimg_windows::shutdown::Setting;
+use wincimg_windows::shutdown::ShutdownValue;
 
 pub(super) fn write(
     image: &Location,
     inspection: &Inspection,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", Foreign(image))?;
+    writeln!(out, "{}", Untrusted(image))?;
     if let [only] = inspection.images.as_slice()
         && only.digest == inspection.digest
     {
@@ -35,7 +35,7 @@ pub(super) fn write(
         row(out, "others", others(&inspection.others))?;
     }
     for image in &inspection.images {
-        writeln!(out, "\n{}", Foreign(image.platform()))?;
+        writeln!(out, "\n{}", Untrusted(image.platform()))?;
         write_image(image, out)?;
     }
     Ok(())
@@ -70,7 +70,7 @@ fn others(others: &[OtherEntry]) -> String {
 }
 
 fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
-    writeln!(out, "  {name:<12} {}", Foreign(value))
+    writeln!(out, "  {name:<12} {}", Untrusted(value))
 }
 
 fn optional_row(
@@ -123,7 +123,7 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
             out,
             "    {number:>3}  {}  {size:>11}  {}",
             layer.digest,
-            Foreign(marks)
+            Untrusted(marks)
         )?;
     }
     if let Some(report) = &image.registry {
@@ -139,9 +139,9 @@ fn shim(shim: &Shim) -> String {
     }
     let mut words = vec![
         match shim.mode {
-            Mode::Pause => "waits for a stop request",
-            Mode::Help => "prints its help",
-            Mode::Run | Mode::Refuse => "stops the program gracefully",
+            ShimMode::Pause => "waits for a stop request",
+            ShimMode::Help => "prints its help",
+            ShimMode::Run | ShimMode::Refuse => "stops the program gracefully",
         }
         .to_owned(),
     ];
@@ -155,7 +155,7 @@ fn shim(shim: &Shim) -> String {
         if settings.drain > 0.0 {
             words.push(format!("after draining for {}", seconds(settings.drain)));
         }
-        if shim.mode == Mode::Run {
+        if shim.mode == ShimMode::Run {
             words.push(format!("by {}", settings.stop_signal));
         }
         words.extend(
@@ -219,7 +219,9 @@ fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<(
     if shutdown.is_default() {
         lines[0] += ", the default of Windows";
     }
-    for (setting, found) in std::iter::zip(Setting::BOTH, [&shutdown.process, &shutdown.service]) {
+    for (setting, found) in
+        std::iter::zip(ShutdownValue::BOTH, [&shutdown.process, &shutdown.service])
+    {
         if let Some(ShutdownSetting { data, layer, .. }) = found {
             lines.push(format!("{} = {data}, layer {layer}", setting.name()));
         }
@@ -236,21 +238,21 @@ fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<(
 fn marks(layer: &LayerFacts) -> Vec<&str> {
     let mut marks = Vec::new();
     marks.push(match media_type::compression(&layer.media_type) {
-        Some(Compression::Gzip) => "gzip",
-        Some(Compression::Zstd) => "zstd",
-        Some(Compression::None) => "plain",
+        Some(LayerCompression::Gzip) => "gzip",
+        Some(LayerCompression::Zstd) => "zstd",
+        Some(LayerCompression::None) => "plain",
         None => &layer.media_type,
     });
     if layer.foreign {
         marks.push("foreign");
     }
     match layer.reading {
-        Reading::Part => marks.push("read in part, digest not checked"),
-        Reading::Failed => marks.push("unreadable"),
-        Reading::Skipped {
-            reason: Skipped::Large | Skipped::ForeignBytes,
+        LayerReadStatus::Part => marks.push("read in part, digest not checked"),
+        LayerReadStatus::Failed => marks.push("unreadable"),
+        LayerReadStatus::Skipped {
+            reason: SkipReason::Large | SkipReason::ForeignBytes,
         } => marks.push("not read"),
-        Reading::Whole | Reading::Skipped { .. } => {}
+        LayerReadStatus::Whole | LayerReadStatus::Skipped { .. } => {}
     }
     marks
 }
@@ -286,7 +288,7 @@ fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()
             out,
             "    layer {} also has {}, not shown",
             layer.layer,
-            Foreign(names)
+            Untrusted(names)
         )
     })
 }
@@ -294,5 +296,5 @@ fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()
 fn write_edits(edits: &[RegistryEdit], out: &mut dyn Write) -> io::Result<()> {
     edits
         .iter()
-        .try_for_each(|edit| writeln!(out, "      {}", Foreign(edit)))
+        .try_for_each(|edit| writeln!(out, "      {}", Untrusted(edit)))
 }

@@ -1,24 +1,24 @@
 //! What the linter has to know of a base image: its shell and its version of Windows.
 
 use anyhow::anyhow;
-use wincimg_dockerfile::lint::{BaseFacts, BaseShell};
-use wincimg_inspect::bases::{Fit, Match};
+use wincimg_dockerfile::lint::{BaseConfig, BaseShell};
+use wincimg_inspect::bases::{BaseMatch, Fit};
 use wincimg_oci::document::{Descriptor, Document, Index};
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::super::failure::Failure;
+use super::super::error::Failure;
 
 /// What an image's configuration says; of several images, that of the one the host would take.
 pub(super) async fn facts(
     location: &Location,
-    registry: &Registry,
+    registry: &RegistryClient,
     host: Option<HostBuild>,
-) -> Result<BaseFacts, Failure> {
+) -> Result<BaseConfig, Failure> {
     let source = Source::open(location, registry).await?;
-    let manifest = match source.resolve(location.wanted()).await? {
+    let manifest = match source.resolve(location.tag_or_digest()).await? {
         Document::Manifest(manifest) => *manifest,
         Document::Index(index) => {
             let Some(entry) = windows_entry(&index, host) else {
@@ -27,7 +27,7 @@ pub(super) async fn facts(
             match source.document(entry).await? {
                 Document::Manifest(manifest) => *manifest,
                 Document::Index(_) => {
-                    return Err(Failure::failed(anyhow!(
+                    return Err(Failure::operation(anyhow!(
                         "{location} holds an index within an index"
                     )));
                 }
@@ -40,14 +40,14 @@ pub(super) async fn facts(
         return Ok(NOT_WINDOWS);
     }
     let shell = config.config.shell.as_deref().unwrap_or_default();
-    Ok(BaseFacts {
+    Ok(BaseConfig {
         shell: BaseShell::of_config(shell),
         version: version(config.os_version.as_deref()),
         is_windows: true,
     })
 }
 
-const NOT_WINDOWS: BaseFacts = BaseFacts {
+const NOT_WINDOWS: BaseConfig = BaseConfig {
     shell: BaseShell::Other,
     version: None,
     is_windows: false,
@@ -68,7 +68,7 @@ fn windows_entry(index: &Index, host: Option<HostBuild>) -> Option<&Descriptor> 
             let version = version(platform.os_version.as_deref());
             let fit = host
                 .zip(version)
-                .and_then(|(host, version)| Fit::of(version, host, Match::Nearest));
+                .and_then(|(host, version)| Fit::of(version, host, BaseMatch::Nearest));
             Some(((fit, version), entry))
         })
         .max_by_key(|(rank, _)| *rank)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{BinaryBytes, HumanDuration};
 
-use crate::report::shortened;
+use crate::report::shorten;
 
 /// From how many columns on a line has a bar.
 const MEDIUM: usize = 80;
@@ -17,7 +17,7 @@ const SHORTEST_START: usize = 4;
 
 /// How far a piece of work is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Figures {
+pub(super) struct ProgressFigures {
     pub(super) at: u64,
     pub(super) of: Option<u64>,
     /// Bytes a second.
@@ -25,7 +25,7 @@ pub(super) struct Figures {
     pub(super) spent: Duration,
 }
 
-impl Figures {
+impl ProgressFigures {
     /// The time that the rest takes at this rate.
     pub(super) fn left(&self) -> Option<Duration> {
         let rest = self.of?.saturating_sub(self.at);
@@ -34,7 +34,7 @@ impl Figures {
 }
 
 /// The line of work under way.
-pub(super) fn running(label: &str, figures: &Figures, width: usize) -> String {
+pub(super) fn running(label: &str, figures: &ProgressFigures, width: usize) -> String {
     let rate = format!("{}/s", BinaryBytes(figures.rate));
     let at = BinaryBytes(figures.at).to_string();
     let text = match figures.of {
@@ -89,7 +89,7 @@ fn bar(at: u64, of: u64, width: u64) -> String {
 }
 
 /// The sentence of work under way, for a log; `quiet_for` is how long it said nothing.
-pub(super) fn under_way(label: &str, figures: &Figures, quiet_for: Duration) -> String {
+pub(super) fn under_way(label: &str, figures: &ProgressFigures, quiet_for: Duration) -> String {
     let at = BinaryBytes(figures.at);
     let place = match figures.of {
         None if figures.at == 0 => return format!("{label}: {} so far", short(figures.spent)),
@@ -105,7 +105,7 @@ pub(super) fn under_way(label: &str, figures: &Figures, quiet_for: Duration) -> 
 }
 
 /// The sentence of work that has ended, for a log.
-pub(super) fn finished(label: &str, outcome: &str, figures: &Figures) -> String {
+pub(super) fn finished(label: &str, outcome: &str, figures: &ProgressFigures) -> String {
     let is_long = figures.spent >= Duration::from_secs(1);
     let said = |is_worth_it: bool, text: String| if is_worth_it { text } else { String::new() };
     let bytes = said(figures.at > 0, format!(", {}", BinaryBytes(figures.at)));
@@ -129,7 +129,7 @@ pub(super) fn name(label: &str, most: usize) -> String {
     let last = label.rfind('/').map_or("", |at| &label[at..]);
     let last_length = last.chars().count();
     if last.is_empty() || last_length + SHORTEST_START + 1 > most {
-        return shortened(&label, most);
+        return shorten(&label, most);
     }
     let start = label.chars().take(most - 1 - last_length);
     start.chain(['…']).chain(last.chars()).collect()
@@ -153,8 +153,8 @@ mod tests {
 
     const LABEL: &str = "repo.mylan.k8s:9999/mcr.microsoft.com/windows/nanoserver 1a2b3c4d5e6f";
 
-    fn figures(at: u64, of: Option<u64>) -> Figures {
-        Figures {
+    fn figures(at: u64, of: Option<u64>) -> ProgressFigures {
+        ProgressFigures {
             at,
             of,
             rate: 89_128_960,
@@ -171,7 +171,7 @@ mod tests {
                 figures(most, Some(most * 900)),
                 figures(0, Some(0)),
                 figures(most, None),
-                Figures::default(),
+                ProgressFigures::default(),
             ] {
                 let line = running(LABEL, &figures, width);
                 assert!(line.chars().count() < width, "{width}: {line:?}");
@@ -230,7 +230,7 @@ mod tests {
             said(figures(1 << 30, None)),
             "nanoserver 1a2b: 1.00 GiB, 85.00 MiB/s"
         );
-        let stalled = Figures {
+        let stalled = ProgressFigures {
             rate: 0,
             ..figures(1 << 30, Some(4 << 30))
         };
@@ -238,7 +238,7 @@ mod tests {
             said(stalled),
             "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, nothing for 30s"
         );
-        let step = Figures {
+        let step = ProgressFigures {
             rate: 0,
             ..figures(0, None)
         };
@@ -248,6 +248,6 @@ mod tests {
             ended(figures(4 << 30, None)),
             "nanoserver 1a2b: copied, 4.00 GiB in 51s, 85.00 MiB/s"
         );
-        assert_eq!(ended(Figures::default()), "nanoserver 1a2b: copied");
+        assert_eq!(ended(ProgressFigures::default()), "nanoserver 1a2b: copied");
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use wincimg_common::foreign::Foreign;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Task};
+use wincimg_common::untrusted::Untrusted;
 
-use super::line::{self, Figures};
+use super::line::{self, ProgressFigures};
 
 /// How long a log says nothing of work under way.
 const EVERY: Duration = Duration::from_secs(30);
@@ -21,14 +21,14 @@ pub(super) struct Log(Arc<Lines>);
 
 struct Lines {
     every: Duration,
-    running: Mutex<Vec<Weak<Piece>>>,
+    running: Mutex<Vec<Weak<LogTask>>>,
     /// Bytes of all work so far, ended or not.
     moved: AtomicU64,
     watch: OnceLock<()>,
     write: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-struct Piece {
+struct LogTask {
     lines: Arc<Lines>,
     name: String,
     of: Option<u64>,
@@ -62,9 +62,9 @@ impl Progress for Log {
     fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
         let lines = &self.0;
         lines.watch.get_or_init(|| watch(lines));
-        let piece = Arc::new(Piece {
+        let piece = Arc::new(LogTask {
             lines: Arc::clone(lines),
-            name: line::name(&Foreign(label).to_string(), LONGEST_NAME),
+            name: line::name(&Untrusted(label).to_string(), LONGEST_NAME),
             of: total,
             at: AtomicU64::new(0),
             from: AtomicU64::new(0),
@@ -77,7 +77,7 @@ impl Progress for Log {
     }
 
     fn note(&self, message: &str) {
-        (self.0.write)(&format!("note: {}", Foreign(message)));
+        (self.0.write)(&format!("note: {}", Untrusted(message)));
     }
 }
 
@@ -109,12 +109,12 @@ impl Lines {
     fn under_way(&self, rate: u64) -> Option<String> {
         let mut running = lock(&self.running);
         running.retain(|piece| piece.strong_count() > 0);
-        let pieces: Vec<Arc<Piece>> = running.iter().filter_map(Weak::upgrade).collect();
+        let pieces: Vec<Arc<LogTask>> = running.iter().filter_map(Weak::upgrade).collect();
         drop(running);
-        let is_open = |piece: &&Arc<Piece>| !piece.ended.load(Ordering::Relaxed);
+        let is_open = |piece: &&Arc<LogTask>| !piece.ended.load(Ordering::Relaxed);
         let pieces: Vec<_> = pieces.iter().filter(is_open).collect();
         let first = pieces.first()?;
-        let figures = Figures {
+        let figures = ProgressFigures {
             at: pieces
                 .iter()
                 .map(|piece| piece.at.load(Ordering::Relaxed))
@@ -131,7 +131,7 @@ impl Lines {
     }
 }
 
-impl Task for Piece {
+impl Task for LogTask {
     fn advance(&self, bytes: u64) {
         self.at.fetch_add(bytes, Ordering::Relaxed);
         self.lines.moved.fetch_add(bytes, Ordering::Relaxed);
@@ -154,13 +154,13 @@ impl Task for Piece {
         let at = self.at.load(Ordering::Relaxed);
         let moved = at.saturating_sub(self.from.load(Ordering::Relaxed));
         let spent = self.begun.elapsed();
-        let figures = Figures {
+        let figures = ProgressFigures {
             at,
             of: self.of,
             rate: per_second(moved, spent),
             spent,
         };
-        let outcome = Foreign(outcome).to_string();
+        let outcome = Untrusted(outcome).to_string();
         (self.lines.write)(&line::finished(&self.name, &outcome, &figures));
     }
 }

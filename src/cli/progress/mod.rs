@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use line::Figures;
+use line::ProgressFigures;
 use log::Log;
-use wincimg_common::foreign::Foreign;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
+use wincimg_common::untrusted::Untrusted;
 
-use super::session::Session;
+use super::command_context::Session;
 
 /// How often a bar is drawn again; a person sees no more.
 const DRAWS_PER_SECOND: u8 = 8;
@@ -37,7 +37,7 @@ pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
 }
 
 /// Takes all bars off the terminal, for good.
-pub(super) fn wipe() {
+pub(super) fn clear() {
     for bars in shown().drain(..) {
         // Nobody is left to tell when stderr is gone.
         let _ = bars.clear();
@@ -77,7 +77,7 @@ impl Progress for Bars {
         };
         let bar = Bar {
             drawn: self.bars.add(bar),
-            label: Foreign(label).to_string().into(),
+            label: Untrusted(label).to_string().into(),
             width: self.width,
         };
         bar.draw_as(line::running);
@@ -87,7 +87,7 @@ impl Progress for Bars {
 
     fn note(&self, message: &str) {
         // Nobody is left to tell when stderr is gone.
-        let _ = self.bars.println(format!("note: {}", Foreign(message)));
+        let _ = self.bars.println(format!("note: {}", Untrusted(message)));
     }
 }
 
@@ -95,7 +95,7 @@ impl Bar {
     /// Draws the line so from now on, as wide as the terminal is at the time.
     fn draw_as<F>(&self, line: F)
     where
-        F: Fn(&str, &Figures, usize) -> String + Clone + Send + Sync + 'static,
+        F: Fn(&str, &ProgressFigures, usize) -> String + Clone + Send + Sync + 'static,
     {
         let (label, width) = (Arc::clone(&self.label), self.width);
         let write = move |state: &ProgressState, out: &mut dyn fmt::Write| {
@@ -108,14 +108,14 @@ impl Bar {
     }
 }
 
-fn figures(state: &ProgressState) -> Figures {
+fn figures(state: &ProgressState) -> ProgressFigures {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "bytes a second are positive, and a part of one is not shown"
     )]
     let rate = state.per_sec() as u64;
-    Figures {
+    ProgressFigures {
         at: state.pos(),
         of: state.len(),
         rate,
@@ -133,7 +133,7 @@ impl Task for Bar {
     }
 
     fn done(&self, outcome: &str) {
-        let outcome = Foreign(outcome).to_string();
+        let outcome = Untrusted(outcome).to_string();
         self.draw_as(move |label, _, width| line::ended(label, &outcome, width));
         self.drawn.finish();
     }

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
-use wincimg_common::foreign::Foreign;
-use wincimg_engine::update::{Compared, FoundBy, Obstacle, PlannedUpdate, Updates, Verdict};
+use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::update::{
+    BaseDetection, ComparisonScope, PlannedUpdate, UpdateConflict, UpdatePlan, UpdateVerdict,
+};
 use wincimg_oci::reference::Reference;
 
 /// As much of what is in the way is told; the JSON has all of it.
@@ -12,7 +14,7 @@ const MOST: usize = 8;
 /// Writes what each host's image is on, and whether it can be moved.
 pub(super) fn write_plan(
     image: &Reference,
-    updates: &Updates,
+    updates: &UpdatePlan,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{image}")?;
@@ -31,34 +33,37 @@ pub(super) fn write_plan(
 fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
     let planned = &update.planned;
     if let Some(host) = &planned.host {
-        writeln!(out, "  host     {}", Foreign(host))?;
+        writeln!(out, "  host     {}", Untrusted(host))?;
     }
     let by = match update.on.found_by {
-        FoundBy::Asked => "as --base says",
-        FoundBy::Named => "as it says",
-        FoundBy::Layers => "by its layers",
+        BaseDetection::Asked => "as --base says",
+        BaseDetection::Named => "as it says",
+        BaseDetection::Layers => "by its layers",
     };
     let on = update.on.reference.split('@').next().unwrap_or_default();
-    writeln!(out, "  is on    {} ({by})", Foreign(on))?;
+    writeln!(out, "  is on    {} ({by})", Untrusted(on))?;
     let base = &planned.base;
-    if update.verdict != Verdict::UpToDate {
+    if update.verdict != UpdateVerdict::UpToDate {
         writeln!(
             out,
             "  fits     {} ({})",
-            Foreign(base.for_people()),
+            Untrusted(base.display_name()),
             base.matched
         )?;
     }
     match &update.verdict {
-        Verdict::UpToDate => writeln!(out, "  up to date"),
-        Verdict::Moves if update.own.is_empty() => {
+        UpdateVerdict::UpToDate => writeln!(out, "  up to date"),
+        UpdateVerdict::Moves if update.own.is_empty() => {
             writeln!(out, "  can be moved: it has no layer of its own")
         }
-        Verdict::Moves => {
+        UpdateVerdict::Moves => {
             let layers = update.own.len();
             let bytes: u64 = update.own.iter().map(|layer| layer.size).sum();
             let word = if layers == 1 { "layer" } else { "layers" };
-            let is_compared = update.own.iter().any(|it| it.compared == Compared::Bases);
+            let is_compared = update
+                .own
+                .iter()
+                .any(|it| it.compared == ComparisonScope::Bases);
             let how = match (is_compared, layers) {
                 (true, 1) => "means the same on both bases",
                 (true, _) => "mean the same on both bases",
@@ -70,27 +75,27 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
                 "  can be moved: its {layers} {word} ({bytes} bytes) {how}"
             )
         }
-        Verdict::Refused(obstacles) => write_obstacles(obstacles, out),
+        UpdateVerdict::Refused(obstacles) => write_obstacles(obstacles, out),
     }
 }
 
-fn write_obstacles(obstacles: &[Obstacle], out: &mut dyn Write) -> io::Result<()> {
+fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  cannot be moved")?;
-    let same_layer = |a: &Obstacle, b: &Obstacle| a.layer == b.layer;
+    let same_layer = |a: &UpdateConflict, b: &UpdateConflict| a.layer == b.layer;
     for of_layer in obstacles.chunk_by(same_layer) {
         let Some(first) = of_layer.first() else {
             continue;
         };
         writeln!(out, "    layer {} {}", first.layer, first.digest)?;
         if let Some(instruction) = &first.instruction {
-            writeln!(out, "      made by {}", Foreign(in_one_line(instruction)))?;
+            writeln!(out, "      made by {}", Untrusted(in_one_line(instruction)))?;
         }
         for obstacle in of_layer.iter().take(MOST) {
             writeln!(
                 out,
                 "      {}: {}",
-                Foreign(&obstacle.place),
-                Foreign(&obstacle.conflict)
+                Untrusted(&obstacle.place),
+                Untrusted(&obstacle.conflict)
             )?;
         }
         match of_layer.len().saturating_sub(MOST) {
@@ -102,7 +107,7 @@ fn write_obstacles(obstacles: &[Obstacle], out: &mut dyn Write) -> io::Result<()
 }
 
 /// What to do about what cannot be moved.
-pub(super) fn write_way_out(updates: &Updates, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
     if updates.are_refused() {
         writeln!(
             out,

@@ -8,13 +8,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    Finding, HostKind, Image, Placement, Rollout, Selection, Subject, severity,
+    Finding, HostKind, HostSelection, Image, Placement, Rollout, Subject, severity,
 };
 
-use crate::report::answer::{cases, outlook};
 use crate::report::matrix::short_release;
 use crate::report::plan::{outcome, steps};
 use crate::report::problems::problems;
+use crate::report::summary::{outlook, workload_groups};
 use crate::report::{names, what_if};
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ struct PlacementPart {
 }
 
 impl<'a> Data<'a> {
-    pub(super) fn of(rollout: &'a Rollout) -> Self {
+    pub(super) fn new(rollout: &'a Rollout) -> Self {
         let mut findings = Findings::default();
         let mut selections = Selections::default();
         let placements = rollout
@@ -59,7 +59,7 @@ impl<'a> Data<'a> {
                 let hosts_in_words = if problem.hosts.is_empty() {
                     String::new()
                 } else {
-                    problem.hosts_in_words()
+                    problem.format_hosts()
                 };
                 json!({
                     "finding": findings.place(problem.finding),
@@ -69,12 +69,12 @@ impl<'a> Data<'a> {
                 })
             })
             .collect();
-        let cases = cases(rollout).into_iter().map(|case| {
-            let (whys, more) = case.whys(rollout);
+        let cases = workload_groups(rollout).into_iter().map(|case| {
+            let (whys, more) = case.reasons(rollout);
             json!({
                 "starts": case.starts as usize,
                 "workloads": case.workloads,
-                "outlook": case.outlook(),
+                "outlook": case.describe_starts(),
                 "whys": whys,
                 "more": more,
                 "fixes": case.fixes,
@@ -110,7 +110,7 @@ impl<'a> Data<'a> {
 
 fn workload_parts(rollout: &Rollout) -> Vec<Value> {
     let mut names = names::workloads(rollout).into_iter();
-    let prospects = rollout.prospects();
+    let prospects = rollout.outcomes();
     prospects
         .filter_map(|prospect| match prospect.subject {
             Subject::Workload(workload) => Some(json!({
@@ -187,12 +187,12 @@ impl<'a> Findings<'a> {
 /// Every selection once.
 #[derive(Default)]
 struct Selections {
-    known: HashMap<*const Selection, usize>,
+    known: HashMap<*const HostSelection, usize>,
     parts: Vec<String>,
 }
 
 impl Selections {
-    fn place(&mut self, selection: &Rc<Selection>, hosts: usize) -> usize {
+    fn place(&mut self, selection: &Rc<HostSelection>, hosts: usize) -> usize {
         let parts = &mut self.parts;
         *self.known.entry(Rc::as_ptr(selection)).or_insert_with(|| {
             let mut bits = vec![0_u8; hosts.div_ceil(8)];

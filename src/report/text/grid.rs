@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use crate::report::names::{shortened, shortened_after};
+use crate::report::names::{shorten, shorten_after};
 
 /// Two spaces between columns.
 const GAP: usize = 2;
@@ -46,7 +46,7 @@ impl Grid {
             .saturating_sub(GAP)
             .clamp(LEAST.min(most), most.min(MOST));
         let short = |kept: usize| -> Vec<String> {
-            columns.iter().map(|text| shortened(text, kept)).collect()
+            columns.iter().map(|text| shorten(text, kept)).collect()
         };
         if total <= room {
             kept = most;
@@ -59,7 +59,7 @@ impl Grid {
         let apart = |eighths: usize| -> Vec<String> {
             let start = row_width.saturating_sub(1) * eighths / 8;
             let rows = rows.iter();
-            rows.map(|text| shortened_after(text, row_width, start))
+            rows.map(|text| shorten_after(text, row_width, start))
                 .collect()
         };
         let tells_apart = |cut: &Vec<String>| distinct(cut) == distinct(rows);

@@ -3,7 +3,7 @@
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::proxy::{Fault, FaultProxy, Passed};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, repository};
 
 use super::configuration::config_in;
@@ -57,16 +57,16 @@ async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
         ),
     ];
     let mut count = 0;
-    let rule = move |passed: &Passed| {
+    let rule = move |passed: &ProxiedRequest| {
         let media_type = passed.header("content-type").unwrap_or_default();
         let docker = media_type.starts_with("application/vnd.docker.");
         match passed.method.as_str() {
             "PUT" if docker => {
                 let (status, body) = refusals[count];
                 count += 1;
-                Fault::Answer(status, Vec::new(), body.into())
+                ProxyFault::Answer(status, Vec::new(), body.into())
             }
-            _ => Fault::Pass,
+            _ => ProxyFault::Pass,
         }
     };
     let proxy = FaultProxy::start(site.host(), rule).await;
@@ -122,9 +122,11 @@ fn zstd_cannot_be_in_dockers_format() {
 #[test(multi_thread)]
 async fn a_base_in_the_same_registry_that_may_not_be_mounted_is_copied() {
     let site = Site::new();
-    let rule = |passed: &Passed| match passed.method.as_str() {
-        "POST" if passed.path.contains("mount=") => Fault::Answer(403, Vec::new(), String::new()),
-        _ => Fault::Pass,
+    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
+        "POST" if passed.path.contains("mount=") => {
+            ProxyFault::Answer(403, Vec::new(), String::new())
+        }
+        _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(site.host(), rule).await;
     let host = proxy.host();

@@ -264,7 +264,7 @@ pub(crate) fn push_linux(target: &str) {
         "rootfs": {"type": "layers", "diff_ids": []}})
     .to_string();
     let digest = wincimg_oci::document::sha256(config.as_bytes());
-    let repository = repository(options(target), &format!("{target}/app")).to_push_to();
+    let repository = repository(options(target), &format!("{target}/app")).for_push();
     let size = config.len();
     let bytes = Bytes::from(config);
     let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [],

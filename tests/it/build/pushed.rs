@@ -9,7 +9,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::proxy::{Fault, FaultProxy};
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::put_nanoserver;
 
@@ -100,7 +100,7 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
 async fn a_push_to_distribution_is_twelve_requests_and_three_again() {
     let docker = DockerRegistry::start(Setup::default());
     put_nanoserver(&docker.host(), "10.0.17763.973").await;
-    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let host = proxy.host();
     let site = Site::new();
     let push = || {

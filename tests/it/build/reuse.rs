@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use bytes::Bytes;
 use predicates::Predicate as _;
 use serde_json::{Value, json};
-use wincimg_oci::document::{Flavour, sha256};
+use wincimg_oci::document::{ManifestFormat, sha256};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::noise;
 use wincimg_testkit::windows_base::put_nanoserver;
@@ -173,7 +173,10 @@ fn zstd_and_gzip_are_not_taken_for_each_other() {
     let oci = push(&site, &["--manifest-format", "oci"]);
     assert!(oci.took_it());
     let media_type = oci.layers()[1]["media_type"].as_str().unwrap();
-    assert_eq!(Flavour::of(media_type), Flavour::Oci);
+    assert_eq!(
+        ManifestFormat::from_media_type(media_type),
+        ManifestFormat::Oci
+    );
 }
 
 #[test]

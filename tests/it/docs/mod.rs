@@ -19,7 +19,7 @@ use std::process::Command;
 use page::{Block, Page};
 use serde_json::Value;
 use stage::Stage;
-use wincimg_windows::compat::{Concern, Rule};
+use wincimg_windows::compat::{CompatRule, Concern};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -369,7 +369,7 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
 
 #[test]
 fn the_page_of_rules_names_every_rule_of_check_compat() {
-    let rules = Rule::ALL.iter().map(|rule| rule.name());
+    let rules = CompatRule::ALL.iter().map(|rule| rule.name());
     let names = rules.chain(Concern::ALL.iter().map(|concern| concern.name()));
     let page = Page::named("docs/rules.md");
     for name in names {

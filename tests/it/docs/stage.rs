@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use wincimg_demo::{DemoRegistry, Stored, add_base_images};
+use wincimg_demo::{DemoRegistry, RegistryState, add_base_images};
 use wincimg_testkit::file_server::FileServer;
-use wincimg_testkit::inside::{bottom_layer, image_of, made_software, made_system};
+use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_system};
 use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
@@ -200,7 +200,7 @@ impl Stage {
 }
 
 /// A base that can be looked into, in the mirror.
-fn add_base_with_something_inside(stored: &mut Stored) {
+fn add_base_with_something_inside(stored: &mut RegistryState) {
     let repository = "mcr.microsoft.com/windows/servercore";
     let system = made_system(r"%SystemRoot%\system32;%SystemRoot%");
     let bottom = bottom_layer(&system, &made_software()).tar();
@@ -209,7 +209,7 @@ fn add_base_with_something_inside(stored: &mut Stored) {
 }
 
 /// The bases of Server 2022 that the examples' lines are read on.
-fn add_bases_of_the_examples(stored: &mut Stored) {
+fn add_bases_of_the_examples(stored: &mut RegistryState) {
     for (repository, tag) in [
         ("windows/servercore", "10.0.20348.2402"),
         ("dotnet/framework/aspnet", "4.8-windowsservercore-ltsc2022"),

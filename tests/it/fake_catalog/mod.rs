@@ -29,7 +29,7 @@ const PAGE: usize = 25;
 pub struct FakeCatalog {
     pub host: String,
     content: Arc<Mutex<Content>>,
-    _served: serve::Served,
+    _served: serve::TestServer,
 }
 
 #[derive(Default)]

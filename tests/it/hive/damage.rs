@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wincimg_registry::hive::{Hive, edits, merged};
+use wincimg_registry::hive::{Hive, edits, merge};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit, Root, regfile};
 use wincimg_testkit::programs::place_of_sample;
 
@@ -106,7 +106,7 @@ fn use_all(bytes: &[u8]) -> bool {
     let _ = edits(Root::System, &hive.root);
     let text = regfile::export(Root::System.long_name(), &hive.root);
     let _ = regfile::import(text.as_bytes());
-    let view = merged(Some(hive.root.clone()), [hive.root]);
+    let view = merge(Some(hive.root.clone()), [hive.root]);
     view.is_none_or(|view| view.subkeys.len() <= bytes.len())
 }
 

@@ -16,7 +16,7 @@ mod structure;
 
 use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
-use wincimg_testkit::kernel::check;
+use wincimg_testkit::kernel_rules::check;
 
 fn path(text: &str) -> KeyPath {
     text.parse().unwrap()

@@ -6,15 +6,14 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use wincimg_registry::hive::{
-    FileTime, Hive, HiveFile, Key, edits, layer_hives, merged, unsettled,
-};
-use wincimg_registry::security::{Child, Layout, SecurityDescriptor, Sid};
+use wincimg_registry::hive::{FileTime, Hive, HiveFile, Key, edits, layer_hives, merge, unsettled};
+use wincimg_registry::security::{ChildKind, DescriptorLayout, SecurityDescriptor, Sid};
 use wincimg_registry::testing::{Keys, read_descriptor};
 use wincimg_registry::{
-    DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Unseen, regfile, upcase,
+    DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, UnknownBase, name_folding,
+    regfile,
 };
-use wincimg_testkit::kernel::check;
+use wincimg_testkit::kernel_rules::check;
 
 const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
 const VALUES: [&str; 3] = ["", "x", "Ünï"];
@@ -22,7 +21,7 @@ const VALUES: [&str; 3] = ["", "x", "Ünï"];
 /// A name in some case that Windows takes for the same.
 fn in_some_case(name: &'static str) -> impl Strategy<Value = String> {
     let upper = |name: &str| -> String {
-        let units = name.encode_utf16().map(upcase::upcase);
+        let units = name.encode_utf16().map(name_folding::upcase);
         char::decode_utf16(units).map(Result::unwrap).collect()
     };
     select(vec![name.to_owned(), upper(name)])
@@ -89,20 +88,24 @@ fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
 
 /// A registry without layers, which edits change one after the other.
 #[derive(Debug, Default, PartialEq)]
-struct Plain(BTreeMap<Vec<upcase::Folded>, BTreeMap<upcase::Folded, RegistryData>>);
+struct Plain(
+    BTreeMap<Vec<name_folding::FoldedName>, BTreeMap<name_folding::FoldedName, RegistryData>>,
+);
 
 impl Plain {
     fn apply(&mut self, edit: &RegistryEdit) {
         let names = edit.key().components().iter();
-        let path: Vec<_> = names.map(|name| upcase::Folded::new(name)).collect();
+        let path: Vec<_> = names
+            .map(|name| name_folding::FoldedName::new(name))
+            .collect();
         match edit {
             RegistryEdit::SetValue { name, data, .. } => {
-                let name = upcase::Folded::new(name);
+                let name = name_folding::FoldedName::new(name);
                 self.key(&path).insert(name, data.clone());
             }
             RegistryEdit::DeleteValue { name, .. } => {
                 if let Some(values) = self.0.get_mut(&path) {
-                    values.remove(&upcase::Folded::new(name));
+                    values.remove(&name_folding::FoldedName::new(name));
                 }
             }
             RegistryEdit::CreateKey { mode, .. } => {
@@ -118,14 +121,17 @@ impl Plain {
         }
     }
 
-    fn key(&mut self, path: &[upcase::Folded]) -> &mut BTreeMap<upcase::Folded, RegistryData> {
+    fn key(
+        &mut self,
+        path: &[name_folding::FoldedName],
+    ) -> &mut BTreeMap<name_folding::FoldedName, RegistryData> {
         for end in 0..path.len() {
             self.0.entry(path[..end].to_vec()).or_default();
         }
         self.0.entry(path.to_vec()).or_default()
     }
 
-    fn remove(&mut self, path: &[upcase::Folded]) {
+    fn remove(&mut self, path: &[name_folding::FoldedName]) {
         self.0.retain(|key, _| !key.starts_with(path));
     }
 
@@ -135,12 +141,12 @@ impl Plain {
         plain
     }
 
-    fn add(&mut self, path: &mut Vec<upcase::Folded>, key: &Key<'_>) {
+    fn add(&mut self, path: &mut Vec<name_folding::FoldedName>, key: &Key<'_>) {
         let values = key.values.iter();
-        let values = values.map(|v| (upcase::Folded::new(&v.name), v.data().unwrap()));
+        let values = values.map(|v| (name_folding::FoldedName::new(&v.name), v.data().unwrap()));
         self.0.insert(path.clone(), values.collect());
         for subkey in &key.subkeys {
-            path.push(upcase::Folded::new(&subkey.name));
+            path.push(name_folding::FoldedName::new(&subkey.name));
             self.add(path, subkey);
             path.pop();
         }
@@ -176,7 +182,7 @@ static DESCRIPTORS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
             format!("(A;;KA;;;SY)(A;{flags};0x200{number:02x};;;{account})(A;{flags};GR;;;AU)");
         let text = format!("O:BAG:SYD:P{list}");
         let descriptor: SecurityDescriptor = text.parse().unwrap();
-        descriptor.to_bytes(Layout::OwnerFirst)
+        descriptor.to_bytes(DescriptorLayout::OwnerFirst)
     });
     descriptors.collect()
 });
@@ -195,11 +201,13 @@ fn survives(path: &KeyPath, edits: &[RegistryEdit]) -> bool {
     let path: Vec<_> = path
         .components()
         .iter()
-        .map(|n| upcase::Folded::new(n))
+        .map(|n| name_folding::FoldedName::new(n))
         .collect();
     edits.iter().all(|edit| {
         let names = edit.key().components().iter();
-        let gone: Vec<_> = names.map(|name| upcase::Folded::new(name)).collect();
+        let gone: Vec<_> = names
+            .map(|name| name_folding::FoldedName::new(name))
+            .collect();
         let starts_anew = matches!(
             edit,
             RegistryEdit::DeleteKey { .. }
@@ -238,7 +246,9 @@ fn check_access(
         }
     } else {
         let system = Sid::local_system();
-        let inherited = above.unwrap().inherited_by(Child::Key, &system, &system);
+        let inherited = above
+            .unwrap()
+            .inherited_by(ChildKind::Key, &system, &system);
         prop_assert_eq!(&descriptor, &inherited, "{}", path);
         prop_assert_eq!(&key.class, &None);
     }
@@ -292,7 +302,7 @@ proptest! {
         }
         let layers = [base, first, second].map(|list| hive_of(&list));
         let roots = layers.iter().filter(|bytes| !bytes.is_empty());
-        let view = merged(None, roots.map(|bytes| Hive::read(bytes).unwrap().root)).unwrap();
+        let view = merge(None, roots.map(|bytes| Hive::read(bytes).unwrap().root)).unwrap();
         prop_assert_eq!(Plain::of(&view), plain);
     }
 
@@ -312,7 +322,7 @@ proptest! {
         let hives = layer_hives(&above, &inside, FileTime(1)).unwrap();
         prop_assert!(hives.is_empty() || hives.len() == 5);
         let delta = software(&hives).map(|bytes| Hive::read(bytes).unwrap().root);
-        let view = merged(Some(base.clone()), delta).unwrap();
+        let view = merge(Some(base.clone()), delta).unwrap();
         for edit in &above {
             plain.apply(edit);
         }
@@ -322,7 +332,7 @@ proptest! {
 
     #[test]
     fn a_layer_on_an_unknown_base_creates_no_key_that_no_edit_creates(above in vec(edit(), 1..12)) {
-        let Ok(hives) = layer_hives(&above, &Unseen, FileTime(1)) else {
+        let Ok(hives) = layer_hives(&above, &UnknownBase, FileTime(1)) else {
             return Ok(());
         };
         // On a base without any key only what is created may be there.
@@ -332,7 +342,7 @@ proptest! {
             plain.apply(edit);
         }
         let delta = software(&hives).map(|bytes| Hive::read(bytes).unwrap().root);
-        let view = merged(None, delta);
+        let view = merge(None, delta);
         let seen = view.map_or_else(Plain::default, |root| Plain::of(&root));
         prop_assert!(seen.0.keys().all(|key| plain.0.contains_key(key)), "{seen:?}");
     }
@@ -358,7 +368,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in "[HKLM\\\\SOFTWARE:OGDS();ABF0x\\[\\]\"=@,é-]{0,40}", bytes in vec(any::<u8>(), 0..60)) {
         let _ = text.parse::<KeyPath>();
         if let Ok(descriptor) = text.parse::<SecurityDescriptor>() {
-            let bytes = descriptor.to_bytes(Layout::ListsFirst);
+            let bytes = descriptor.to_bytes(DescriptorLayout::ListsFirst);
             prop_assert_eq!(read_descriptor(&bytes), descriptor);
         }
         let _ = regfile::import(&bytes);

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::{Value as Json, json};
 use wincimg_registry::hive::{Hive, Key};
-use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
-use wincimg_testkit::inside::made_software;
+use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit, TypedData};
 use wincimg_testkit::programs::{component, python_with_regipy};
+use wincimg_testkit::test_bases::made_software;
 
 use super::{hive_of, path, set};
 
@@ -118,14 +118,14 @@ fn listing(key: &Key<'_>) -> String {
         let name = if name.is_empty() { "@" } else { name };
         let kind = data.kind().0;
         let data = match data.typed() {
-            Typed::Text(text) => {
+            TypedData::Text(text) => {
                 let text = text.replace('\\', "\\\\").replace('"', "\\\"");
                 match data.kind() {
                     DataType::SZ => format!("\"{text}\""),
                     _ => format!("str({kind}):\"{text}\""),
                 }
             }
-            Typed::Dword(number) => format!("dword:{number:08x}"),
+            TypedData::Dword(number) => format!("dword:{number:08x}"),
             _ => {
                 let digits: Vec<String> = data.bytes().iter().map(|b| format!("{b:02x}")).collect();
                 format!("hex({kind}):{}", digits.join(","))
@@ -202,11 +202,11 @@ fn regipy_reads(bytes: &[u8]) {
 fn in_python(name: &str, data: &RegistryData) -> Json {
     let name = if name.is_empty() { "(default)" } else { name };
     let value = match data.typed() {
-        Typed::Text(text) => json!(text),
-        Typed::List(list) => json!(list),
-        Typed::Dword(number) => json!(number),
-        Typed::Qword(number) => json!(number),
-        Typed::Bytes(bytes) => json!(hex::encode(bytes)),
+        TypedData::Text(text) => json!(text),
+        TypedData::List(list) => json!(list),
+        TypedData::Dword(number) => json!(number),
+        TypedData::Qword(number) => json!(number),
+        TypedData::Bytes(bytes) => json!(hex::encode(bytes)),
     };
     json!([name, data.kind().to_string(), value])
 }

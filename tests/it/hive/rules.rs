@@ -3,8 +3,8 @@
 
 use wincimg_registry::hive::{FileTime, Hive, empty_hive};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
-use wincimg_testkit::inside::real_system;
-use wincimg_testkit::kernel::check;
+use wincimg_testkit::kernel_rules::check;
+use wincimg_testkit::test_bases::real_system;
 
 use super::sample::sample;
 use super::structure::Raw;

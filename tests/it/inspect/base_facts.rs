@@ -5,24 +5,25 @@ use std::process::Command;
 
 use bytes::Bytes;
 use wincimg_inspect::base::{
-    BaseFacts, BaseHive, BaseKeyPath, Extent, LayerInside, LayerPlace, assemble, collect_layer,
+    BaseFacts, BaseHive, BaseKeyPath, CollectedLayer, Extent, LayerPosition, assemble,
+    collect_layer,
 };
 use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{Hive, Key};
-use wincimg_registry::{BaseKey, BaseKeys, DataType, Known, RegistryData, Root, Typed};
+use wincimg_registry::{BaseKey, BaseKeys, DataType, Presence, RegistryData, Root, TypedData};
 use wincimg_testkit::component;
-use wincimg_testkit::inside::{
+use wincimg_testkit::test_bases::{
     ENVIRONMENT, FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, descriptor, gzip,
     made_software, made_system, make_links, real_system, set, upper_layer, whole_hive,
 };
-use wincimg_windows::inside::{FileDigest, FileKind, Inside, Needs};
+use wincimg_windows::base_contents::{BaseContents, BaseRequirements, FileDigest, FileKind};
 
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 
-fn inside(tar: &[u8], number: usize, extent: &Extent) -> LayerInside {
+fn inside(tar: &[u8], number: usize, extent: &Extent) -> CollectedLayer {
     let place = match number {
-        0 => LayerPlace::Bottom,
-        _ => LayerPlace::Above,
+        0 => LayerPosition::Bottom,
+        _ => LayerPosition::Above,
     };
     collect_layer(gzip(tar).as_slice(), place, extent).unwrap()
 }
@@ -38,7 +39,7 @@ fn file_of(extent: &Extent, tars: &[Vec<u8>]) -> Bytes {
     assemble(&base, Some("10.0.17763.973"), extent, layers.collect()).unwrap()
 }
 
-fn present<T>(known: Known<T>) -> T {
+fn present<T>(known: Presence<T>) -> T {
     known.present().expect("it is there")
 }
 
@@ -149,7 +150,7 @@ fn hivex_finds_in_a_real_hive_as_much_as_facts_have() {
     let known = value(&key, "Path").unwrap();
     assert_eq!(
         known.typed(),
-        Typed::Text(output(hivexget, &path).trim_end().to_owned())
+        TypedData::Text(output(hivexget, &path).trim_end().to_owned())
     );
 }
 
@@ -197,19 +198,22 @@ fn files_are_known_with_attributes_descriptors_and_digests() {
     };
     assert_eq!(format!("sha256:{}", hex::encode(sha256)), digest);
     assert_eq!(cmd.security, Some(descriptor(FILE)));
-    assert_eq!(file(r"C:\not-ours"), Known::Absent);
-    assert_eq!(file(r"C:\Windows\notepad.exe"), Known::Absent);
-    assert!(matches!(file(r"C:\"), Known::Present(_)));
+    assert_eq!(file(r"C:\not-ours"), Presence::Absent);
+    assert_eq!(file(r"C:\Windows\notepad.exe"), Presence::Absent);
+    assert!(matches!(file(r"C:\"), Presence::Present(_)));
     assert!(matches!(
         file(r"C:\Windows\System32\config\SYSTEM"),
-        Known::Present(_)
+        Presence::Present(_)
     ));
 
     let content = |path: &str| facts.content(&path.parse().unwrap()).unwrap();
     let host = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
-    assert_eq!(content(host), Known::Present(b"<configuration/>".to_vec()));
-    assert_eq!(content(r"C:\inetpub\wwwroot\web.config"), Known::Absent);
-    assert_eq!(content(r"C:\Windows\System32\cmd.exe"), Known::Unknown);
+    assert_eq!(
+        content(host),
+        Presence::Present(b"<configuration/>".to_vec())
+    );
+    assert_eq!(content(r"C:\inetpub\wwwroot\web.config"), Presence::Absent);
+    assert_eq!(content(r"C:\Windows\System32\cmd.exe"), Presence::Unknown);
 
     let listed = facts
         .folder(&r"C:\Windows\System32".parse().unwrap())
@@ -289,7 +293,7 @@ fn of_a_part_only_the_part_is_known() {
     let bottom = bottom_layer(&made_system(BASE_PATH), &made_software()).tar();
     let upper = upper_layer(&[set(ENVIRONMENT, "New", RegistryData::sz("x"))]).tar();
     let host = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
-    let needs = Needs {
+    let needs = BaseRequirements {
         hives: [Root::System].into(),
         files: false,
         contents: [host.parse().unwrap(), r"C:\absent".parse().unwrap()].into(),
@@ -299,21 +303,24 @@ fn of_a_part_only_the_part_is_known() {
     let key = present(facts.key(&ENVIRONMENT.parse().unwrap()).unwrap());
     assert_eq!(value(&key, "New"), Some(RegistryData::sz("x")));
     let software = facts.key(&r"HKLM\SOFTWARE\Microsoft".parse().unwrap());
-    assert_eq!(software.unwrap(), Known::Unknown);
+    assert_eq!(software.unwrap(), Presence::Unknown);
     let file = facts.file(&r"C:\Windows".parse().unwrap());
-    assert_eq!(file.unwrap(), Known::Unknown);
+    assert_eq!(file.unwrap(), Presence::Unknown);
     let content = |path: &str| facts.content(&path.parse().unwrap()).unwrap();
-    assert_eq!(content(host), Known::Present(b"<configuration/>".to_vec()));
-    assert_eq!(content(r"C:\absent"), Known::Absent);
-    assert_eq!(content(r"C:\other"), Known::Unknown);
+    assert_eq!(
+        content(host),
+        Presence::Present(b"<configuration/>".to_vec())
+    );
+    assert_eq!(content(r"C:\absent"), Presence::Absent);
+    assert_eq!(content(r"C:\other"), Presence::Unknown);
 }
 
 #[test]
 fn a_part_is_found_without_reading_on() {
     let tar = bottom_layer(&made_system(BASE_PATH), &made_software()).tar();
-    let needs = Needs {
+    let needs = BaseRequirements {
         hives: [Root::System].into(),
-        ..Needs::default()
+        ..BaseRequirements::default()
     };
     let end = tar
         .windows(7)
@@ -322,11 +329,11 @@ fn a_part_is_found_without_reading_on() {
     // A broken end is not come to.
     let cut = &tar[..end];
     let extent = Extent::Part(needs);
-    let found = collect_layer(cut, LayerPlace::Bottom, &extent).unwrap();
+    let found = collect_layer(cut, LayerPosition::Bottom, &extent).unwrap();
     let facts = assemble(&sha256(b""), None, &extent, vec![found]).unwrap();
     let facts = BaseFacts::read(facts).unwrap();
-    assert!(facts.knows_hive(BaseHive::System));
-    assert!(collect_layer(cut, LayerPlace::Bottom, &Extent::Everything).is_err());
+    assert!(facts.has_hive(BaseHive::System));
+    assert!(collect_layer(cut, LayerPosition::Bottom, &Extent::Everything).is_err());
 }
 
 #[test]
@@ -337,8 +344,8 @@ fn hives_that_are_missing_or_broken_are_not_used_and_named() {
     let tar = bottom_layer(&made_system(BASE_PATH), &software).tar();
     let facts = facts_of(&Extent::Everything, &[tar]);
     let software = facts.key(&r"HKLM\SOFTWARE\Microsoft".parse().unwrap());
-    assert_eq!(software.unwrap(), Known::Unknown);
-    assert!(facts.knows_hive(BaseHive::System) && !facts.knows_hive(BaseHive::Software));
+    assert_eq!(software.unwrap(), Presence::Unknown);
+    assert!(facts.has_hive(BaseHive::System) && !facts.has_hive(BaseHive::Software));
     let [problem] = facts.problems() else {
         panic!("{:?}", facts.problems())
     };
@@ -349,10 +356,10 @@ fn hives_that_are_missing_or_broken_are_not_used_and_named() {
     let facts = facts_of(&Extent::Everything, &[LayerTar::default().tar()]);
     assert_eq!(facts.problems().len(), 5);
     let key = facts.key(&ENVIRONMENT.parse().unwrap()).unwrap();
-    assert_eq!(key, Known::Unknown);
+    assert_eq!(key, Presence::Unknown);
     assert_eq!(
         facts.file(&r"C:\x".parse().unwrap()).unwrap(),
-        Known::Absent
+        Presence::Absent
     );
 }
 

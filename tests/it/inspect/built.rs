@@ -58,14 +58,14 @@ impl Built {
         let registry = DockerRegistry::start(Setup::default());
         let host = registry.host();
         run(async {
-            let client = Registry::new(options(&host), Arc::new(Silent)).unwrap();
+            let client = RegistryClient::new(options(&host), Arc::new(Silent)).unwrap();
             for (version, seed) in [("10.0.17763.973", 1), ("10.0.20348.2402", 2)] {
-                let base = StandIn::new(Flavour::Docker, version, &[(20_000, seed)]);
+                let base = StandIn::new(ManifestFormat::Docker, version, &[(20_000, seed)]);
                 let place = format!("{host}/windows/nanoserver:{version}");
                 let sink = Sink::create(&place.parse().unwrap(), &client)
                     .await
                     .unwrap();
-                put_index(Flavour::Docker, &[base], &sink, Some(version)).await;
+                put_index(ManifestFormat::Docker, &[base], &sink, Some(version)).await;
             }
         });
         let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ fn zeros() -> (String, Vec<u8>) {
 /// Stored without compression, so that the layer is as large as its content.
 fn large(files: &Files) -> StandIn {
     let tar = tar_of(files);
-    windows().stored(Flavour::Oci.layer(), &tar.clone(), tar)
+    windows().stored(ManifestFormat::Oci.layer(), &tar.clone(), tar)
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
     bottom.push(zeros());
     let tar = tar_of(&bottom);
     let image = empty()
-        .stored(Flavour::Oci.layer(), &tar.clone(), tar.clone())
+        .stored(ManifestFormat::Oci.layer(), &tar.clone(), tar.clone())
         .files(&deltas(&edits(20)));
     let layout = InLayout::new(&image);
     let mut damaged = tar;

@@ -25,8 +25,8 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::{Descriptor, Flavour, History, Layer, sha256};
-use wincimg_oci::remote::Registry;
+use wincimg_oci::document::{Descriptor, History, ManifestFormat, NewLayer, sha256};
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::{RegistryData, RegistryEdit};
@@ -96,8 +96,8 @@ fn redacted(text: &str, names: &[(&str, &str)]) -> String {
 }
 
 /// A registry client for places that are none.
-fn no_registry() -> Registry {
-    Registry::new(wincimg_testkit::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
+fn no_registry() -> RegistryClient {
+    RegistryClient::new(wincimg_testkit::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -142,12 +142,12 @@ fn tar_of(files: &Files) -> Vec<u8> {
 
 /// An image for Windows with a bottom layer that has nothing in it.
 fn windows() -> StandIn {
-    StandIn::new(Flavour::Oci, "10.0.17763.1040", &[(300, 1)])
+    StandIn::new(ManifestFormat::Oci, "10.0.17763.1040", &[(300, 1)])
 }
 
 /// An image with no layers yet.
 fn empty() -> StandIn {
-    StandIn::new(Flavour::Oci, "10.0.17763.1040", &[])
+    StandIn::new(ManifestFormat::Oci, "10.0.17763.1040", &[])
 }
 
 trait Push {
@@ -162,13 +162,17 @@ impl Push for StandIn {
         let tar = tar_of(files);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         std::io::Write::write_all(&mut gzip, &tar).unwrap();
-        self.stored(Flavour::Oci.layer_gzip(), &tar, gzip.finish().unwrap())
+        self.stored(
+            ManifestFormat::Oci.layer_gzip(),
+            &tar,
+            gzip.finish().unwrap(),
+        )
     }
 
     fn stored(mut self, media_type: &str, tar: &[u8], stored: Vec<u8>) -> Self {
         let stored = Bytes::from(stored);
         let blob = Descriptor::new(media_type, sha256(&stored), stored.len() as u64);
-        let layer = Layer {
+        let layer = NewLayer {
             blob: blob.clone(),
             diff_id: sha256(tar),
             history: History::default(),

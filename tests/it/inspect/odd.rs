@@ -19,7 +19,7 @@ fn linux() -> StandIn {
         ..Platform::windows("")
     };
     StandIn {
-        image: Image::empty(Flavour::Oci, platform).unwrap(),
+        image: Image::empty(ManifestFormat::Oci, platform).unwrap(),
         layers: Vec::new(),
     }
     .files(&vec![file("bin/sh", "#!")])
@@ -59,7 +59,7 @@ fn mixed() -> (TempDir, String) {
             sink.put_document(&image.document()).await.unwrap();
         }
         let artifact = Verbatim::new(Manifest::new(
-            Flavour::Oci,
+            ManifestFormat::Oci,
             Descriptor::new("application/vnd.example.chart", sha256(b"{}"), 2),
             Vec::new(),
         ))
@@ -80,7 +80,7 @@ fn mixed() -> (TempDir, String) {
             artifact.descriptor(),
             lost,
         ];
-        let index = Verbatim::new(Index::new(Flavour::Oci, entries)).unwrap();
+        let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
         sink.publish(&Document::Index(index), Some("app"))
             .await
             .unwrap();
@@ -120,7 +120,7 @@ fn what_is_no_image_is_refused_by_what_it_is() {
             .await
             .unwrap();
         let chart = Manifest::new(
-            Flavour::Oci,
+            ManifestFormat::Oci,
             Descriptor::new("application/vnd.cncf.helm.config.v1+json", sha256(b"{}"), 2),
             Vec::new(),
         );
@@ -226,10 +226,11 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
         RegistryData::dword(1),
     )]));
     hives[1].1.truncate(5000);
-    let image =
-        windows()
-            .files(&hives)
-            .stored(Flavour::Oci.layer(), b"no tar", b"no tar at all".to_vec());
+    let image = windows().files(&hives).stored(
+        ManifestFormat::Oci.layer(),
+        b"no tar",
+        b"no tar at all".to_vec(),
+    );
     let layout = InLayout::new(&image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 3);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wincimg_testkit::windows_base::StandIn;
-use wincimg_windows::shutdown::{Setting, edits};
+use wincimg_windows::shutdown::{ShutdownValue, edits};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn shutdown_in(image: &StandIn) -> Value {
     found["images"][0]["shutdown"].clone()
 }
 
-fn with(setting: Setting, data: RegistryData) -> RegistryEdit {
+fn with(setting: ShutdownValue, data: RegistryData) -> RegistryEdit {
     RegistryEdit::SetValue {
         key: setting.key(),
         name: setting.name().to_owned(),
@@ -49,8 +49,8 @@ fn the_topmost_layer_that_sets_a_time_counts() {
 
 #[test]
 fn a_layer_above_can_take_a_time_away() {
-    let [process, service] = Setting::BOTH;
-    let forget = |setting: Setting| RegistryEdit::DeleteValue {
+    let [process, service] = ShutdownValue::BOTH;
+    let forget = |setting: ShutdownValue| RegistryEdit::DeleteValue {
         key: setting.key(),
         name: setting.name().to_lowercase(),
     };
@@ -73,7 +73,7 @@ fn a_layer_above_can_take_a_time_away() {
 
 #[test]
 fn every_misuse_has_a_warning_of_its_own() {
-    let [process, service] = Setting::BOTH;
+    let [process, service] = ShutdownValue::BOTH;
     let warning = |edits: &[RegistryEdit]| {
         let found = shutdown_of(&[edits]);
         let warnings = found["warnings"].as_array().unwrap();
@@ -107,7 +107,10 @@ fn every_misuse_has_a_warning_of_its_own() {
 
 #[test]
 fn warnings_are_part_of_the_text_too() {
-    let image = windows().files(&deltas(&[with(Setting::Process, RegistryData::dword(30))]));
+    let image = windows().files(&deltas(&[with(
+        ShutdownValue::Process,
+        RegistryData::dword(30),
+    )]));
     let layout = InLayout::new(&image);
     let text = text_of(&mut inspect(&layout.place, &[]));
     insta::assert_snapshot!(

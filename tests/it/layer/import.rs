@@ -9,7 +9,7 @@ use proptest::sample::select;
 use serde_json::Value;
 use wincimg_layer::{Compression, Layer, LinkTo};
 use wincimg_registry::hive::{FileTime, layer_hives};
-use wincimg_registry::{RegistryData, RegistryEdit, Unseen};
+use wincimg_registry::{RegistryData, RegistryEdit, UnknownBase};
 
 use super::windows_import::{Imported, Place, import};
 use super::{TIMESTAMP, options, path};
@@ -145,7 +145,7 @@ proptest! {
                 name: "Region".into(),
                 data: RegistryData::sz("EU"),
             };
-            for hive in layer_hives(&[edit], &Unseen, FileTime(1)).unwrap() {
+            for hive in layer_hives(&[edit], &UnknownBase, FileTime(1)).unwrap() {
                 layer.hive(path(hive.name), hive.bytes);
             }
         }

@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg_layer::{
     BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, LayerReader, Limits,
-    LinkTo, WriteOptions, Written,
+    LinkTo, WriteOptions, WrittenLayer,
 };
 use wincimg_testkit::{child_argument, component, folder_for_holes, in_child};
 
@@ -366,7 +366,7 @@ const RESULT: &str = "measured: ";
 
 #[cfg(target_os = "linux")]
 #[allow(clippy::print_stdout)]
-fn report(written: &Written) {
+fn report(written: &WrittenLayer) {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: u64 = peak

@@ -10,7 +10,7 @@ use std::io::Read;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_testkit::kernel;
+use wincimg_testkit::kernel_rules;
 
 const DIRECTORY: u32 = 0x10;
 const REPARSE_POINT: u32 = 0x400;
@@ -133,7 +133,7 @@ impl Header {
         };
         let bytes = BASE64_STANDARD.decode(value);
         let bytes = bytes.map_err(|_| "a descriptor that is not base64")?;
-        kernel::descriptor(&bytes).ok_or("invalid descriptor")?;
+        kernel_rules::descriptor(&bytes).ok_or("invalid descriptor")?;
         require(is_inside, "a descriptor outside of Files")
     }
 
@@ -182,9 +182,9 @@ impl Imported {
                 return Err("not the name of a layer's hive".to_owned());
             }
             self.hives += 1;
-            kernel::check(&header.content)?;
+            kernel_rules::check(&header.content)?;
         } else if name.starts_with("Files/Windows/System32/config/") {
-            kernel::check(&header.content)?;
+            kernel_rules::check(&header.content)?;
         }
         self.add(folder, name, attributes)
     }
@@ -300,7 +300,7 @@ fn check_name(name: &str) -> Result<(), String> {
 /// A name as NTFS compares it.
 fn key(name: &str) -> Vec<u16> {
     let units: Vec<u16> = name.encode_utf16().collect();
-    kernel::folded(&units)
+    kernel_rules::folded(&units)
 }
 
 fn require(holds: bool, problem: &str) -> Result<(), String> {

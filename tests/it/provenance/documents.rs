@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use wincimg_testkit::bills::{as_syft_reads_it, problems, python_with_readers};
+use wincimg_testkit::sbom_readers::{as_syft_reads_it, problems, python_with_readers};
 
 use super::{build_to_layout, document_in, with_packages};
 

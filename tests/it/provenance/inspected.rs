@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use predicates::Predicate as _;
 use serde_json::{Value, json};
-use wincimg_oci::document::{Artifact, Descriptor, Flavour, Index, Verbatim};
+use wincimg_oci::document::{Artifact, Descriptor, Index, ManifestFormat, Verbatim};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::{options, put, repository};
 
@@ -236,7 +236,7 @@ async fn attestations_of_buildx_are_found_in_the_index() {
     ]);
     let platform = wincimg_oci::document::Platform::windows("10.0.17763.973");
     let index = Index::new(
-        Flavour::Oci,
+        ManifestFormat::Oci,
         vec![image.with_platform(platform), attestation],
     );
     let index = Verbatim::new(index).unwrap();

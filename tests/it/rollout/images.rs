@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use wincimg_testkit::serve::{Served, serve};
+use wincimg_testkit::serve::{TestServer, serve};
 
 use super::*;
 
@@ -182,7 +182,7 @@ fn images_are_asked_for_at_the_same_time() {
 }
 
 /// A registry that answers 401 to everybody.
-fn locked_registry() -> Served {
+fn locked_registry() -> TestServer {
     let routes = axum::Router::new().fallback(|| async {
         let challenge = [("www-authenticate", "Basic realm=\"secret\"")];
         (StatusCode::UNAUTHORIZED, challenge, "")

@@ -1,7 +1,7 @@
 //! What starts but deserves a look.
 
 use predicates::Predicate as _;
-use wincimg_registry::Unseen;
+use wincimg_registry::UnknownBase;
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_windows::shutdown::edits;
 
@@ -28,7 +28,7 @@ fn support_that_ended_is_a_warning() {
 /// A layer whose registry gives a container this many seconds to stop.
 fn patient_layer(seconds: u32) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
-    for hive in layer_hives(&edits(seconds), &Unseen, FileTime::default()).unwrap() {
+    for hive in layer_hives(&edits(seconds), &UnknownBase, FileTime::default()).unwrap() {
         let mut header = tar::Header::new_ustar();
         header.set_size(hive.bytes.len() as u64);
         header.set_mode(0o644);

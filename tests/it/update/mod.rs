@@ -6,9 +6,9 @@ mod strangers;
 
 use bytes::Bytes;
 use serde_json::Value;
-use wincimg_oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
+use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, NewLayer, sha256};
 use wincimg_registry::RegistryData;
-use wincimg_testkit::inside::{
+use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, bottom_layer, gzip, image_of, made_system, set, upper_layer, whole_hive,
 };
 use wincimg_testkit::windows_base::StandIn;
@@ -57,9 +57,9 @@ fn base_with(version: &str, more: impl FnOnce(&mut LayerTar)) -> StandIn {
 fn on(base: &StandIn, tar: impl AsRef<[u8]>, instruction: &str) -> StandIn {
     let tar = tar.as_ref();
     let bytes = gzip(tar);
-    let media_type = Flavour::Docker.layer_gzip();
+    let media_type = ManifestFormat::Docker.layer_gzip();
     let blob = Descriptor::new(media_type, sha256(&bytes), bytes.len() as u64);
-    let image = base.image.append_layer(Layer {
+    let image = base.image.append_layer(NewLayer {
         blob: blob.clone(),
         diff_id: sha256(tar),
         history: History {

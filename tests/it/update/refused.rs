@@ -4,7 +4,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
-use wincimg_testkit::inside::delta_hive;
+use wincimg_testkit::test_bases::delta_hive;
 
 use super::*;
 use crate::failure::line;

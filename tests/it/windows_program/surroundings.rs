@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, UnixStream};
 use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{bottom_layer, image_of, made_software, made_system};
+use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_system};
 use wincimg_testkit::windows_daemon::WindowsDaemon;
 
 use super::exe::{Exe, below};

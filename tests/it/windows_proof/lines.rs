@@ -7,8 +7,8 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wincimg_windows::quoting::argv::Reader;
-use wincimg_windows::quoting::{Escape, Shell, argv, cmd, command_text, powershell};
+use wincimg_windows::quoting::argv::ArgvParser;
+use wincimg_windows::quoting::{Escape, RunShell, argv, cmd, command_text, powershell};
 
 use super::HERE;
 use crate::quoting::{PIECES, argument, sample};
@@ -73,7 +73,7 @@ fn lists(count: usize) -> Vec<Vec<String>> {
 fn of_argv() -> impl Iterator<Item = Value> {
     let tails = sample(argument(&["\"", "\"", "\\", "\\", " ", "\t", "a"]), 120);
     tails.into_iter().map(|tail| {
-        let words = argv::split(&format!("\"{PLAIN}\" {tail}"), Reader::CRuntime);
+        let words = argv::split(&format!("\"{PLAIN}\" {tail}"), ArgvParser::CRuntime);
         case("argv", PLAIN, &tail, &words[1..])
     })
 }
@@ -81,13 +81,13 @@ fn of_argv() -> impl Iterator<Item = Value> {
 fn of_cmd() -> impl Iterator<Item = Value> {
     let options = cmd::PREFIX.split_once(' ').unwrap().1;
     let ours = lists(80).into_iter().map(move |list| {
-        let text = command_text(Shell::Cmd, Escape::Backslash, &list).unwrap();
+        let text = command_text(RunShell::Cmd, Escape::Backslash, &list).unwrap();
         case("cmd", CMD, &format!("{options}{text}"), &list[1..])
     });
     let written = WRITTEN.iter().map(move |tail| {
         let text = format!("{PLAIN} {tail}");
         let line = cmd::parse(&text, |_| None).unwrap();
-        let words = argv::split(&line, Reader::CRuntime);
+        let words = argv::split(&line, ArgvParser::CRuntime);
         case("cmd", CMD, &format!("{options}{text}"), &words[1..])
     });
     ours.chain(written)
@@ -96,7 +96,7 @@ fn of_cmd() -> impl Iterator<Item = Value> {
 fn of_powershell() -> impl Iterator<Item = Value> {
     const OPTIONS: &str = "-NoProfile -Command ";
     let ours = lists(40).into_iter().map(|list| {
-        let text = command_text(Shell::PowerShell, Escape::Backslash, &list).unwrap();
+        let text = command_text(RunShell::PowerShell, Escape::Backslash, &list).unwrap();
         let line = format!("{OPTIONS}{text}");
         case("powershell", POWERSHELL, &line, &list[1..])
     });
@@ -104,7 +104,7 @@ fn of_powershell() -> impl Iterator<Item = Value> {
         let text = format!("{PLAIN} {tail}");
         let words = powershell::simple_command(&powershell::script(&text))?;
         let line = powershell::native_command_line(&words);
-        let words = argv::split(&line, Reader::CRuntime);
+        let words = argv::split(&line, ArgvParser::CRuntime);
         let line = format!("{OPTIONS}{text}");
         Some(case("powershell", POWERSHELL, &line, &words[1..]))
     });

@@ -12,10 +12,10 @@ use serde_json::Value;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::inside::{bottom_layer, image_of, made_software, made_system};
-use wincimg_testkit::places::{json_in, registry};
+use wincimg_testkit::image_locations::{json_in, registry};
 use wincimg_testkit::powershell::syntax_errors;
-use wincimg_testkit::{component, kernel};
+use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_system};
+use wincimg_testkit::{component, kernel_rules};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows");
 const VERSION: &str = "10.0.20348.2402";
@@ -40,7 +40,7 @@ async fn prepare(out: &Path) {
     for name in ["nanoserver", "servercore", "servercore/iis"] {
         let reference = parse_reference(&format!("{host}/windows/{name}:{VERSION}")).unwrap();
         let repository = registry(&host).repository(&reference);
-        base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+        base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
             .await;
     }
     let home = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ async fn the_folder_for_windows_is_made_on_linux() {
         }
         for delta in DELTAS {
             let delta = fs::read(hives.join("01").join(delta)).unwrap();
-            kernel::check(&delta).unwrap();
+            kernel_rules::check(&delta).unwrap();
         }
         let report = json_in(&out.join(image["report"].as_str().unwrap()));
         let layers = report["images"][0]["registry"]["layers"]

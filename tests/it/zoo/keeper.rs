@@ -21,7 +21,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
-use wincimg_demo::Stored;
+use wincimg_demo::RegistryState;
 use wincimg_testkit::docker_registry::certificates;
 use wincimg_testkit::serve::{acceptor, in_background, listen};
 
@@ -133,7 +133,7 @@ impl Keeper {
     }
 
     /// Changes what a registry holds, without HTTP.
-    pub fn with<T>(&self, profile: &Profile, change: impl FnOnce(&mut Stored) -> T) -> T {
+    pub fn with<T>(&self, profile: &Profile, change: impl FnOnce(&mut RegistryState) -> T) -> T {
         self.animal(profile).registry.with(change)
     }
 

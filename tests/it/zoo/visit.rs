@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use wincimg_oci::document::{Document, Flavour, Index, Verbatim};
+use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup};
 use wincimg_testkit::windows_base::StandIn;
 
@@ -302,16 +302,16 @@ fn base_in(profile: &Profile) -> String {
 }
 
 /// A base image as Microsoft makes them; the upper layer has this size.
-fn base(size: usize, flavour: Flavour) -> &'static StandIn {
+fn base(size: usize, flavour: ManifestFormat) -> &'static StandIn {
     static BASES: [OnceLock<StandIn>; 4] = [const { OnceLock::new() }; 4];
-    let which = usize::from(size == LARGE) + 2 * usize::from(flavour == Flavour::Oci);
+    let which = usize::from(size == LARGE) + 2 * usize::from(flavour == ManifestFormat::Oci);
     BASES[which].get_or_init(|| StandIn::new(flavour, VERSION, &[(7_000, 1), (size, 2)]))
 }
 
 /// Puts the base image into a registry, under its version and as many tags in all.
 fn seed(keeper: &Keeper, profile: &Profile, repository: &str, size: usize, tags: usize) {
     let refused = profile.find(|quirk| matches!(quirk, Quirk::OciOnly(_)).then_some(()));
-    let flavour = refused.map_or(Flavour::Docker, |()| Flavour::Oci);
+    let flavour = refused.map_or(ManifestFormat::Docker, |()| ManifestFormat::Oci);
     let base = base(size, flavour);
     let index = Verbatim::new(Index::new(flavour, vec![base.image.index_entry()])).unwrap();
     let index = Document::Index(index);

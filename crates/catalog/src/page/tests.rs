@@ -43,7 +43,7 @@ fn page_of(order: &[usize], first: usize, row: [&str; 6]) -> String {
     html + "</tr></table></form>"
 }
 
-fn one_hit(html: &str) -> Hit {
+fn one_hit(html: &str) -> SearchResult {
     let Page::Hits {
         mut hits,
         next: None,
@@ -55,8 +55,8 @@ fn one_hit(html: &str) -> Hit {
     hits.remove(0)
 }
 
-fn expected() -> Hit {
-    Hit {
+fn expected() -> SearchResult {
+    SearchResult {
         title: "A title & more".to_owned(),
         products: "Windows Server 2019".to_owned(),
         classification: "Security Updates".to_owned(),
@@ -77,7 +77,7 @@ fn a_real_page_is_read() {
     assert_eq!(hits.len(), 2);
     assert_eq!(
         hits[0],
-        Hit {
+        SearchResult {
             title: "Update for Microsoft Office 2013 (KB4022233) 64-Bit Edition".to_owned(),
             products: "Office 2013".to_owned(),
             classification: "Critical Updates".to_owned(),
@@ -134,7 +134,7 @@ fn dates_in_other_formats_and_missing_sizes_are_taken() {
     let hit = one_hit(&page_of(&[0, 1, 2, 3, 4, 5], 1, row));
     assert_eq!(
         hit,
-        Hit {
+        SearchResult {
             size: None,
             ..expected()
         }

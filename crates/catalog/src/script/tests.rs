@@ -11,18 +11,18 @@ fn file(name: &str) -> UpdateFile {
     }
 }
 
-fn items(kb: &str, files: &[&str], before: &[&str]) -> Vec<Item> {
+fn items(kb: &str, files: &[&str], before: &[&str]) -> Vec<ScriptFile> {
     let of = |names: &[&str]| names.iter().map(|name| file(name)).collect();
     let members = in_order(kb.parse().unwrap(), of(files), None, of(before)).unwrap();
-    members.iter().map(Item::listed).collect()
+    members.iter().map(ScriptFile::from_catalog).collect()
 }
 
-fn files_of_2019() -> Vec<Item> {
+fn files_of_2019() -> Vec<ScriptFile> {
     let name = "windows10.0-kb4549949-x64_da39a3ee5e6b4b0d3255bfef95601890afd80709.msu";
     items("KB4549949", &[name], &[])
 }
 
-fn files_of_2025() -> Vec<Item> {
+fn files_of_2025() -> Vec<ScriptFile> {
     let files = [
         "windows11.0-kb5120233-x64.msu",
         "windows11.0-kb5043080-x64.msu",
@@ -30,20 +30,20 @@ fn files_of_2025() -> Vec<Item> {
     items("KB5120233", &files, &[])
 }
 
-fn script<'a>(kb: &'a str, version: &str, items: &'a [Item]) -> Script<'a> {
-    Script {
+fn script<'a>(kb: &'a str, version: &str, items: &'a [ScriptFile]) -> InstallScript<'a> {
+    InstallScript {
         kb: kb.parse().unwrap(),
         folder: kb,
         title: "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
         version: version.parse().ok(),
         stack: None,
         items,
-        source: Source::Links,
+        source: FileLocation::Links,
         restart: false,
     }
 }
 
-fn settings(script: &Script<'_>) -> String {
+fn settings(script: &InstallScript<'_>) -> String {
     let text = script.render().unwrap();
     let (_, text) = text.split_once(PARAMETERS).unwrap();
     text.split_once(node::SHARED).unwrap().0.to_owned()
@@ -62,7 +62,7 @@ fn a_cabinet_is_installed_by_wusa() {
 fn of_a_checkpoint_set_dism_gets_the_target() {
     let files = files_of_2025();
     let mut script = script("KB5120233", "26100.33296", &files);
-    script.source = Source::Folder("\\\\share\\hotfix".to_owned());
+    script.source = FileLocation::Folder("\\\\share\\hotfix".to_owned());
     script.restart = true;
     insta::assert_snapshot!(settings(&script));
 }
@@ -71,7 +71,7 @@ fn of_a_checkpoint_set_dism_gets_the_target() {
 fn a_mirror_has_the_files_under_their_names() {
     let files = files_of_2019();
     let mut script = script("KB4549949", "17763.1158", &files);
-    script.source = Source::Url("https://mirror.lan/hotfix/".to_owned());
+    script.source = FileLocation::Url("https://mirror.lan/hotfix/".to_owned());
     assert!(
         settings(&script)
             .contains("Url = 'https://mirror.lan/hotfix/KB4549949/windows10.0-kb4549949-x64")
@@ -82,7 +82,7 @@ fn a_mirror_has_the_files_under_their_names() {
 fn files_beside_the_script_are_found_there() {
     let files = files_of_2019();
     let mut script = script("KB4549949", "17763.1158", &files);
-    script.source = Source::Beside;
+    script.source = FileLocation::Beside;
     let text = settings(&script);
     assert!(
         text.contains("Folder   = \"$PSScriptRoot\\KB4549949\""),
@@ -113,19 +113,19 @@ fn wusa_gets_what_comes_before_the_target_first() {
 #[test]
 fn the_tool_follows_the_file_before_the_build() {
     let mut files = files_of_2019();
-    let of = |files: &[Item]| settings(&script("KB4549949", "unknown", files));
+    let of = |files: &[ScriptFile]| settings(&script("KB4549949", "unknown", files));
     assert!(of(&files).contains("Tool     = 'wusa'"));
     assert!(of(&files).contains("Build    = $null"));
-    files[0].container = Some(Container::Wim);
+    files[0].container = Some(PackageFormat::Wim);
     assert!(of(&files).contains("Tool     = 'dism'"));
     let mut cab = items("KB4549949", &["windows10.0-kb4549949-x64.cab"], &[]);
-    cab[0].container = Some(Container::Cabinet);
+    cab[0].container = Some(PackageFormat::Cabinet);
     assert!(of(&cab).contains("Tool     = 'dism'"));
 }
 
 #[test]
 fn what_cannot_be_installed_or_verified_is_refused() {
-    let refused = |files: &[Item]| {
+    let refused = |files: &[ScriptFile]| {
         script("KB4549949", "17763.1158", files)
             .render()
             .unwrap_err()
@@ -143,9 +143,9 @@ fn no_text_gets_out_of_its_quotes_or_its_line() {
     assert_eq!(quoted("a\u{2019}; b").unwrap(), "'a\u{2019}\u{2019}; b'");
     let files = files_of_2019();
     let mut script = script("KB4549949", "17763.1158", &files);
-    script.source = Source::Folder("C:\\a\nRemove-Item".to_owned());
+    script.source = FileLocation::Folder("C:\\a\nRemove-Item".to_owned());
     assert!(matches!(script.render(), Err(ScriptError::Text(_))));
-    script.source = Source::Links;
+    script.source = FileLocation::Links;
     script.title = "a\u{2028}Remove-Item";
     assert!(matches!(script.render(), Err(ScriptError::Text(_))));
 }
@@ -155,7 +155,7 @@ fn a_script_that_is_not_ascii_has_a_byte_order_mark() {
     let files = files_of_2019();
     let mut script = script("KB4549949", "17763.1158", &files);
     assert!(script.render().unwrap().starts_with("#Requires"));
-    script.source = Source::Folder("C:\\für\u{e4}".to_owned());
+    script.source = FileLocation::Folder("C:\\für\u{e4}".to_owned());
     assert!(script.render().unwrap().starts_with("\u{feff}#Requires"));
 }
 

@@ -1,11 +1,11 @@
 use super::*;
 
 /// Hits with these titles; the position is the beginning of the update id.
-fn hits(titles: &[&str]) -> Vec<Hit> {
+fn hits(titles: &[&str]) -> Vec<SearchResult> {
     titles
         .iter()
         .enumerate()
-        .map(|(number, title)| Hit {
+        .map(|(number, title)| SearchResult {
             title: (*title).to_owned(),
             products: String::new(),
             classification: "Security Updates".to_owned(),
@@ -20,7 +20,7 @@ fn hits(titles: &[&str]) -> Vec<Hit> {
 fn wanted(kb: &str, build: Option<u32>) -> Criteria {
     Criteria {
         kb: kb.parse().unwrap(),
-        product: build.and_then(Product::of_build),
+        product: build.and_then(Product::for_build),
         arch: Arch::X64,
         update_id: None,
     }
@@ -50,7 +50,7 @@ fn the_server_edition_of_the_build_is_picked_among_its_look_alikes() {
 fn a_product_of_the_users_overrides_the_builds() {
     let hits = hits(&APRIL_2020);
     let mut wanted = wanted("KB4549949", Some(17763));
-    wanted.product = Some(Product::named("windows 10 version 1809"));
+    wanted.product = Some(Product::from_name("windows 10 version 1809"));
     wanted.arch = Arch::Arm64;
     assert_eq!(select(&hits, &wanted).unwrap().title, APRIL_2020[1]);
 }

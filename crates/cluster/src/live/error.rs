@@ -134,7 +134,7 @@ impl LiveError {
     }
 
     /// Asking again helps nobody: there is no right to it, or no such place.
-    pub fn is_for_good(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         self.is_refusal() || matches!(self, Self::Config(_) | Self::Refused { code: 404, .. })
     }
 

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 
 use super::{Cluster, LiveError, PATIENCE};
 
@@ -48,7 +48,7 @@ pub struct NodeReference {
 }
 
 /// Who writes events.
-pub struct Recorder {
+pub struct EventRecorder {
     cluster: Cluster,
     events: Api<Event>,
     controller: &'static str,
@@ -57,7 +57,7 @@ pub struct Recorder {
     said: HashMap<String, i32>,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder in the name of a controller, and of one of its replicas.
     pub fn new(cluster: Cluster, controller: &'static str, instance: String) -> Self {
         let events = Api::namespaced(cluster.client.clone(), NAMESPACE);
@@ -72,7 +72,7 @@ impl Recorder {
 
     /// Says something about a node. What was said before counts once more where it is news, because
     /// something else was the case meanwhile, and is left as it is where this is a first look.
-    pub async fn say(
+    pub async fn record(
         &mut self,
         node: &NodeReference,
         event: &NodeEvent,
@@ -127,7 +127,7 @@ impl Recorder {
             ),
             reason: Some(event.reason.to_owned()),
             action: Some(event.action.to_owned()),
-            note: Some(shortened(&Foreign(&event.note).to_string())),
+            note: Some(shortened(&Untrusted(&event.note).to_string())),
             event_time: Some(MicroTime(Timestamp::now())),
             regarding: Some(ObjectReference {
                 api_version: Some("v1".to_owned()),

@@ -36,30 +36,30 @@ impl fmt::Display for LeaseName {
 
 /// How long things take around a lease.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct LeaseConfig {
     /// How long others wait once a record does not change any more.
     pub duration: Duration,
 }
 
-impl Terms {
+impl LeaseConfig {
     /// Who could not renew for this long stops its work.
-    pub(crate) fn renew_within(self) -> Duration {
+    pub(crate) fn renew_deadline(self) -> Duration {
         self.duration * 2 / 3
     }
 
     /// How often the lease is renewed, or looked at.
-    pub fn retry(self) -> Duration {
+    pub fn retry_period(self) -> Duration {
         self.duration * 2 / 15
     }
 
     fn patience(self) -> Duration {
-        self.renew_within() / 2
+        self.renew_deadline() / 2
     }
 }
 
 /// What one look at the lease came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Leadership {
     /// It is ours until then, unless it is renewed.
     Ours(Instant),
     /// It is another's, who may be known.
@@ -67,7 +67,7 @@ pub enum Standing {
 }
 
 /// One candidate for a lease.
-pub struct Election {
+pub struct LeaderElector {
     cluster: Cluster,
     leases: Api<Lease>,
     lease: LeaseName,
@@ -78,21 +78,21 @@ pub struct Election {
 #[derive(Debug)]
 struct Candidate {
     identity: String,
-    terms: Terms,
-    seen: Option<Seen>,
+    terms: LeaseConfig,
+    seen: Option<ObservedRecord>,
 }
 
 /// The record as it was last seen to change.
 #[derive(Debug)]
-struct Seen {
+struct ObservedRecord {
     lease: Lease,
     since: Instant,
 }
 
-impl Election {
+impl LeaderElector {
     /// A candidate whose name nobody else has: a program that was killed and started again must not
     /// take itself for the one that it was.
-    pub fn new(cluster: Cluster, lease: LeaseName, identity: String, terms: Terms) -> Self {
+    pub fn new(cluster: Cluster, lease: LeaseName, identity: String, terms: LeaseConfig) -> Self {
         let leases = Api::namespaced(cluster.client.clone(), &lease.namespace);
         Self {
             cluster,
@@ -107,7 +107,7 @@ impl Election {
     }
 
     /// Takes the lease, renews it, or sees who has it.
-    pub async fn turn(&mut self) -> Result<Standing, LiveError> {
+    pub async fn try_acquire_or_renew(&mut self) -> Result<Leadership, LiveError> {
         // The holder knows the record already; where somebody changed it, a second look tells.
         if let Some(own) = self.own.held().cloned()
             && let Some(standing) = self.write(own, "renew").await?
@@ -141,11 +141,11 @@ impl Election {
                 }
             }
         };
-        Ok(standing.unwrap_or_else(|| Standing::Anothers(self.own.holder())))
+        Ok(standing.unwrap_or_else(|| Leadership::Anothers(self.own.holder())))
     }
 
     /// Writes the record with our name in it. Nothing where somebody else was quicker.
-    async fn write(&mut self, lease: Lease, verb: &str) -> Result<Option<Standing>, LiveError> {
+    async fn write(&mut self, lease: Lease, verb: &str) -> Result<Option<Leadership>, LiveError> {
         // From before it was asked: others count from later.
         let since = Instant::now();
         let lease = Lease {
@@ -162,8 +162,10 @@ impl Election {
         };
         match written {
             Ok(lease) => {
-                self.own.seen = Some(Seen { lease, since });
-                Ok(Some(Standing::Ours(since + self.own.terms.renew_within())))
+                self.own.seen = Some(ObservedRecord { lease, since });
+                Ok(Some(Leadership::Ours(
+                    since + self.own.terms.renew_deadline(),
+                )))
             }
             Err(LiveError::Refused { code: 409, .. }) => Ok(None),
             Err(error) => Err(error),
@@ -226,7 +228,7 @@ impl Candidate {
             Some(seen) if seen.lease.spec == lease.spec => seen.since,
             _ => now,
         };
-        self.seen = Some(Seen { lease, since });
+        self.seen = Some(ObservedRecord { lease, since });
     }
 
     /// The record to write our name into, if it is ours, nobody's, or was left by who had it.
@@ -291,7 +293,7 @@ fn holder(lease: &Lease) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const TERMS: Terms = Terms {
+    const TERMS: LeaseConfig = LeaseConfig {
         duration: Duration::from_secs(15),
     };
 
@@ -316,9 +318,9 @@ mod tests {
 
     #[test]
     fn who_works_stops_before_another_may_begin() {
-        assert_eq!(TERMS.renew_within(), Duration::from_secs(10));
-        assert_eq!(TERMS.retry(), Duration::from_secs(2));
-        assert!(TERMS.renew_within() + TERMS.patience() <= TERMS.duration);
+        assert_eq!(TERMS.renew_deadline(), Duration::from_secs(10));
+        assert_eq!(TERMS.retry_period(), Duration::from_secs(2));
+        assert!(TERMS.renew_deadline() + TERMS.patience() <= TERMS.duration);
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl NodeWatch {
     }
 
     /// The same, where the nodes are still to be listed.
-    pub fn unlisted(cluster: Cluster) -> Self {
+    pub fn without_list(cluster: Cluster) -> Self {
         Self::new(cluster, NodeSnapshot::default())
     }
 
@@ -118,7 +118,7 @@ impl NodeWatch {
 
     /// Looks for what happens next, and says whether it changed the nodes. It never gives up: whoever
     /// looks again after a failure waits until it is time to.
-    pub async fn look(&mut self) -> Result<bool, LiveError> {
+    pub async fn poll(&mut self) -> Result<bool, LiveError> {
         self.step().await?;
         Ok(!std::mem::take(&mut self.waiting).is_empty())
     }

@@ -14,7 +14,7 @@ const RECIPE: &str = "RECIPE";
 
 /// What the commands of this run's advice need as the run itself did, as words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flags {
+pub struct CommandFlags {
     /// Of `wincimg`, about registries.
     pub registry: Vec<String>,
     /// Of `kubectl`, about the cluster.
@@ -22,14 +22,18 @@ pub struct Flags {
 }
 
 /// What shows the version of an image that could be read and did not tell.
-pub(super) fn inspect_command(finding: &Finding, image: &Image, flags: &Flags) -> Vec<String> {
+pub(super) fn inspect_command(
+    finding: &Finding,
+    image: &Image,
+    flags: &CommandFlags,
+) -> Vec<String> {
     let is_readable = image.is_readable();
     let is_unsaid = finding.image_build.is_none_or(|own| own.revision.is_none());
     match &image.reference {
         Some(reference) if is_readable && is_unsaid => {
             let mut words = vec!["wincimg", "inspect", reference];
             words.extend(flags.registry.iter().map(String::as_str));
-            vec![typed(&words)]
+            vec![shell_command(&words)]
         }
         _ => Vec::new(),
     }
@@ -41,9 +45,9 @@ pub(super) fn patch_commands(
     to: WindowsVersion,
     kb: Option<Kb>,
     hosts: &[&Node],
-    flags: &Flags,
+    flags: &CommandFlags,
 ) -> Vec<String> {
-    let exact = Updates::known().exact(to).is_some();
+    let exact = Updates::global().exact(to).is_some();
     let what = match kb {
         Some(kb) if !exact => kb.to_string(),
         None if !exact => format!("--latest {}", to.build),
@@ -59,7 +63,7 @@ pub(super) fn patch_commands(
     {
         let mut words = vec!["kubectl", "drain", name, "--ignore-daemonsets"];
         words.extend(flags.kubectl.iter().map(String::as_str));
-        commands.push(typed(&words));
+        commands.push(shell_command(&words));
     }
     commands
 }
@@ -67,11 +71,12 @@ pub(super) fn patch_commands(
 /// The command that keeps new pods off hosts until they are uncordoned; none where they have no names.
 pub(super) fn cordon_command<'a>(
     hosts: impl Iterator<Item = &'a Node>,
-    flags: &Flags,
+    flags: &CommandFlags,
 ) -> Option<String> {
     let names: Vec<&str> = hosts.filter_map(|host| host.name.as_deref()).collect();
     let kubectl: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
-    (!names.is_empty()).then(|| typed(&[&["kubectl", "cordon"], &names[..], &kubectl].concat()))
+    (!names.is_empty())
+        .then(|| shell_command(&[&["kubectl", "cordon"], &names[..], &kubectl].concat()))
 }
 
 /// The command that builds an image for hosts of these versions; `others` is the flag that says what
@@ -81,7 +86,7 @@ pub(super) fn rebuild_command(
     hosts: &[WindowsVersion],
     others: Option<&str>,
     new_tag: Option<&str>,
-    flags: &Flags,
+    flags: &CommandFlags,
 ) -> String {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned(), RECIPE.to_owned()];
     let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
@@ -121,7 +126,7 @@ pub(super) fn rebuild_command(
         None => {}
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    typed(&words)
+    shell_command(&words)
 }
 
 /// Whether Kubernetes lets the images of a workload be changed.
@@ -139,14 +144,16 @@ pub(super) fn can_set_image(workload: &Workload) -> bool {
 }
 
 /// The command that makes a workload's pods again; none for a kind whose pods nobody makes anew.
-pub(super) fn restart_command(workload: &Workload, flags: &Flags) -> Option<String> {
+pub(super) fn restart_command(workload: &Workload, flags: &CommandFlags) -> Option<String> {
     let id = &workload.id;
     let kinds = ["DaemonSet", "Deployment", "StatefulSet"];
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
     let mut words = vec!["kubectl", "rollout", "restart", &object];
     words.extend(["--namespace", &id.namespace]);
     words.extend(flags.kubectl.iter().map(String::as_str));
-    kinds.contains(&id.kind.as_str()).then(|| typed(&words))
+    kinds
+        .contains(&id.kind.as_str())
+        .then(|| shell_command(&words))
 }
 
 /// The command that lets a workload's containers run another image; none for a kind whose pods keep
@@ -155,7 +162,7 @@ pub(super) fn set_image_command(
     workload: &Workload,
     from: &str,
     to: &str,
-    flags: &Flags,
+    flags: &CommandFlags,
 ) -> Vec<String> {
     let id = &workload.id;
     if !can_set_image(workload) {
@@ -171,17 +178,17 @@ pub(super) fn set_image_command(
     words.extend(images.iter().map(String::as_str));
     words.extend(["--namespace", &id.namespace]);
     words.extend(flags.kubectl.iter().map(String::as_str));
-    vec![typed(&words)]
+    vec![shell_command(&words)]
 }
 
 /// A command line of these words for a shell.
-pub fn typed(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+pub fn shell_command(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
     words.join(" ")
 }
 
 /// A word for a shell: quoted where it is more than letters, digits and what names are made of.
-pub(super) fn quoted(word: &str) -> String {
+pub(super) fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

@@ -9,9 +9,9 @@ use wincimg_common::progress::Progress;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::shutdown_times;
 use wincimg_oci::document::Document;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Source, StoreError};
-use wincimg_windows::compat::{Isolation, Runtime};
+use wincimg_windows::compat::{ContainerRuntime, Isolation};
 use wincimg_windows::shutdown::DEFAULT_SECONDS;
 
 use super::image::Image;
@@ -25,7 +25,7 @@ const PARALLEL: usize = 4;
 pub struct Details(BTreeMap<(usize, usize), bool>);
 
 /// What was found out about one variant.
-struct Found {
+struct VariantDetails {
     place: (usize, usize),
     size: u64,
     stop_seconds: Option<u64>,
@@ -46,7 +46,7 @@ impl Details {
             for placed in &placement.images {
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 for (group, finding) in groups {
-                    let is_docker = rollout.kinds[group.kind].runtime == Runtime::Docker;
+                    let is_docker = rollout.kinds[group.kind].runtime == ContainerRuntime::Docker;
                     details.add(rollout, placed.image, finding, is_docker, is_patient);
                 }
             }
@@ -85,7 +85,7 @@ impl Details {
     pub async fn fetch(
         &self,
         images: &mut [Image],
-        registry: &Registry,
+        registry: &RegistryClient,
         progress: &Arc<dyn Progress>,
     ) -> BTreeSet<String> {
         let questions = self.0.iter().filter_map(|(&(image, variant), &stop)| {
@@ -96,7 +96,8 @@ impl Details {
         let questions: Vec<_> = questions.collect();
         let answers = stream::iter(questions)
             .map(async |(place, stop, reference, digest)| {
-                let found = look(place, stop, &reference, &digest, registry, progress).await;
+                let found =
+                    fetch_details(place, stop, &reference, &digest, registry, progress).await;
                 found.ok().flatten().ok_or(reference)
             })
             .buffered(PARALLEL)
@@ -115,7 +116,7 @@ impl Details {
     }
 }
 
-impl Found {
+impl VariantDetails {
     fn put(self, images: &mut [Image]) {
         let (image, variant) = self.place;
         if let Some(variant) = images[image].variants_mut().get_mut(variant) {
@@ -125,14 +126,14 @@ impl Found {
     }
 }
 
-async fn look(
+async fn fetch_details(
     place: (usize, usize),
     stop: bool,
     reference: &str,
     digest: &str,
-    registry: &Registry,
+    registry: &RegistryClient,
     progress: &Arc<dyn Progress>,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<VariantDetails>, StoreError> {
     let Ok(location) = parse_location(reference) else {
         return Ok(None);
     };
@@ -146,7 +147,7 @@ async fn look(
     } else {
         None
     };
-    Ok(Some(Found {
+    Ok(Some(VariantDetails {
         place,
         size: image.manifest().layers.iter().map(|layer| layer.size).sum(),
         // Where a layer could not be read, what the others say may not be the last word.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use futures_util::{StreamExt, stream};
-use wincimg_common::diagnose::{Diagnose, in_one_line};
+use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_oci::document::{Document, Index, Manifest, Verbatim};
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 
-use super::image::{Content, Image, Variant, is_host_process};
+use super::image::{Image, ImageContent, Variant, is_host_process};
 
 /// How many images are looked at at once. Each takes one or two small documents, and a registry far
 /// away is waited for rather than kept busy.
@@ -18,14 +18,14 @@ const PARALLEL: usize = 64;
 
 /// An image to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ImageRequest {
     /// What it is called.
     pub reference: String,
     /// Whether it may be a directory or a file of this machine; a workload's image may not.
     pub is_local: bool,
 }
 
-impl Wanted {
+impl ImageRequest {
     fn location(&self) -> Result<Location, LocationError> {
         if self.is_local {
             self.reference.parse()
@@ -37,11 +37,11 @@ impl Wanted {
 
 /// Looks at every image once, in any order; the answers come in the order of the questions.
 ///
-/// One that cannot be read is [`Content::Unreadable`] and keeps no other from being looked at.
-pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
+/// One that cannot be read is [`ImageContent::Unreadable`] and keeps no other from being looked at.
+pub async fn fetch(wanted: &[ImageRequest], registry: &RegistryClient) -> Vec<Image> {
     // Two spellings of one place are one question.
     let mut questions: BTreeMap<String, Location> = BTreeMap::new();
-    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+    let mut contents: BTreeMap<String, ImageContent> = BTreeMap::new();
     let mut names = Vec::with_capacity(wanted.len());
     for image in wanted {
         match image.location() {
@@ -58,7 +58,7 @@ pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
     }
     let answers = stream::iter(questions)
         .map(async |(name, location)| {
-            let content = look(&location, registry).await;
+            let content = fetch_content(&location, registry).await;
             (
                 name,
                 content.unwrap_or_else(|error| {
@@ -77,21 +77,24 @@ pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
             content: contents
                 .get(&name)
                 .cloned()
-                .unwrap_or(Content::Index(Vec::new())),
+                .unwrap_or(ImageContent::Index(Vec::new())),
         })
         .collect()
 }
 
-fn unreadable(error: &dyn Error, hint: Option<String>) -> Content {
-    let reason = in_one_line(error);
-    Content::Unreadable { reason, hint }
+fn unreadable(error: &dyn Error, hint: Option<String>) -> ImageContent {
+    let reason = error_chain(error);
+    ImageContent::Unreadable { reason, hint }
 }
 
-async fn look(location: &Location, registry: &Registry) -> Result<Content, StoreError> {
+async fn fetch_content(
+    location: &Location,
+    registry: &RegistryClient,
+) -> Result<ImageContent, StoreError> {
     let source = Source::open(location, registry).await?;
-    match source.resolve(location.wanted()).await? {
-        Document::Manifest(manifest) => single(&source, *manifest).await.map(Content::Single),
-        Document::Index(index) => entries(&source, &index).await.map(Content::Index),
+    match source.resolve(location.tag_or_digest()).await? {
+        Document::Manifest(manifest) => single(&source, *manifest).await.map(ImageContent::Single),
+        Document::Index(index) => entries(&source, &index).await.map(ImageContent::Index),
     }
 }
 

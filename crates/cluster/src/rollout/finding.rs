@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use wincimg_windows::compat::{
-    Choice, Concern, Containerd, Edition, Fix, HostBuild, Isolation, Outcome, Rule, Runtime,
-    accepted_builds, base_release_for, choose, choose_single, generation, judge as judge_versions,
+    CompatRule, Concern, ContainerRuntime, Containerd, Fix, HostBuild, Isolation, RuntimeChoice,
+    VerdictOutcome, WindowsEdition, accepted_builds, base_release_for, check as judge_versions,
+    choose, choose_single, generation,
 };
 use wincimg_windows::version::WindowsVersion;
 
 use super::Shared;
-use super::image::{Content, Image, Variant};
+use super::image::{Image, ImageContent, Variant};
 use crate::nodes::Node;
 
 /// What matters about hosts; all of one kind get the same answers.
@@ -22,7 +23,7 @@ pub struct HostKind {
     /// The version of the newest of them.
     pub newest: Option<WindowsVersion>,
     /// What runs their containers.
-    pub runtime: Runtime,
+    pub runtime: ContainerRuntime,
     /// `amd64`, `arm64`, …
     pub architecture: String,
 }
@@ -38,12 +39,12 @@ enum Windows {
     Exactly(HostBuild),
     /// Everything that decides: the build, the edition, the generation, and whether the revision is
     /// known, and how many of the images' revisions it has reached.
-    Alike(u32, Edition, Option<u32>, bool, usize),
+    Alike(u32, WindowsEdition, Option<u32>, bool, usize),
 }
 
 impl Windows {
     /// `revisions` are the versions of all images, sorted.
-    fn of(host: &Node, is_exact: bool, revisions: &[WindowsVersion]) -> Self {
+    fn from_node(host: &Node, is_exact: bool, revisions: &[WindowsVersion]) -> Self {
         match host.build {
             None => Self::Unknown,
             Some(build) if is_exact => Self::Exactly(build),
@@ -62,7 +63,7 @@ impl Windows {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// The answer.
-    pub outcome: Outcome,
+    pub outcome: VerdictOutcome,
     /// The name of the rule behind it.
     pub rule: &'static str,
     /// Why.
@@ -119,26 +120,26 @@ impl HostKind {
 }
 
 /// How bad an outcome is for a roll-out, the worst last.
-pub fn severity(outcome: Outcome) -> u8 {
+pub fn severity(outcome: VerdictOutcome) -> u8 {
     match outcome {
-        Outcome::Compatible => 0,
-        Outcome::Warning => 1,
-        Outcome::Unknown => 2,
-        Outcome::Incompatible => 3,
+        VerdictOutcome::Compatible => 0,
+        VerdictOutcome::Warning => 1,
+        VerdictOutcome::Unknown => 2,
+        VerdictOutcome::Incompatible => 3,
     }
 }
 
 /// Whether a plan can make the image start there, or it does as it is: nobody can tell of what could
 /// not be read, an image for Linux is not to be built over, one without Windows inside is built the
 /// same again, and some hosts run no image at all.
-pub(super) fn is_mendable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
+pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
-        build.edition == Edition::Client && accepted_builds(build.version.build).count() == 1
+        build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
     });
     let needs_host_process = finding.rule == Concern::HostProcessUnsupported.name()
         && !has_windows_inside(image.variants());
     let is_refused = finding.rule == Concern::FilteredAtPull.name() && !takes_a_base(host);
-    finding.outcome != Outcome::Unknown
+    finding.outcome != VerdictOutcome::Unknown
         && !needs_host_process
         && !is_refused
         && finding.rule != Concern::NotWindows.name()
@@ -153,12 +154,12 @@ fn takes_a_base(host: &HostKind) -> bool {
     host.build.is_some_and(|host_build| {
         let build = host_build.version.build;
         let release = base_release_for(build);
-        release.is_some_and(|release| host.runtime.surely_takes(build, release.build))
+        release.is_some_and(|release| host.runtime.certainly_accepts(build, release.build))
     })
 }
 
 /// Judges every question once; what is found twice is one finding, so that reports say it once.
-pub(super) struct Judge<'a> {
+pub(super) struct CompatibilityChecker<'a> {
     images: &'a [Image],
     kinds: Vec<HostKind>,
     kind_of: Vec<usize>,
@@ -166,18 +167,18 @@ pub(super) struct Judge<'a> {
     found: HashSet<Shared>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> CompatibilityChecker<'a> {
     pub(super) fn new(hosts: &[Node], images: &'a [Image]) -> Self {
         let versions: HashSet<Option<HostBuild>> = hosts.iter().map(|host| host.build).collect();
         let is_exact = versions.len() <= MANY_VERSIONS;
         let mut revisions: Vec<WindowsVersion> = images.iter().flat_map(Image::versions).collect();
         revisions.sort_unstable();
         let mut kinds: Vec<HostKind> = Vec::new();
-        let mut places: HashMap<(Windows, Runtime, &str), usize> = HashMap::new();
+        let mut places: HashMap<(Windows, ContainerRuntime, &str), usize> = HashMap::new();
         let kind_of = hosts
             .iter()
             .map(|host| {
-                let windows = Windows::of(host, is_exact, &revisions);
+                let windows = Windows::from_node(host, is_exact, &revisions);
                 let key = (windows, host.runtime, host.architecture.as_str());
                 let kind = *places.entry(key).or_insert_with(|| {
                     kinds.push(HostKind::of(host));
@@ -202,7 +203,7 @@ impl<'a> Judge<'a> {
         let variants = image.variants();
         let host = &self.kinds[kind];
         let taken: Vec<&Variant> = match (&image.content, host.build) {
-            (Content::Single(variant), _) => vec![variant],
+            (ImageContent::Single(variant), _) => vec![variant],
             (_, Some(build)) => {
                 let choices = choices(host, build, variants).into_iter();
                 choices
@@ -254,9 +255,11 @@ impl<'a> Judge<'a> {
 /// Judges one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
     let lacking = match host.runtime {
-        Runtime::Docker => Some(("containerd", "Docker")),
-        Runtime::Containerd(Containerd::V1_0) => Some(("containerd 1.6 or newer", "an older one")),
-        Runtime::Containerd(_) => None,
+        ContainerRuntime::Docker => Some(("containerd", "Docker")),
+        ContainerRuntime::Containerd(Containerd::V1_0) => {
+            Some(("containerd 1.6 or newer", "an older one"))
+        }
+        ContainerRuntime::Containerd(_) => None,
     };
     if let Some((needed, found)) = lacking
         && isolation == Isolation::HostProcess
@@ -270,7 +273,7 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         };
     }
     match &image.content {
-        Content::Stated(version) => {
+        ImageContent::Stated(version) => {
             let variant = Variant {
                 os: "windows".to_owned(),
                 architecture: host.architecture.clone(),
@@ -282,23 +285,23 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
                 ..single(host, &variant, isolation)
             }
         }
-        Content::Single(variant) => single(host, variant, isolation),
-        Content::Index(variants) => of_index(host, variants, isolation),
-        Content::Unasked if isolation == Isolation::HostProcess => {
+        ImageContent::Single(variant) => single(host, variant, isolation),
+        ImageContent::Index(variants) => of_index(host, variants, isolation),
+        ImageContent::Unasked if isolation == Isolation::HostProcess => {
             by_version(host, None, None, isolation)
         }
-        Content::Unasked => {
+        ImageContent::Unasked => {
             let fix = "describe it with --images FILE, or leave out --offline";
             unreadable("--offline asks no registry", Some(fix), isolation)
         }
-        Content::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
+        ImageContent::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
     }
 }
 
 fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding {
     Finding {
-        outcome: Outcome::Unknown,
-        rule: Rule::UnknownBuild.name(),
+        outcome: VerdictOutcome::Unknown,
+        rule: CompatRule::UnknownBuild.name(),
         reason: format!("cannot read the image: {reason}"),
         fix: fix.map(str::to_owned),
         commands: Vec::new(),
@@ -350,7 +353,7 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
     by_choices(host, variants, &choices(host, build, variants), isolation)
 }
 
-fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<Choice> {
+fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<RuntimeChoice> {
     let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
     choose(&entries, build, &host.architecture, host.runtime)
 }
@@ -359,7 +362,7 @@ fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<Choic
 fn by_choices(
     host: &HostKind,
     variants: &[Variant],
-    choices: &[Choice],
+    choices: &[RuntimeChoice],
     isolation: Isolation,
 ) -> Finding {
     let taken = choices.iter().filter_map(|choice| {
@@ -372,7 +375,7 @@ fn by_choices(
     let (worst, by) = match (taken.first(), refused) {
         (Some((worst, _)), Some(refused)) if severity(worst.outcome) == 0 => {
             return Finding {
-                outcome: Outcome::Warning,
+                outcome: VerdictOutcome::Warning,
                 ..filtered(host, worst, &refused.by)
             };
         }
@@ -419,9 +422,9 @@ fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> O
     (0..variants.len())
         .filter(own)
         .map(|place| by_variant(host, variants, place, isolation))
-        .filter(|finding| finding.outcome != Outcome::Unknown)
+        .filter(|finding| finding.outcome != VerdictOutcome::Unknown)
         .min_by_key(|finding| severity(finding.outcome))
-        .filter(|finding| severity(finding.outcome) < severity(Outcome::Unknown))
+        .filter(|finding| severity(finding.outcome) < severity(VerdictOutcome::Unknown))
 }
 
 /// The version of an entry that would do where the one that is taken does not.
@@ -432,7 +435,7 @@ fn better(
     isolation: Isolation,
 ) -> Option<WindowsVersion> {
     let best = would_start(host, variants, isolation)?;
-    let is_better = taken.outcome == Outcome::Incompatible && variants.len() > 1;
+    let is_better = taken.outcome == VerdictOutcome::Incompatible && variants.len() > 1;
     best.image_build.filter(|_| is_better)
 }
 
@@ -501,7 +504,7 @@ fn by_version(
         reason: verdict.reason_for(&hosts),
         fix: verdict.fix.map(|fix| match verdict.outcome {
             // It starts there already, so a new image would not help.
-            Outcome::Warning => fix.to_string(),
+            VerdictOutcome::Warning => fix.to_string(),
             _ => in_words(fix, host.build),
         }),
         commands: Vec::new(),
@@ -552,7 +555,7 @@ fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
                 or_hyperv: false,
             };
             let with = kb
-                .map(|kb| format!(" with {}", kb.in_advice()))
+                .map(|kb| format!(" with {}", kb.describe()))
                 .unwrap_or_default();
             format!("{rebuild}; or drain the host and bring it to {to}{with}")
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::document::Digest;
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::Entry;
+use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::nodes::Node;
@@ -18,12 +18,12 @@ pub struct Image {
     /// Where it is, if it came from somewhere.
     pub reference: Option<String>,
     /// What is known of it.
-    pub content: Content,
+    pub content: ImageContent,
 }
 
 /// What a reference leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum ImageContent {
     /// Only a version was given, and it is for Windows.
     Stated(WindowsVersion),
     /// One image.
@@ -64,26 +64,28 @@ pub struct Variant {
 
 impl Image {
     /// An image of which only the version is given.
-    pub fn of_version(version: WindowsVersion) -> Self {
+    pub fn from_version(version: WindowsVersion) -> Self {
         Self {
             reference: None,
-            content: Content::Stated(version),
+            content: ImageContent::Stated(version),
         }
     }
 
     /// Its version, where every host gets the same.
     pub fn version(&self) -> Option<WindowsVersion> {
         match &self.content {
-            Content::Stated(version) => Some(*version),
-            Content::Single(variant) => variant.version,
-            Content::Index(_) | Content::Unasked | Content::Unreadable { .. } => None,
+            ImageContent::Stated(version) => Some(*version),
+            ImageContent::Single(variant) => variant.version,
+            ImageContent::Index(_) | ImageContent::Unasked | ImageContent::Unreadable { .. } => {
+                None
+            }
         }
     }
 
     /// All versions of Windows that it can turn out to have.
     pub fn versions(&self) -> impl Iterator<Item = WindowsVersion> {
         let stated = match &self.content {
-            Content::Stated(version) => Some(*version),
+            ImageContent::Stated(version) => Some(*version),
             _ => None,
         };
         let variants = self.variants().iter().filter_map(|variant| variant.version);
@@ -106,7 +108,7 @@ impl Image {
     }
 
     /// What is left to do once it was built again: a digest stays with the old image.
-    pub(super) fn to_name_again(&self) -> &'static str {
+    pub(super) fn digest_hint(&self) -> &'static str {
         match self.location() {
             Some(Location::Registry(reference)) if reference.digest().is_some() => {
                 ", and name the new image where its digest is named"
@@ -118,29 +120,36 @@ impl Image {
     /// The images that it can mean.
     pub fn variants(&self) -> &[Variant] {
         match &self.content {
-            Content::Single(variant) => std::slice::from_ref(variant),
-            Content::Index(variants) => variants,
-            Content::Stated(_) | Content::Unasked | Content::Unreadable { .. } => &[],
+            ImageContent::Single(variant) => std::slice::from_ref(variant),
+            ImageContent::Index(variants) => variants,
+            ImageContent::Stated(_) | ImageContent::Unasked | ImageContent::Unreadable { .. } => {
+                &[]
+            }
         }
     }
 
     /// The same, to add what was found out later.
     pub(crate) fn variants_mut(&mut self) -> &mut [Variant] {
         match &mut self.content {
-            Content::Single(variant) => std::slice::from_mut(variant),
-            Content::Index(variants) => variants,
-            Content::Stated(_) | Content::Unasked | Content::Unreadable { .. } => &mut [],
+            ImageContent::Single(variant) => std::slice::from_mut(variant),
+            ImageContent::Index(variants) => variants,
+            ImageContent::Stated(_) | ImageContent::Unasked | ImageContent::Unreadable { .. } => {
+                &mut []
+            }
         }
     }
 
     /// Whether anything is known of it.
     pub(super) fn is_readable(&self) -> bool {
-        !matches!(self.content, Content::Unasked | Content::Unreadable { .. })
+        !matches!(
+            self.content,
+            ImageContent::Unasked | ImageContent::Unreadable { .. }
+        )
     }
 
     pub(super) fn is_for(&self, system: &str) -> bool {
         match &self.content {
-            Content::Stated(_) => system == "windows",
+            ImageContent::Stated(_) => system == "windows",
             _ => self.variants().iter().any(|variant| variant.os == system),
         }
     }
@@ -148,8 +157,8 @@ impl Image {
 
 impl Variant {
     /// What a runtime sees of it in the index.
-    pub fn entry(&self) -> Entry<'_> {
-        Entry {
+    pub fn entry(&self) -> IndexEntry<'_> {
+        IndexEntry {
             os: &self.os,
             architecture: &self.architecture,
             os_version: self.os_version.as_deref(),
@@ -206,7 +215,7 @@ pub(super) fn for_windows(
         let names_host = || {
             hosts
                 .iter()
-                .any(|host| host.name.is_some() && scheduling.names(host))
+                .any(|host| host.name.is_some() && scheduling.allows_node_name(host))
         };
         let could_land = || hosts.iter().any(|host| scheduling.admits(host));
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));

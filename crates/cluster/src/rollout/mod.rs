@@ -4,47 +4,47 @@
 //! answer; reading clusters and registries comes before it, reports come after. Nodes of one kind
 //! get the same answer, so that thousands of them cost little.
 
-mod advice;
-mod behind;
 mod commands;
 mod details;
 mod fetch;
 mod finding;
+mod fix;
 mod image;
-mod notices;
+mod outcome;
+mod outdated;
 mod placement;
 mod plan;
-mod prospects;
 mod simulate;
 mod tags;
+mod warning;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-pub use behind::Behind;
-pub use commands::{Flags, typed as command_line};
+pub use commands::{CommandFlags, shell_command as command_line};
 pub use details::Details;
-pub use fetch::{Wanted, fetch};
-use finding::Judge;
+pub use fetch::{ImageRequest, fetch};
+use finding::CompatibilityChecker;
 pub use finding::{Finding, HostKind, severity};
-pub use image::{Content, Image, Variant, is_host_process};
+pub use image::{Image, ImageContent, Variant, is_host_process};
 use jiff::civil::Date;
-pub use notices::Notice;
+pub use outcome::{OutcomeCounts, StartStatus, Subject, WorkloadOutcome, is_deciding_rule};
+pub use outdated::OutdatedImage;
 use placement::Selections;
-pub use placement::{Placement, Selection};
-pub use plan::{AFTER_A_PATCH, Action, Interruption, Pin, Plan};
-pub use prospects::{Prospect, Starts, Subject, Tally, decides};
-pub use simulate::{Named, Simulation, apply_hotfix};
-pub use tags::{Tags, fetch_tags};
-use wincimg_windows::compat::{Isolation, Outcome};
+pub use placement::{HostSelection, Placement};
+pub use plan::{AFTER_A_PATCH, ActionPlan, Interruption, Pin, PlanAction};
+pub use simulate::{Simulation, SimulationMatches, apply_hotfix};
+pub use tags::{TagsByRepository, fetch_tags};
+pub use warning::Warning;
+use wincimg_windows::compat::{Isolation, VerdictOutcome};
 
 use crate::nodes::{Node, NodeList};
-use crate::workloads::{Skipped, Workload, WorkloadId};
+use crate::workloads::{SkippedObject, Workload, WorkloadId};
 
 /// What is to be answered.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct RolloutRequest {
     /// The hosts, and the other nodes of their cluster.
     pub nodes: NodeList,
     /// Every image that is asked about, by itself or by a workload.
@@ -54,7 +54,7 @@ pub struct Request {
     /// The workloads.
     pub workloads: Vec<Workload>,
     /// What was given with them and may make pods in a way that is not known.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedObject>,
     /// How many workloads were left out because they run nothing as they stand.
     pub inactive: usize,
     /// How nodes keep containers apart where nobody asks for anything.
@@ -62,7 +62,7 @@ pub struct Request {
     /// The day on which support is looked at.
     pub today: Option<Date>,
     /// What the commands that are advised need as this run did.
-    pub flags: Flags,
+    pub flags: CommandFlags,
     /// Prefixes of references on public registries whose images the user builds.
     pub own: Vec<String>,
 }
@@ -85,19 +85,19 @@ pub struct Rollout {
     /// The images on the hosts where they could land.
     pub placements: Vec<Placement>,
     /// What deserves a look whatever the host.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<Warning>,
     /// How everything came out.
-    pub summary: Summary,
+    pub summary: CheckCounts,
     /// How many workloads are for other systems.
     pub other_workloads: usize,
     /// Workloads that do not say their system, whose images could not be read, and that no host takes.
     pub undecided: Vec<WorkloadId>,
     /// Objects of unknown kinds in which no pods were found.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedObject>,
     /// How many workloads were left out because they run nothing as they stand.
     pub inactive: usize,
     /// What to do so that everything starts, where that was asked for.
-    pub plan: Option<Plan>,
+    pub plan: Option<ActionPlan>,
     /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
     pub what_if: Vec<String>,
     /// The day on which support was looked at.
@@ -105,12 +105,12 @@ pub struct Rollout {
     /// As the request says it.
     own: Vec<String>,
     /// What becomes of the workloads as things are, where something is taken to be otherwise.
-    pub as_it_is: Option<Tally>,
+    pub as_it_is: Option<OutcomeCounts>,
 }
 
 /// One answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Check<'a> {
+pub struct RolloutCheck<'a> {
     /// Where; absent where the answer is about no host.
     pub host: Option<&'a Node>,
     /// The image; absent where the answer is about the workload alone.
@@ -123,7 +123,7 @@ pub struct Check<'a> {
 
 /// How many checks came out how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Summary {
+pub struct CheckCounts {
     /// Will start.
     pub compatible: usize,
     /// Will start, but someone should look.
@@ -136,7 +136,7 @@ pub struct Summary {
 
 impl Rollout {
     /// Answers everything.
-    pub fn new(request: &Request) -> Self {
+    pub fn new(request: &RolloutRequest) -> Self {
         let usual = request.isolation.unwrap_or(Isolation::Process);
         let NodeList {
             windows: hosts,
@@ -151,11 +151,11 @@ impl Rollout {
             .collect();
         let (workloads, undecided) =
             image::for_windows(&request.workloads, &images, &places, &hosts, &others);
-        let mut judge = Judge::new(&hosts, &images);
+        let mut judge = CompatibilityChecker::new(&hosts, &images);
         let mut selections = Selections::new(&hosts, &judge);
         let mut placements = Vec::with_capacity(workloads.len() + 1);
         if request.plain > 0 {
-            placements.push(Placement::of_images(
+            placements.push(Placement::for_images(
                 0..request.plain,
                 &selections.all(),
                 usual,
@@ -163,8 +163,8 @@ impl Rollout {
             ));
         }
         for (index, workload) in workloads.iter().enumerate() {
-            let selection = selections.of(&workload.template.scheduling);
-            placements.push(Placement::of_workload(
+            let selection = selections.select(&workload.template.scheduling);
+            placements.push(Placement::for_workload(
                 index, workload, &places, &selection, usual, &mut judge,
             ));
         }
@@ -179,7 +179,7 @@ impl Rollout {
             kind_of,
             placements,
             notices: Vec::new(),
-            summary: Summary::default(),
+            summary: CheckCounts::default(),
             undecided,
             skipped: request.skipped.clone(),
             inactive: request.inactive,
@@ -200,14 +200,14 @@ impl Rollout {
     }
 
     fn notice(&mut self) {
-        self.notices = notices::all(self);
-        self.summary = Summary::of(&self.placements, &self.notices);
+        self.notices = warning::all(self);
+        self.summary = CheckCounts::count(&self.placements, &self.notices);
     }
 
     /// Whether an image is built by others, so that no build of the user's helps.
     fn is_of_others(&self, image: usize) -> bool {
         let reference = self.images[image].reference.as_deref();
-        reference.is_some_and(|reference| tags::is_of_others(reference, &self.own))
+        reference.is_some_and(|reference| tags::is_third_party(reference, &self.own))
     }
 
     /// The names of the hosts that take no new pods for now.
@@ -224,12 +224,12 @@ impl Rollout {
     }
 
     /// Every answer: workload by workload, host by host, image by image.
-    pub fn checks(&self) -> impl Iterator<Item = Check<'_>> {
+    pub fn checks(&self) -> impl Iterator<Item = RolloutCheck<'_>> {
         let placed = self
             .placements
             .iter()
             .flat_map(move |placement| self.checks_of(placement));
-        let noticed = self.notices.iter().map(|notice| Check {
+        let noticed = self.notices.iter().map(|notice| RolloutCheck {
             host: None,
             image: notice.image.map(|image| &self.images[image]),
             workload: notice.workload.map(|workload| &self.workloads[workload]),
@@ -238,14 +238,14 @@ impl Rollout {
         placed.chain(noticed)
     }
 
-    fn checks_of<'a>(&'a self, placement: &'a Placement) -> impl Iterator<Item = Check<'a>> {
+    fn checks_of<'a>(&'a self, placement: &'a Placement) -> impl Iterator<Item = RolloutCheck<'a>> {
         let workload = placement.workload.map(|workload| &self.workloads[workload]);
         placement
             .selection
             .hosts
             .iter()
             .flat_map(move |&(host, group)| {
-                placement.images.iter().map(move |placed| Check {
+                placement.images.iter().map(move |placed| RolloutCheck {
                     host: Some(&self.hosts[host as usize]),
                     image: Some(&self.images[placed.image]),
                     workload,
@@ -268,8 +268,8 @@ impl Rollout {
     }
 }
 
-impl Summary {
-    fn of(placements: &[Placement], notices: &[Notice]) -> Self {
+impl CheckCounts {
+    fn count(placements: &[Placement], notices: &[Warning]) -> Self {
         let mut summary = Self::default();
         for placement in placements {
             for placed in &placement.images {
@@ -284,12 +284,12 @@ impl Summary {
         summary
     }
 
-    fn add(&mut self, outcome: Outcome, count: usize) {
+    fn add(&mut self, outcome: VerdictOutcome, count: usize) {
         *match outcome {
-            Outcome::Compatible => &mut self.compatible,
-            Outcome::Warning => &mut self.warning,
-            Outcome::Incompatible => &mut self.incompatible,
-            Outcome::Unknown => &mut self.unknown,
+            VerdictOutcome::Compatible => &mut self.compatible,
+            VerdictOutcome::Warning => &mut self.warning,
+            VerdictOutcome::Incompatible => &mut self.incompatible,
+            VerdictOutcome::Unknown => &mut self.unknown,
         } += count;
     }
 
@@ -299,14 +299,14 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for CheckCounts {
     /// `3 checks: 2 compatible, 1 incompatible`; what did not occur is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            (self.compatible, Outcome::Compatible),
-            (self.warning, Outcome::Warning),
-            (self.incompatible, Outcome::Incompatible),
-            (self.unknown, Outcome::Unknown),
+            (self.compatible, VerdictOutcome::Compatible),
+            (self.warning, VerdictOutcome::Warning),
+            (self.incompatible, VerdictOutcome::Incompatible),
+            (self.unknown, VerdictOutcome::Unknown),
         ];
         let total = self.total();
         write!(f, "{total} check{}", if total == 1 { "" } else { "s" })?;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use wincimg_windows::compat::Isolation;
 
 use super::Shared;
-use super::finding::{Finding, Judge};
+use super::finding::{CompatibilityChecker, Finding};
 use crate::nodes::Node;
 use crate::scheduling::Scheduling;
 use crate::workloads::Workload;
@@ -19,14 +19,14 @@ pub struct Placement {
     /// themselves.
     pub workload: Option<usize>,
     /// The hosts.
-    pub selection: Rc<Selection>,
+    pub selection: Rc<HostSelection>,
     /// The images, each once.
-    pub images: Vec<Placed>,
+    pub images: Vec<PlacedImage>,
 }
 
 /// One image of a placement.
 #[derive(Debug, Clone)]
-pub struct Placed {
+pub struct PlacedImage {
     /// Index into [`super::Rollout::images`].
     pub image: usize,
     /// One for each group of the selection.
@@ -35,16 +35,16 @@ pub struct Placed {
 
 /// Hosts that can be chosen.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct HostSelection {
     /// Index of the host and of its group, in the order of the hosts.
     pub hosts: Vec<(u32, u32)>,
     /// The hosts by their kind.
-    pub groups: Vec<Group>,
+    pub groups: Vec<HostKindGroup>,
 }
 
 /// Hosts of one kind.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct HostKindGroup {
     /// Index into [`super::Rollout::kinds`].
     pub kind: usize,
     /// Indexes into [`super::Rollout::hosts`].
@@ -53,11 +53,11 @@ pub struct Group {
 
 impl Placement {
     /// Images that are to start on every host.
-    pub(super) fn of_images(
+    pub(super) fn for_images(
         images: Range<usize>,
-        selection: &Rc<Selection>,
+        selection: &Rc<HostSelection>,
         isolation: Isolation,
-        judge: &mut Judge<'_>,
+        judge: &mut CompatibilityChecker<'_>,
     ) -> Self {
         Self {
             workload: None,
@@ -65,7 +65,7 @@ impl Placement {
             images: images
                 .map(|image| {
                     let groups = selection.groups.iter();
-                    Placed {
+                    PlacedImage {
                         image,
                         findings: groups
                             .map(|group| {
@@ -80,16 +80,16 @@ impl Placement {
     }
 
     /// The images of a workload on the hosts that can be chosen for its pods.
-    pub(super) fn of_workload(
+    pub(super) fn for_workload(
         index: usize,
         workload: &Workload,
         places: &BTreeMap<&str, usize>,
-        selection: &Rc<Selection>,
+        selection: &Rc<HostSelection>,
         usual: Isolation,
-        judge: &mut Judge<'_>,
+        judge: &mut CompatibilityChecker<'_>,
     ) -> Self {
         let template = &workload.template;
-        let mut images: Vec<Placed> = Vec::with_capacity(template.containers.len());
+        let mut images: Vec<PlacedImage> = Vec::with_capacity(template.containers.len());
         for container in &template.containers {
             let Some(&image) = places.get(container.image.as_str()) else {
                 continue;
@@ -110,7 +110,7 @@ impl Placement {
                 .iter()
                 .any(|placed| placed.image == image && same_findings(&placed.findings, &findings));
             if !is_known {
-                images.push(Placed { image, findings });
+                images.push(PlacedImage { image, findings });
             }
         }
         Self {
@@ -136,11 +136,11 @@ fn same_findings(a: &[Shared], b: &[Shared]) -> bool {
 pub(super) struct Selections<'a> {
     hosts: &'a [Node],
     kind_of: Vec<usize>,
-    known: HashMap<Scheduling, Rc<Selection>>,
+    known: HashMap<Scheduling, Rc<HostSelection>>,
 }
 
 impl<'a> Selections<'a> {
-    pub(super) fn new(hosts: &'a [Node], judge: &Judge<'_>) -> Self {
+    pub(super) fn new(hosts: &'a [Node], judge: &CompatibilityChecker<'_>) -> Self {
         Self {
             hosts,
             kind_of: (0..hosts.len()).map(|host| judge.kind_of(host)).collect(),
@@ -149,12 +149,12 @@ impl<'a> Selections<'a> {
     }
 
     /// All hosts.
-    pub(super) fn all(&self) -> Rc<Selection> {
+    pub(super) fn all(&self) -> Rc<HostSelection> {
         Rc::new(self.collect(|_| true))
     }
 
     /// The hosts that a pod may be put on.
-    pub(super) fn of(&mut self, scheduling: &Scheduling) -> Rc<Selection> {
+    pub(super) fn select(&mut self, scheduling: &Scheduling) -> Rc<HostSelection> {
         if let Some(known) = self.known.get(scheduling) {
             return Rc::clone(known);
         }
@@ -163,8 +163,8 @@ impl<'a> Selections<'a> {
         selection
     }
 
-    fn collect(&self, admits: impl Fn(&Node) -> bool) -> Selection {
-        let mut selection = Selection::default();
+    fn collect(&self, admits: impl Fn(&Node) -> bool) -> HostSelection {
+        let mut selection = HostSelection::default();
         let mut group_of: HashMap<usize, usize> = HashMap::new();
         for ((index, host), &kind) in (0..).zip(self.hosts).zip(&self.kind_of) {
             if !admits(host) {
@@ -172,7 +172,7 @@ impl<'a> Selections<'a> {
             }
             let groups = &mut selection.groups;
             let group = *group_of.entry(kind).or_insert_with(|| {
-                groups.push(Group {
+                groups.push(HostKindGroup {
                     kind,
                     hosts: Vec::new(),
                 });

@@ -13,51 +13,51 @@
 //!
 //! [`generation`]: wincimg_windows::compat::generation
 
-mod alike;
-mod cover;
+mod build_targets;
 mod effects;
 mod graph;
+mod host_class;
 mod order;
 mod pin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use cover::{base_for, builds_for};
+use build_targets::{base_for, builds_for};
 pub(super) use effects::Effects;
-use graph::{Choice, Graph, Known};
+use graph::{Choice, Graph, GraphCache};
 use jiff::civil::Date;
 pub use pin::Pin;
-pub(super) use pin::Way;
+pub(super) use pin::PinMethod;
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::Outcome;
+use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    Flags, can_set_image, cordon_command, patch_commands, rebuild_command, restart_command,
+    CommandFlags, can_set_image, cordon_command, patch_commands, rebuild_command, restart_command,
     set_image_command,
 };
-use super::finding::is_mendable;
-use super::image::{Content, Image, Variant};
-use super::placement::Group;
-use super::simulate::move_to;
-use super::tags::retagged;
-use super::{Finding, Request, Rollout, Summary, Tally};
+use super::finding::is_fixable;
+use super::image::{Image, ImageContent, Variant};
+use super::placement::HostKindGroup;
+use super::simulate::set_version;
+use super::tags::with_tag;
+use super::{CheckCounts, Finding, OutcomeCounts, Rollout, RolloutRequest};
 use crate::nodes::Node;
 use crate::workloads::Workload;
 
 /// What to do so that everything starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ActionPlan {
     /// In the order in which they are best done.
-    pub actions: Vec<Action>,
+    pub actions: Vec<PlanAction>,
     /// What does not start in between, though it does today: no order does without.
     pub interruptions: Vec<Interruption>,
     /// How everything comes out then: what none of the actions mends is still there.
-    pub then: Summary,
+    pub then: CheckCounts,
     /// What becomes of the workloads then.
-    pub tally: Tally,
+    pub tally: OutcomeCounts,
 }
 
 /// A workload whose new pods do not start on some of the nodes where they do today.
@@ -75,7 +75,7 @@ pub struct Interruption {
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum PlanAction {
     /// Keep a workload where it starts.
     Pin {
         /// Index into the workloads.
@@ -83,7 +83,7 @@ pub enum Action {
         /// What it asks for.
         pin: Pin,
         /// How it gets that.
-        way: Way,
+        way: PinMethod,
         /// Indexes of the hosts where it can land then.
         hosts: Vec<usize>,
         /// How many it could land on before.
@@ -122,13 +122,13 @@ pub enum Action {
     },
 }
 
-impl Plan {
+impl ActionPlan {
     /// Plans for a request and the answers to it.
-    pub fn new(request: &Request, rollout: &Rollout) -> Self {
+    pub fn new(request: &RolloutRequest, rollout: &Rollout) -> Self {
         if rollout.summary.incompatible == 0 {
             return Self {
                 then: rollout.summary,
-                tally: rollout.tally(),
+                tally: rollout.count_outcomes(),
                 ..Self::default()
             };
         }
@@ -142,10 +142,10 @@ impl Plan {
             action.hold(rollout, &request.flags);
         }
         let then = if actions.is_empty() {
-            (rollout.summary, rollout.tally())
+            (rollout.summary, rollout.count_outcomes())
         } else {
             let after = Rollout::new(&after);
-            (after.summary, after.tally())
+            (after.summary, after.count_outcomes())
         };
         Self {
             interruptions: order::interruptions(rollout, &actions),
@@ -156,7 +156,7 @@ impl Plan {
     }
 }
 
-impl Action {
+impl PlanAction {
     /// What to type.
     pub fn commands(&self) -> &[String] {
         match self {
@@ -167,10 +167,10 @@ impl Action {
     }
 }
 
-impl Action {
+impl PlanAction {
     /// Adds the command that keeps new pods off the hosts that do not take them yet. A new tag reaches
     /// none before it is told to a workload; a tag that is there, with the build.
-    fn hold(&mut self, rollout: &Rollout, flags: &Flags) {
+    fn hold(&mut self, rollout: &Rollout, flags: &CommandFlags) {
         let Self::Rebuild {
             holds,
             new_tag,
@@ -200,8 +200,8 @@ impl Action {
             } => {
                 let id = &rollout.workloads[*workload].id;
                 let what = match way {
-                    Way::Patch => format!("keep {id}"),
-                    Way::MakeAgain => format!("end {id} and make it again"),
+                    PinMethod::Patch => format!("keep {id}"),
+                    PinMethod::MakeAgain => format!("end {id} and make it again"),
                 };
                 format!("{what} {pin}{}", nodes_left(hosts.len(), *of))
             }
@@ -210,7 +210,7 @@ impl Action {
                 format!(
                     "build {} again{}",
                     image.label(),
-                    self.under_what_name(image)
+                    self.new_tag_or_reason(image)
                 )
             }
             Self::Patch { .. } => self.to_string(),
@@ -218,9 +218,9 @@ impl Action {
     }
 }
 
-impl Action {
+impl PlanAction {
     /// The new name of an image that is built again, or what keeps it from the nodes.
-    pub(super) fn under_what_name(&self, image: &Image) -> String {
+    pub(super) fn new_tag_or_reason(&self, image: &Image) -> String {
         match self {
             Self::Rebuild {
                 new_tag: Some(tag), ..
@@ -230,14 +230,14 @@ impl Action {
             } => format!(
                 "{}; nodes keep what they have of the tag until it is removed there, or until \
                  imagePullPolicy is Always",
-                image.to_name_again()
+                image.digest_hint()
             ),
-            _ => image.to_name_again().to_owned(),
+            _ => image.digest_hint().to_owned(),
         }
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for PlanAction {
     /// What to do, whatever it is done to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -249,8 +249,8 @@ impl fmt::Display for Action {
                 ..
             } => {
                 f.write_str(match way {
-                    Way::Patch => "keep its pods",
-                    Way::MakeAgain => "end it and make it again",
+                    PinMethod::Patch => "keep its pods",
+                    PinMethod::MakeAgain => "end it and make it again",
                 })?;
                 write!(f, " {pin}{}", nodes_left(hosts.len(), *of))
             }
@@ -261,7 +261,7 @@ impl fmt::Display for Action {
                     _ => "drain the nodes one by one and bring them",
                 })?;
                 write!(f, " to {to}")?;
-                kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.in_advice()))?;
+                kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.describe()))?;
                 f.write_str(AFTER_A_PATCH)
             }
         }
@@ -284,13 +284,13 @@ pub const AFTER_A_PATCH: &str =
 const TRIED: usize = 50;
 
 fn choose<'a>(
-    request: &Request,
+    request: &RolloutRequest,
     rollout: &'a Rollout,
 ) -> (BTreeMap<usize, Pin>, Graph<'a>, Choice) {
     let mut pins = pin::candidates(rollout, &request.nodes.others);
-    let mut known = Known::of(rollout, &pins);
+    let mut known = GraphCache::new(rollout, &pins);
     let mut graph = Graph::of(&mut known, &pins);
-    let mut choice = graph.choose();
+    let mut choice = graph.solve();
     let spare = spare(rollout, &pins, &choice, &graph.patched_hosts(&choice));
     let mut attempts = vec![spare.clone()];
     attempts.extend(spare.into_iter().take(TRIED).map(|one| vec![one]));
@@ -301,7 +301,7 @@ fn choose<'a>(
             continue;
         }
         let other = Graph::of(&mut known, &fewer);
-        let other_choice = other.choose();
+        let other_choice = other.solve();
         if other_choice.rebuilt == choice.rebuilt
             && other.patched_hosts(&other_choice) == graph.patched_hosts(&choice)
         {
@@ -319,10 +319,10 @@ fn spare(
     choice: &Choice,
     patched: &BTreeMap<usize, WindowsVersion>,
 ) -> Vec<usize> {
-    let is_mended = |place: usize, group: &Group, finding: &Finding| {
+    let is_mended = |place: usize, group: &HostKindGroup, finding: &Finding| {
         let mut hosts = group.hosts.iter().map(|host| *host as usize);
         !rollout.is_of_others(place)
-            && is_mendable(finding, &rollout.images[place], &rollout.kinds[group.kind])
+            && is_fixable(finding, &rollout.images[place], &rollout.kinds[group.kind])
             && (choice.rebuilt.contains(&place) || hosts.any(|host| patched.contains_key(&host)))
     };
     let placements = rollout.placements.iter();
@@ -331,7 +331,7 @@ fn spare(
             placement.images.iter().all(|placed| {
                 let mut groups = placement.selection.groups.iter().zip(&placed.findings);
                 groups.all(|(group, finding)| {
-                    finding.outcome != Outcome::Incompatible
+                    finding.outcome != VerdictOutcome::Incompatible
                         || is_mended(placed.image, group, finding)
                 })
             })
@@ -341,7 +341,11 @@ fn spare(
         .collect()
 }
 
-fn pinned(pins: &BTreeMap<usize, Pin>, rollout: &Rollout, after: &mut Request) -> Vec<Action> {
+fn pinned(
+    pins: &BTreeMap<usize, Pin>,
+    rollout: &Rollout,
+    after: &mut RolloutRequest,
+) -> Vec<PlanAction> {
     let mut actions = Vec::new();
     // The answers are about some of the workloads, in their order.
     let mut rest = after.workloads.iter_mut();
@@ -360,33 +364,35 @@ fn pinned(pins: &BTreeMap<usize, Pin>, rollout: &Rollout, after: &mut Request) -
             .map(|&(host, _)| host as usize)
             .collect();
         let left = hosts.iter().copied();
-        actions.push(Action::Pin {
+        actions.push(PlanAction::Pin {
             workload: index,
             of: hosts.len(),
             hosts: left
                 .filter(|&host| pin.admits(&rollout.hosts[host]))
                 .collect(),
             commands: pin.commands(workload, &after.flags),
-            way: Way::of(&workload.id).unwrap_or(Way::Patch),
+            way: PinMethod::for_workload(&workload.id).unwrap_or(PinMethod::Patch),
             pin: pin.clone(),
         });
     }
     actions
 }
 
-fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Action> {
+fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut RolloutRequest) -> Vec<PlanAction> {
     let mut targets: BTreeMap<WindowsVersion, Vec<usize>> = BTreeMap::new();
     for (host, to) in graph.patched_hosts(choice) {
-        move_to(&mut after.nodes.windows[host], to);
+        set_version(&mut after.nodes.windows[host], to);
         targets.entry(to).or_default().push(host);
     }
     let actions = targets.into_iter().map(|(to, hosts)| {
-        let kb = Updates::known().reaching(to).and_then(|update| update.kb);
+        let kb = Updates::global()
+            .first_reaching(to)
+            .and_then(|update| update.kb);
         let nodes: Vec<&Node> = hosts
             .iter()
             .map(|&host| &graph.rollout.hosts[host])
             .collect();
-        Action::Patch {
+        PlanAction::Patch {
             to,
             kb,
             commands: patch_commands(to, kb, &nodes, &after.flags),
@@ -414,8 +420,8 @@ fn rebuilds(
     graph: &Graph<'_>,
     choice: &Choice,
     pins: &BTreeMap<usize, Pin>,
-    after: &mut Request,
-) -> Vec<Action> {
+    after: &mut RolloutRequest,
+) -> Vec<PlanAction> {
     let mut actions = Vec::new();
     for &place in &choice.rebuilt {
         let image = &graph.rollout.images[place];
@@ -442,7 +448,7 @@ fn rebuilds(
         let (reference, text) = (image.location(), image.reference.as_deref());
         match (&new_tag, reference, text) {
             (Some(tag), Some(Location::Registry(reference)), Some(text)) => {
-                let to = retagged(&reference, tag);
+                let to = with_tag(&reference, tag);
                 let set = users
                     .iter()
                     .flat_map(|user| set_image_command(user, text, &to, flags));
@@ -451,7 +457,7 @@ fn rebuilds(
             _ if stays_cached => {}
             _ => commands.extend(users.iter().filter_map(|user| restart_command(user, flags))),
         }
-        actions.push(Action::Rebuild {
+        actions.push(PlanAction::Rebuild {
             image: place,
             commands,
             host_builds,
@@ -547,8 +553,8 @@ fn rebuilt(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Image 
         .chain(kept.cloned())
         .collect();
     let content = match &variants[..] {
-        [single] => Content::Single(single.clone()),
-        _ => Content::Index(variants),
+        [single] => ImageContent::Single(single.clone()),
+        _ => ImageContent::Index(variants),
     };
     Image {
         reference: image.reference.clone(),

@@ -20,7 +20,7 @@ pub struct Simulation {
 
 /// How many nodes a simulation names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Named {
+pub struct SimulationMatches {
     /// Those that have their new version now.
     pub moved: usize,
     /// Those of other builds, which stay as they are.
@@ -73,9 +73,9 @@ impl Simulation {
     }
 
     /// Gives the nodes that it names their new version.
-    pub fn apply(&self, nodes: &mut [Node]) -> Named {
+    pub fn apply(&self, nodes: &mut [Node]) -> SimulationMatches {
         let is_pattern = self.nodes.contains('*');
-        let mut named = Named::default();
+        let mut named = SimulationMatches::default();
         for node in nodes {
             let version = node.build.map(|build| build.to_string());
             let name = node.name.as_deref().or(version.as_deref());
@@ -88,7 +88,7 @@ impl Simulation {
             if is_pattern && !has_build {
                 named.left += 1;
             } else {
-                move_to(node, self.version);
+                set_version(node, self.version);
                 named.moved += 1;
             }
         }
@@ -102,20 +102,20 @@ pub fn apply_hotfix(kb: Kb, nodes: &mut [Node]) -> usize {
     let mut patched = 0;
     for node in nodes {
         let newer = node.build.and_then(|host| {
-            Updates::known()
-                .of_kb(kb)
+            Updates::global()
+                .by_kb(kb)
                 .map(Update::version)
                 .find(|version| version.build == host.version.build && *version > host.version)
         });
         if let Some(version) = newer {
-            move_to(node, version);
+            set_version(node, version);
             patched += 1;
         }
     }
     patched
 }
 
-pub(super) fn move_to(node: &mut Node, version: WindowsVersion) {
+pub(super) fn set_version(node: &mut Node, version: WindowsVersion) {
     node.build = Some(match node.build {
         Some(build) => HostBuild { version, ..build },
         None => HostBuild::new(version),
@@ -151,7 +151,7 @@ mod tests {
     fn node(name: &str, version: &str) -> Node {
         Node {
             name: Some(name.to_owned()),
-            ..Node::of_build(HostBuild::new(version.parse().unwrap()))
+            ..Node::from_build(HostBuild::new(version.parse().unwrap()))
         }
     }
 
@@ -191,7 +191,10 @@ mod tests {
             node("other", "17763.973"),
         ];
         let simulation: Simulation = "win-*=17763.1158".parse().unwrap();
-        assert_eq!(simulation.apply(&mut nodes), Named { moved: 2, left: 2 });
+        assert_eq!(
+            simulation.apply(&mut nodes),
+            SimulationMatches { moved: 2, left: 2 }
+        );
         assert_eq!(nodes[3].build, None);
         nodes[3].build = nodes[4].build;
         assert_eq!(
@@ -210,7 +213,10 @@ mod tests {
     fn a_node_moves_with_its_label() {
         let mut nodes = [node("win-a", "17763.973"), node("other", "17763.973")];
         let simulation: Simulation = "win-a=20348.2402".parse().unwrap();
-        assert_eq!(simulation.apply(&mut nodes), Named { moved: 1, left: 0 });
+        assert_eq!(
+            simulation.apply(&mut nodes),
+            SimulationMatches { moved: 1, left: 0 }
+        );
         assert_eq!(versions(&nodes), ["20348.2402", "17763.973"]);
         assert_eq!(
             nodes[0].labels["node.kubernetes.io/windows-build"],

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
-use wincimg_inspect::bases::{Fit, Match, parse_location};
+use wincimg_inspect::bases::{BaseMatch, Fit, parse_location};
 use wincimg_oci::reference::{Reference, parse_reference};
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::{HostBuild, Outcome};
+use wincimg_windows::compat::{HostBuild, VerdictOutcome};
 use wincimg_windows::release;
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -31,11 +31,11 @@ const PUBLIC: [&str; 9] = [
 const PARALLEL: usize = 8;
 
 /// The tags of repositories, by the reference of the image that is in one.
-pub type Tags = BTreeMap<String, Vec<String>>;
+pub type TagsByRepository = BTreeMap<String, Vec<String>>;
 
 /// Whether an image of this name is built by others: it lies where everybody's do, below none of the
 /// prefixes that are the user's own.
-pub(super) fn is_of_others(reference: &str, own: &[String]) -> bool {
+pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
     let Ok(Location::Registry(reference)) = parse_location(reference) else {
         return false;
     };
@@ -49,7 +49,7 @@ pub(super) fn is_of_others(reference: &str, own: &[String]) -> bool {
 
 impl Rollout {
     /// Whether an image that others build does not start somewhere.
-    pub fn has_failing_images_of_others(&self) -> bool {
+    pub fn has_failing_third_party_images(&self) -> bool {
         !failing(self).is_empty()
     }
 }
@@ -59,7 +59,7 @@ fn failing(rollout: &Rollout) -> BTreeSet<String> {
     let failing = placed.filter(|placed| {
         let mut findings = placed.findings.iter();
         rollout.is_of_others(placed.image)
-            && findings.any(|finding| finding.outcome == Outcome::Incompatible)
+            && findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
     });
     failing
         .filter_map(|placed| rollout.images[placed.image].reference.clone())
@@ -68,7 +68,7 @@ fn failing(rollout: &Rollout) -> BTreeSet<String> {
 
 /// Asks registries for the tags of images that others build and that do not start somewhere. What cannot
 /// be listed is left out.
-pub async fn fetch_tags(rollout: &Rollout, registry: &Registry) -> Tags {
+pub async fn fetch_tags(rollout: &Rollout, registry: &RegistryClient) -> TagsByRepository {
     let references = failing(rollout);
     let listed = stream::iter(references).map(async |text| {
         let reference = parse_reference(&text).ok()?;
@@ -81,12 +81,16 @@ pub async fn fetch_tags(rollout: &Rollout, registry: &Registry) -> Tags {
 
 /// The tag that says the same of an image but for the version of Windows, where one of these fits all of
 /// the hosts: `8.0-nanoserver-1809` for `8.0-nanoserver-ltsc2022`.
-pub(super) fn fitting<'t>(tag: &str, tags: &'t [String], hosts: &[HostBuild]) -> Option<&'t str> {
+pub(super) fn find_matching_tag<'t>(
+    tag: &str,
+    tags: &'t [String],
+    hosts: &[HostBuild],
+) -> Option<&'t str> {
     let (first, others) = hosts.split_first()?;
     let (shape, _) = taken_apart(tag)?;
     let candidates = tags.iter().filter_map(|tag| {
         let (own, version) = taken_apart(tag)?;
-        let fits = |host: &HostBuild| Fit::of(version, *host, Match::Nearest);
+        let fits = |host: &HostBuild| Fit::of(version, *host, BaseMatch::Nearest);
         let fit =
             fits(first).filter(|_| own == shape && others.iter().all(|it| fits(it).is_some()));
         Some((fit?, tag.as_str()))
@@ -98,10 +102,10 @@ pub(super) fn fitting<'t>(tag: &str, tags: &'t [String], hosts: &[HostBuild]) ->
 /// the newest that its tags may mean.
 fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     let words: Vec<&str> = tag.split('-').collect();
-    let version_of = |word: &str| match release::named_in_tag(word) {
+    let version_of = |word: &str| match release::from_tag_word(word) {
         Some(release) => {
-            let newest = Updates::known().newest(release.build);
-            Some(newest.map_or(WindowsVersion::of_build(release.build), Update::version))
+            let newest = Updates::global().newest(release.build);
+            Some(newest.map_or(WindowsVersion::from_build(release.build), Update::version))
         }
         None => word
             .parse::<WindowsVersion>()
@@ -118,7 +122,7 @@ fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
 }
 
 /// The same reference with another tag.
-pub(super) fn retagged(reference: &Reference, tag: &str) -> String {
+pub(super) fn with_tag(reference: &Reference, tag: &str) -> String {
     format!("{}/{}:{tag}", reference.registry(), reference.repository())
 }
 
@@ -135,7 +139,7 @@ mod tests {
             "registry.k8s.io/pause:3.9",
             "ghcr.io/acmes/web:1",
         ] {
-            assert!(is_of_others(reference, &own), "{reference}");
+            assert!(is_third_party(reference, &own), "{reference}");
         }
         for reference in [
             "ghcr.io/acme/web:1",
@@ -143,7 +147,7 @@ mod tests {
             "acme.azurecr.io/web:1",
             "oci:out",
         ] {
-            assert!(!is_of_others(reference, &own), "{reference}");
+            assert!(!is_third_party(reference, &own), "{reference}");
         }
     }
 
@@ -166,7 +170,7 @@ mod tests {
             let hosts = hosts
                 .iter()
                 .map(|host| HostBuild::new(host.parse().unwrap()));
-            fitting(tag, &tags, &hosts.collect::<Vec<_>>())
+            find_matching_tag(tag, &tags, &hosts.collect::<Vec<_>>())
         };
         let net = "8.0-nanoserver-ltsc2022";
         assert_eq!(fitting(net, &["17763.5696"]), Some("8.0-nanoserver-1809"));

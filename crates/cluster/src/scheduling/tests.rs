@@ -1,4 +1,4 @@
-use wincimg_windows::compat::{HostBuild, Runtime};
+use wincimg_windows::compat::{ContainerRuntime, HostBuild};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn node() -> Node {
     Node {
         name: Some("akswin22000000".to_owned()),
         build: Some(HostBuild::new("20348.2402".parse().unwrap())),
-        runtime: Runtime::CONTAINERD,
+        runtime: ContainerRuntime::CONTAINERD,
         architecture: "amd64".to_owned(),
         labels: labels
             .into_iter()
@@ -230,7 +230,7 @@ fn a_pod_that_names_its_node_goes_past_the_scheduler_and_not_past_the_kubelet() 
 
 #[test]
 fn of_a_bare_build_only_the_build_is_held_against_a_pod() {
-    let host = Node::of_build(HostBuild::new("17763.973".parse().unwrap()));
+    let host = Node::from_build(HostBuild::new("17763.973".parse().unwrap()));
     assert!(with_selector("agentpool", "any").admits(&host));
     assert!(with_selector("kubernetes.io/os", "windows").admits(&host));
     assert!(!with_selector("node.kubernetes.io/windows-build", "10.0.20348").admits(&host));

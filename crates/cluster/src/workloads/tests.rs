@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use wincimg_windows::compat::{HostBuild, Isolation, Runtime};
+use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
 
 use super::*;
 use crate::nodes::Node;
@@ -244,7 +244,7 @@ fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
         .iter()
         .map(|workload| {
             let admits = |name: &&str| {
-                let host = Node::of_build(HostBuild::new("17763.1158".parse().unwrap()));
+                let host = Node::from_build(HostBuild::new("17763.1158".parse().unwrap()));
                 let host = Node {
                     name: Some((*name).to_owned()),
                     ..host
@@ -280,8 +280,8 @@ spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
     assert_eq!(template.system(), System::Windows);
     let isolation =
         |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
-    assert_eq!(isolation(Runtime::CONTAINERD), Isolation::HyperV);
-    assert_eq!(isolation(Runtime::Docker), Isolation::Process);
+    assert_eq!(isolation(ContainerRuntime::CONTAINERD), Isolation::HyperV);
+    assert_eq!(isolation(ContainerRuntime::Docker), Isolation::Process);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_pod_that_contradicts_its_runtime_class_lands_nowhere() {
         read(&text).remove(0).template.scheduling
     };
     let hosts = ["17763.1158", "20348.1"]
-        .map(|version| Node::of_build(HostBuild::new(version.parse().unwrap())));
+        .map(|version| Node::from_build(HostBuild::new(version.parse().unwrap())));
     let admitted = |build: &str| {
         hosts
             .iter()
@@ -328,15 +328,15 @@ fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
     );
     let old = &workloads[0].template;
     let isolation = |runtime| old.isolation(&old.containers[0], runtime, Isolation::Process);
-    assert_eq!(isolation(Runtime::Docker), Isolation::HyperV);
-    assert_eq!(isolation(Runtime::CONTAINERD), Isolation::Process);
+    assert_eq!(isolation(ContainerRuntime::Docker), Isolation::HyperV);
+    assert_eq!(isolation(ContainerRuntime::CONTAINERD), Isolation::Process);
     assert_eq!(old.system(), System::Windows);
     let host = &workloads[1].template;
     assert_eq!(host.system(), System::Windows);
     let of = |index: usize| {
         host.isolation(
             &host.containers[index],
-            Runtime::CONTAINERD,
+            ContainerRuntime::CONTAINERD,
             Isolation::Process,
         )
     };

@@ -4,18 +4,18 @@
 /// More than any file has that people write: recipes, Dockerfiles, settings.
 pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 
-mod draft;
-mod kept;
-mod like;
+mod atomic_file;
+mod file_cache;
 mod open;
-mod part;
+mod similar;
 mod spool;
+mod spool_part;
 mod window;
 
-pub use draft::{Draft, is_draft, write};
-pub use kept::Kept;
-pub use like::like;
-pub use open::{Bounded, open, open_known, open_stream, read, read_text};
-pub use part::{Part, Parts};
+pub use atomic_file::{AtomicFile, is_draft, write};
+pub use file_cache::FileCache;
+pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
+pub use similar::similar_path;
 pub use spool::Spool;
-pub use window::Window;
+pub use spool_part::{SpoolPart, SpoolWriter};
+pub use window::FileWindow;

@@ -9,11 +9,11 @@ use std::path::Path;
 
 /// Opens a file to read it, if it is one: no folder, no pipe, no device. It does not wait.
 pub fn open(path: &Path) -> io::Result<File> {
-    Ok(open_known(path)?.0)
+    Ok(open_with_metadata(path)?.0)
 }
 
 /// The same, with what the file system says of it.
-pub fn open_known(path: &Path) -> io::Result<(File, Metadata)> {
+pub fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
     regular(fs::metadata(path)?.file_type())?;
     let file = open_at_once(path)?;
     let metadata = file.metadata()?;
@@ -49,13 +49,13 @@ pub fn open_stream(path: &Path) -> io::Result<File> {
 }
 
 /// A reader that fails where more than so many bytes come, as a pipe can have any number of them.
-pub struct Bounded<R> {
+pub struct LimitedReader<R> {
     source: R,
     limit: u64,
     left: u64,
 }
 
-impl<R: Read> Bounded<R> {
+impl<R: Read> LimitedReader<R> {
     /// Reads from `source` up to `limit` bytes.
     pub fn new(source: R, limit: u64) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<R: Read> Bounded<R> {
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(buffer)?;
         let left = self.left.checked_sub(read as u64);
@@ -88,13 +88,13 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 
 /// All of a file, if that is not more than `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let (file, metadata) = open_known(path)?;
+    let (file, metadata) = open_with_metadata(path)?;
     if metadata.len() > limit {
         return Err(larger_than(limit));
     }
     let mut bytes = Vec::new();
     // It may grow while it is read.
-    Bounded::new(file, limit).read_to_end(&mut bytes)?;
+    LimitedReader::new(file, limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -32,7 +32,7 @@ impl Spool {
     #[cfg(target_os = "linux")]
     fn nameless(folder: &Path) -> Option<Self> {
         let file = tempfile::tempfile_in(folder).ok()?;
-        let path = super::draft::path_of(&file);
+        let path = super::atomic_file::path_of(&file);
         path.is_file().then_some(Self {
             file,
             path,
@@ -74,9 +74,9 @@ impl Spool {
     }
 
     /// A file that others made, kept open. On Linux it can be opened again when its name is gone.
-    pub(super) fn of(file: File, path: &Path) -> Self {
+    pub(super) fn from_file(file: File, path: &Path) -> Self {
         #[cfg(target_os = "linux")]
-        let path = Some(super::draft::path_of(&file))
+        let path = Some(super::atomic_file::path_of(&file))
             .filter(|open| open.is_file())
             .unwrap_or_else(|| path.to_owned());
         Self {
@@ -90,8 +90,8 @@ impl Spool {
     }
 
     /// The same file for another reader, who may outlive this value.
-    pub fn again(&self) -> io::Result<Self> {
-        Ok(Self::of(super::open(&self.path)?, &self.path))
+    pub fn reopen(&self) -> io::Result<Self> {
+        Ok(Self::from_file(super::open(&self.path)?, &self.path))
     }
 
     /// Where it can be opened.

@@ -5,14 +5,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 /// A stretch of a file.
 #[derive(Debug)]
-pub struct Window {
+pub struct FileWindow {
     file: File,
     start: u64,
     length: u64,
     at: u64,
 }
 
-impl Window {
+impl FileWindow {
     /// So many bytes of a file from there on.
     pub fn new(mut file: File, start: u64, length: u64) -> io::Result<Self> {
         file.seek(SeekFrom::Start(start))?;
@@ -30,7 +30,7 @@ impl Window {
     }
 }
 
-impl Read for Window {
+impl Read for FileWindow {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.length.saturating_sub(self.at);
         let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
@@ -40,7 +40,7 @@ impl Read for Window {
     }
 }
 
-impl Seek for Window {
+impl Seek for FileWindow {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),
@@ -65,7 +65,7 @@ mod tests {
     fn nothing_around_a_window_is_seen() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"before inside after").unwrap();
-        let mut window = Window::new(file, 7, 6).unwrap();
+        let mut window = FileWindow::new(file, 7, 6).unwrap();
         assert_eq!(io::read_to_string(&mut window).unwrap(), "inside");
         assert_eq!(window.seek(SeekFrom::End(-4)).unwrap(), 2);
         assert_eq!(window.seek(SeekFrom::Current(1)).unwrap(), 3);

@@ -40,7 +40,7 @@ const ATTRIBUTES: [(&[u8], &str); 8] = [
 ];
 
 /// What was read.
-pub(super) struct Read {
+pub(super) struct DerElement {
     pub(super) subject: String,
     pub(super) is_self_issued: bool,
     pub(super) not_before: DateTime,
@@ -120,7 +120,7 @@ pub(super) fn in_message(der: &[u8]) -> Option<Vec<&[u8]>> {
 }
 
 /// Reads a certificate; else the part that cannot be read.
-pub(super) fn read(der: &[u8]) -> Result<Read, &'static str> {
+pub(super) fn read(der: &[u8]) -> Result<DerElement, &'static str> {
     let mut file = Elements(der);
     let mut certificate = Elements(file.expect(SEQUENCE).ok_or("outer structure")?);
     if !file.is_empty() {
@@ -158,7 +158,7 @@ pub(super) fn read(der: &[u8]) -> Result<Read, &'static str> {
     if !signed.is_empty() {
         return Err("extensions");
     }
-    Ok(Read {
+    Ok(DerElement {
         subject: name(subject).ok_or("subject")?,
         is_self_issued: issuer == subject,
         not_before,

@@ -12,7 +12,7 @@ fn a_certificate_says_whose_it_is_and_for_how_long() {
     assert_eq!(read.subject(), "CN=Über-Root, O=Corp");
     assert_eq!(read.not_before().to_string(), "1950-01-01T00:00:00");
     assert_eq!(read.not_after().to_string(), "9999-12-31T23:59:59");
-    assert!(read.signs_others() && read.is_self_issued());
+    assert!(read.is_ca() && read.is_self_issued());
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn only_a_ca_signs_others() {
     let signs = |version: &[u8], extensions: &[u8]| {
         let read = Certificate::parse(certificate(version, &validity, extensions)).unwrap();
         assert_eq!(read.not_before().to_string(), "2049-01-01T00:00:00");
-        read.signs_others()
+        read.is_ca()
     };
     assert!(signs(&version_3(), &constraints(&element(1, &[0xFF]))));
     assert!(!signs(&version_3(), &constraints(&element(1, &[0]))));

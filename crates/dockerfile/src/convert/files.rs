@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_layer::{Content, Layer, OnDisk, Symlink};
+use wincimg_layer::{EntryContent, Layer, OnDisk, Symlink};
 use wincimg_recipe::{
     FileSource, PlannedContent, PlannedEntry, PlannedFile, add_files, utf16_with_mark,
 };
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::toml::{quoted, text};
-use super::{Reason, Unsayable};
+use super::{BoxedConversionReason, Reason};
 
 /// The longest file that is written into a recipe as bytes.
 const LONGEST: usize = 64 << 10;
 
 /// The folder that a recipe is going to be in.
-pub(super) struct Place {
+pub(super) struct RecipeFolder {
     folder: PathBuf,
     /// Folders that files come from, as they really are.
     tops: HashMap<Arc<Path>, PathBuf>,
@@ -36,7 +36,7 @@ struct Whole {
     to: Vec<String>,
 }
 
-impl Place {
+impl RecipeFolder {
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             folder: real(folder),
@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// What a recipe there takes for a folder, by folded paths.
-    fn content(&self, whole: &Whole) -> Option<BTreeMap<String, Content>> {
+    fn content(&self, whole: &Whole) -> Option<BTreeMap<String, EntryContent>> {
         let mut path = self.folder.clone();
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
@@ -89,7 +89,7 @@ fn image_path(names: &[String]) -> Option<ImagePath> {
     format!("C:/{}", names.join("/")).parse().ok()
 }
 
-fn by_path(layer: &Layer) -> BTreeMap<String, Content> {
+fn by_path(layer: &Layer) -> BTreeMap<String, EntryContent> {
     let drive = layer.drive().unwrap_or_default().into_iter();
     drive
         .map(|(path, content)| (fold(&path), content.clone()))
@@ -109,10 +109,10 @@ pub(super) struct Own {
 /// Writes the files of a layer as entries for it, and says what its own table has.
 pub(super) fn write(
     entries: &[PlannedEntry],
-    place: &mut Place,
+    place: &mut RecipeFolder,
     layer: &str,
     out: &mut String,
-) -> Result<Own, Unsayable> {
+) -> Result<Own, BoxedConversionReason> {
     let mut on_disk: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in entries {
         if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
@@ -210,7 +210,7 @@ fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {
     let _ = writeln!(out, "to = {}", text(to));
 }
 
-fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, Unsayable> {
+fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
     let units: Vec<u16> = bytes
         .chunks_exact(2)
         .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
@@ -238,8 +238,8 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, Unsayable> {
 fn wholes(
     entries: &[PlannedEntry],
     on_disk: &BTreeMap<String, Vec<String>>,
-    place: &Place,
-) -> Vec<(Whole, BTreeMap<String, Content>)> {
+    place: &RecipeFolder,
+) -> Vec<(Whole, BTreeMap<String, EntryContent>)> {
     let mut asked = BTreeSet::new();
     for entry in entries {
         let Some(from) = on_disk.get(&key(&entry.path)) else {
@@ -263,7 +263,7 @@ fn wholes(
             (key, (&entry.content, names))
         })
         .collect();
-    let mut found: Vec<(Whole, BTreeMap<String, Content>)> = Vec::new();
+    let mut found: Vec<(Whole, BTreeMap<String, EntryContent>)> = Vec::new();
     let mut pending: Vec<Whole> = asked.into_iter().rev().collect();
     while let Some(whole) = pending.pop() {
         let is_known = found.iter().any(|(above, _)| {
@@ -278,12 +278,12 @@ fn wholes(
         };
         let count = content
             .values()
-            .filter(|content| matches!(content, Content::File(_)))
+            .filter(|content| matches!(content, EntryContent::File(_)))
             .count();
         let is_same = content.iter().all(|(path, content)| {
             let Some((own, names)) = own.get(path) else {
                 // On the way to what the folder becomes.
-                return matches!(content, Content::Directory)
+                return matches!(content, EntryContent::Directory)
                     && is_above(path, &fold(&whole.to.join("/")));
             };
             is_alike(content, own, *names, &place.folder)
@@ -318,20 +318,21 @@ fn is_above(path: &str, other: &str) -> bool {
 }
 
 fn is_alike(
-    content: &Content,
+    content: &EntryContent,
     own: &PlannedContent,
     names: Option<&Vec<String>>,
     folder: &Path,
 ) -> bool {
     match (content, own) {
-        (Content::Directory, PlannedContent::Folder) => true,
-        (Content::File(wincimg_layer::Source::Path(path)), PlannedContent::File(_)) => names
-            .is_some_and(|names| {
+        (EntryContent::Directory, PlannedContent::Folder) => true,
+        (EntryContent::File(wincimg_layer::ContentSource::Path(path)), PlannedContent::File(_)) => {
+            names.is_some_and(|names| {
                 let mut there = folder.to_owned();
                 there.extend(names);
                 there == **path
-            }),
-        (Content::Symlink(link), PlannedContent::Link(own)) => link == own,
+            })
+        }
+        (EntryContent::Symlink(link), PlannedContent::Link(own)) => link == own,
         _ => false,
     }
 }

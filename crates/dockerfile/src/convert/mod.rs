@@ -14,18 +14,18 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use wincimg_common::diagnose::{Diagnose, in_one_line};
-use wincimg_inspect::bases::{BaseRegistry, Choice, NAMES, NamedBase};
-use wincimg_layer::{Content, Download, Layer, Source};
+use wincimg_common::diagnose::{Diagnose, error_chain};
+use wincimg_inspect::bases::{BaseRegistry, FlavourSelector, NAMES, NamedBase};
+use wincimg_layer::{ContentSource, EntryContent, Layer, PlannedDownload};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_recipe::{
-    HEALTH_TIMES, Instructions, Plan, PlannedLayer, PlannedStep, Recipe, Settings, add_entries,
+    HEALTH_TIMES, Instructions, Plan, PlannedLayer, PlannedStep, Recipe, RecipeInputs, add_entries,
 };
 use wincimg_registry::hive::{FileTime, layer_hives};
-use wincimg_windows::inside::Inside;
+use wincimg_windows::base_contents::BaseContents;
 
-use self::files::Place;
+use self::files::RecipeFolder;
 use self::toml::{key, list, quoted, text};
 use super::stages::StageError;
 
@@ -36,7 +36,7 @@ pub struct Conversion<'a> {
     /// What the Dockerfile comes to.
     pub plan: &'a Plan,
     /// What is inside its base, as far as that is known.
-    pub inside: &'a dyn Inside,
+    pub inside: &'a dyn BaseContents,
     /// Whether it was looked into the base for it.
     pub looked: bool,
     /// The Dockerfile, as results call it.
@@ -51,7 +51,7 @@ pub struct Conversion<'a> {
 
 /// What stands in the way of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Obstacle {
+pub struct ConversionError {
     /// The Dockerfile.
     pub file: String,
     /// Its line, counted from 1; none where it is about the whole file.
@@ -72,7 +72,7 @@ struct Reason {
 }
 
 /// The same, boxed by its owner.
-type Unsayable = Box<Reason>;
+type BoxedConversionReason = Box<Reason>;
 
 impl Reason {
     fn new(why: impl Into<String>, help: impl Into<String>) -> Self {
@@ -84,7 +84,7 @@ impl Reason {
 }
 
 /// The lines that keep a Dockerfile from coming to an image without Windows.
-pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<Obstacle> {
+pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<ConversionError> {
     error
         .lines()
         .map(|error| match error {
@@ -94,18 +94,18 @@ pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<Obstacle> {
                 problem,
                 text,
                 ..
-            } => Obstacle {
+            } => ConversionError {
                 file: file.to_string(),
                 line: Some(*line),
                 command: text.to_string(),
                 why: problem.to_string(),
                 help: error.diagnosis().hint,
             },
-            other => Obstacle {
+            other => ConversionError {
                 file: dockerfile.display().to_string(),
                 line: None,
                 command: String::new(),
-                why: in_one_line(other),
+                why: error_chain(other),
                 help: other.diagnosis().hint,
             },
         })
@@ -114,7 +114,7 @@ pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<Obstacle> {
 
 impl Conversion<'_> {
     /// The recipe's text, or what stands in its way.
-    pub fn recipe(&self) -> Result<String, Vec<Obstacle>> {
+    pub fn recipe(&self) -> Result<String, Vec<ConversionError>> {
         let Some(instructions) = &self.plan.instructions else {
             return Ok(String::new());
         };
@@ -124,8 +124,8 @@ impl Conversion<'_> {
         Ok(text)
     }
 
-    fn obstacle(&self, step: Option<&PlannedStep>, reason: Reason) -> Obstacle {
-        Obstacle {
+    fn obstacle(&self, step: Option<&PlannedStep>, reason: Reason) -> ConversionError {
+        ConversionError {
             file: self.dockerfile.display().to_string(),
             line: step.and_then(|step| step.line),
             command: step.map_or_else(String::new, |step| step.created_by.clone()),
@@ -134,7 +134,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn write(&self, instructions: &Instructions) -> Result<String, Vec<Obstacle>> {
+    fn write(&self, instructions: &Instructions) -> Result<String, Vec<ConversionError>> {
         let mut out = String::new();
         let _ = writeln!(
             out,
@@ -150,7 +150,7 @@ impl Conversion<'_> {
         }
         self.container(instructions, &mut out);
         let mut obstacles = Vec::new();
-        let mut place = Place::new(self.folder);
+        let mut place = RecipeFolder::new(self.folder);
         let mut names = BTreeSet::new();
         for step in &instructions.steps {
             let name = name_of(step, &mut names);
@@ -254,7 +254,7 @@ impl Conversion<'_> {
     }
 
     /// Reads the recipe and holds it against the Dockerfile.
-    fn compare(&self, text: &str, instructions: &Instructions) -> Result<(), Obstacle> {
+    fn compare(&self, text: &str, instructions: &Instructions) -> Result<(), ConversionError> {
         let differs = |step: Option<&PlannedStep>, why: String| {
             let help = "write the recipe by hand, or go on building the Dockerfile".to_owned();
             let help = Some(help);
@@ -262,8 +262,8 @@ impl Conversion<'_> {
         };
         let whole = |why: String| differs(None, why);
         let read = Recipe::from_text("the recipe", text.to_owned(), self.folder);
-        let recipe = read.map_err(|error| whole(in_one_line(&error)))?;
-        let settings = Settings {
+        let recipe = read.map_err(|error| whole(error_chain(&error)))?;
+        let settings = RecipeInputs {
             values: &std::collections::BTreeMap::new(),
             context: self.folder,
         };
@@ -271,16 +271,17 @@ impl Conversion<'_> {
         let made = recipe.plan(base, self.plan.host_build, &settings);
         let mut made = made.map_err(|error| {
             let reason = Reason {
-                why: in_one_line(&error),
+                why: error_chain(&error),
                 help: error.diagnosis().hint,
             };
             self.obstacle(None, reason)
         })?;
         // What is here by now is not fetched again.
         let mut planned = self.plan.clone();
-        let known: Vec<Download> = planned.downloads_mut().map(|file| file.clone()).collect();
+        let known: Vec<PlannedDownload> =
+            planned.downloads_mut().map(|file| file.clone()).collect();
         for file in made.downloads_mut() {
-            let same = |it: &&Download| it.url == file.url && it.digest == file.digest;
+            let same = |it: &&PlannedDownload| it.url == file.url && it.digest == file.digest;
             if let Some(known) = known.iter().find(same) {
                 *file = known.clone();
             }
@@ -329,7 +330,7 @@ impl Conversion<'_> {
             || matches!((hives(one), hives(other)), (Ok(one), Ok(other)) if one == other);
         let iis = |layer: &PlannedLayer| -> Vec<_> {
             let edits = layer.iis.iter();
-            edits.map(settings::as_recipes_have_it).collect()
+            edits.map(settings::normalize_for_recipe).collect()
         };
         let same_settings = one.access == other.access
             && iis(one) == iis(other)
@@ -348,9 +349,12 @@ impl Conversion<'_> {
 }
 
 /// Files on disk are the same where they are one file.
-fn is_same_content(one: &Content, other: &Content) -> bool {
+fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
     match (one, other) {
-        (Content::File(Source::Path(one)), Content::File(Source::Path(other))) => {
+        (
+            EntryContent::File(ContentSource::Path(one)),
+            EntryContent::File(ContentSource::Path(other)),
+        ) => {
             let real = |path: &Path| std::fs::canonicalize(path).ok();
             one == other || real(one).is_some_and(|one| Some(one) == real(other))
         }
@@ -366,7 +370,7 @@ fn as_json(config: &ContainerConfig) -> Value {
 /// as the Dockerfile has it.
 fn base_key(registry: &BaseRegistry, name: &str) -> String {
     let exactly = format!("base_image = {}\n", text(name));
-    let Ok(NamedBase::OfHost { name: meant, .. }) = registry.named(name) else {
+    let Ok(NamedBase::OfHost { name: meant, .. }) = registry.parse_dockerfile_name(name) else {
         return exactly;
     };
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -382,7 +386,7 @@ fn base_key(registry: &BaseRegistry, name: &str) -> String {
         // Another registry's: it has to be said which.
         plain = repository_of(&meant.repository);
     }
-    if let Choice::Named(words) = &meant.flavour {
+    if let FlavourSelector::Named(words) = &meant.flavour {
         plain = format!("{plain}:{}", words.join("-"));
     }
     let same = |other: &Reference| {
@@ -442,7 +446,7 @@ fn name_of(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
 }
 
 /// Refuses what a layer keeps of what was in the image before.
-fn cannot_keep(layer: &PlannedLayer) -> Result<(), Unsayable> {
+fn cannot_keep(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
     let why = if let Some(kept) = layer.kept.first() {
         let what = if kept.is_moved {
             "the rights and attributes"
@@ -462,9 +466,9 @@ fn cannot_keep(layer: &PlannedLayer) -> Result<(), Unsayable> {
 fn write_step(
     step: &PlannedStep,
     name: &str,
-    place: &mut Place,
+    place: &mut RecipeFolder,
     out: &mut String,
-) -> Result<(), Unsayable> {
+) -> Result<(), BoxedConversionReason> {
     let mut content = String::new();
     let mut own = None;
     if let Some(layer) = &step.layer {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use wincimg_registry::upcase::same;
-use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Typed};
+use wincimg_registry::name_folding::eq_ignore_case;
+use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, TypedData};
 
 use super::toml::{key, list, quoted, text};
 
@@ -17,7 +17,7 @@ struct Group<'e> {
 }
 
 impl<'e> Group<'e> {
-    fn of(edit: &'e RegistryEdit) -> Self {
+    fn new(edit: &'e RegistryEdit) -> Self {
         let mut group = Self {
             key: edit.key(),
             mode: None,
@@ -38,7 +38,7 @@ impl<'e> Group<'e> {
     fn takes(&mut self, edit: &'e RegistryEdit) -> bool {
         let is_known = |name: &str| {
             let mut names = self.set.iter().map(|(name, _)| *name);
-            names.any(|known| same(known, name))
+            names.any(|known| eq_ignore_case(known, name))
         };
         if self.is_deleted || edit.key() != self.key {
             return false;
@@ -95,7 +95,7 @@ pub(super) fn write(edits: &[RegistryEdit], layer: &str, out: &mut String) {
     for edit in edits {
         let last = groups.last_mut();
         if !last.is_some_and(|last| last.takes(edit)) {
-            groups.push(Group::of(edit));
+            groups.push(Group::new(edit));
         }
     }
     for group in groups {
@@ -109,13 +109,13 @@ fn value(data: &RegistryData) -> String {
     let kind = data.kind().name().unwrap_or("binary");
     let typed = |data: String| format!("{{ type = {kind:?}, data = {data} }}");
     match data.typed() {
-        Typed::Text(value) if data.kind() == DataType::SZ => text(&value),
-        Typed::Text(value) => typed(text(&value)),
-        Typed::List(values) => list(&values),
-        Typed::Dword(number) if data.kind() == DataType::DWORD => number.to_string(),
-        Typed::Dword(number) => typed(number.to_string()),
-        Typed::Qword(number) => typed(number.to_string()),
-        Typed::Bytes(bytes) => {
+        TypedData::Text(value) if data.kind() == DataType::SZ => text(&value),
+        TypedData::Text(value) => typed(text(&value)),
+        TypedData::List(values) => list(&values),
+        TypedData::Dword(number) if data.kind() == DataType::DWORD => number.to_string(),
+        TypedData::Dword(number) => typed(number.to_string()),
+        TypedData::Qword(number) => typed(number.to_string()),
+        TypedData::Bytes(bytes) => {
             let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             typed(format!("\"{}\"", digits.join(" ")))
         }

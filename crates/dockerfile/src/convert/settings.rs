@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use wincimg_iis::config::{Change, ConfigEdit};
+use wincimg_iis::config::{ConfigChange, ConfigEdit};
 use wincimg_windows::access::Access;
 
 use super::toml::{key, list, quoted, text};
@@ -84,24 +84,26 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
 }
 
 /// The key of an entry that says a change.
-fn word(change: &Change) -> Option<&'static str> {
+fn word(change: &ConfigChange) -> Option<&'static str> {
     Some(match change {
-        Change::Set { .. } => "set",
+        ConfigChange::Set { .. } => "set",
         // What has to be new is new there, as the Dockerfile was carried out.
-        Change::Add { first: false, .. } | Change::New { first: false, .. } => "add",
-        Change::Add { first: true, .. } | Change::New { first: true, .. } => "add_first",
-        Change::Ensure { .. } => "ensure",
-        Change::Remove { .. } | Change::Take { .. } => "remove",
-        Change::Delegate { .. } => "delegate",
-        Change::Clear { .. } => "clear",
-        Change::Fill { .. } => return None,
+        ConfigChange::Add { first: false, .. } | ConfigChange::New { first: false, .. } => "add",
+        ConfigChange::Add { first: true, .. } | ConfigChange::New { first: true, .. } => {
+            "add_first"
+        }
+        ConfigChange::Ensure { .. } => "ensure",
+        ConfigChange::Remove { .. } | ConfigChange::Take { .. } => "remove",
+        ConfigChange::Delegate { .. } => "delegate",
+        ConfigChange::Clear { .. } => "clear",
+        ConfigChange::Fill { .. } => return None,
     })
 }
 
 /// Where something changes, and the value that it gets.
-fn said(change: &Change) -> (String, &str) {
+fn said(change: &ConfigChange) -> (String, &str) {
     match change {
-        Change::Set {
+        ConfigChange::Set {
             element,
             attribute,
             value,
@@ -109,23 +111,23 @@ fn said(change: &Change) -> (String, &str) {
             let dot = if element.steps().is_empty() { "" } else { "." };
             (format!("{element}{dot}{attribute}"), value)
         }
-        Change::Add { entry, .. }
-        | Change::New { entry, .. }
-        | Change::Ensure { entry }
-        | Change::Take { entry }
-        | Change::Remove { entry } => (entry.to_string(), ""),
-        Change::Delegate { allowed } => (allowed.to_string(), ""),
-        Change::Clear { element } => (element.to_string(), ""),
-        Change::Fill { collection, .. } => (collection.to_string(), ""),
+        ConfigChange::Add { entry, .. }
+        | ConfigChange::New { entry, .. }
+        | ConfigChange::Ensure { entry }
+        | ConfigChange::Take { entry }
+        | ConfigChange::Remove { entry } => (entry.to_string(), ""),
+        ConfigChange::Delegate { allowed } => (allowed.to_string(), ""),
+        ConfigChange::Clear { element } => (element.to_string(), ""),
+        ConfigChange::Fill { collection, .. } => (collection.to_string(), ""),
     }
 }
 
 /// A change as a recipe has it.
-pub(super) fn as_recipes_have_it(edit: &ConfigEdit) -> ConfigEdit {
+pub(super) fn normalize_for_recipe(edit: &ConfigEdit) -> ConfigEdit {
     let mut edit = edit.clone();
     edit.change = match edit.change {
-        Change::New { entry, first } => Change::Add { entry, first },
-        Change::Take { entry } => Change::Remove { entry },
+        ConfigChange::New { entry, first } => ConfigChange::Add { entry, first },
+        ConfigChange::Take { entry } => ConfigChange::Remove { entry },
         change => change,
     };
     edit

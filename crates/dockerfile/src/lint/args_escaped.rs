@@ -3,12 +3,12 @@
 //! `BuildKit` writes `ArgsEscaped` as soon as there is a `CMD`, also for exec form. Docker and
 //! containerd then hand the first word to Windows as it is, and a path with a space falls apart.
 
-use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, exec_form};
 
 use super::entrypoint::has_extension;
 use super::stage::Stage;
-use super::{Findings, Rule, Severity};
+use super::{Findings, LintRule, Severity};
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let last = |keyword: &str| {
@@ -28,12 +28,17 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         return;
     }
     if is_command_line(word) {
-        let mut argv = argv::split(word, Reader::CRuntime);
+        let mut argv = argv::split(word, ArgvParser::CRuntime);
         argv.extend_from_slice(arguments);
         let message = "the program and its arguments are one string, which works only where BuildKit \
             marks the command line as ready; make each a string of its own";
-        let correction = findings.file.rewritten(program, &exec_form(&argv));
-        findings.correct(Rule::ArgsEscaped, Severity::Warning, message, correction);
+        let correction = findings.file.rewrite(program, &exec_form(&argv));
+        findings.correct(
+            LintRule::ArgsEscaped,
+            Severity::Warning,
+            message,
+            correction,
+        );
         return;
     }
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
@@ -44,7 +49,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
          path has no space"
     );
     let line = program.lines().0;
-    findings.only(Rule::ArgsEscaped, Severity::Warning, line, message);
+    findings.only(LintRule::ArgsEscaped, Severity::Warning, line, message);
 }
 
 /// Whether a word has arguments in it, and is not a path with a space: options begin behind its

@@ -1,7 +1,7 @@
 //! Rules about `FROM`: which Windows the base image is, whether it stays that, and whether it runs
 //! on the host.
 
-use wincimg_windows::compat::{HostBuild, Isolation, Outcome, base_release_for};
+use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, base_release_for};
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -9,13 +9,13 @@ use wincimg_windows::{compat, release};
 
 use super::correction::Edit;
 use super::reference::{Platform, Reference, SERVER_2022, TagVersion};
-use super::stage::{Base, Stage};
-use super::{Findings, Options, Rule, Severity};
+use super::stage::{Stage, StageBaseRef};
+use super::{Findings, LintOptions, LintRule, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(stages: &[Stage<'_>], options: &Options, findings: &mut Findings<'_>) {
+pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut Findings<'_>) {
     for stage in stages {
-        let Base::Image(reference) = &stage.base else {
+        let StageBaseRef::Image(reference) = &stage.base else {
             continue;
         };
         if stage.platform == Platform::Linux {
@@ -30,7 +30,7 @@ pub(super) fn check(stages: &[Stage<'_>], options: &Options, findings: &mut Find
         let dead =
             dead(reference, tag).filter(|(severity, _)| *severity != Severity::Error || !is_there);
         if let Some((severity, message)) = dead {
-            let rule = Rule::DeadBase;
+            let rule = LintRule::DeadBase;
             // Whoever builds it may give the argument another value.
             let is_default = stage.from.text().starts_with('$');
             let severity = if is_default {
@@ -82,7 +82,7 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         ));
     }
     let version = tag.version?;
-    let release = release::of_build(version.build)?;
+    let release = release::from_build(version.build)?;
     let is_old_nano = version.build == 14393 && repository.ends_with("windows/nanoserver");
     let is_published =
         is_own || reference.is_monthly() || repository.contains("mcr.microsoft.com/");
@@ -153,7 +153,7 @@ fn check_floating(
         ),
         Some(name)
             if !tag.fixed
-                && reference.is_rebuilt()
+                && reference.is_updated_monthly()
                 && (tag.version.is_some() || reference.is_monthly()) =>
         {
             format!(
@@ -170,7 +170,7 @@ fn check_floating(
     };
     let message = format!("{message}; {mend}");
     report(
-        Rule::FloatingBase,
+        LintRule::FloatingBase,
         Severity::Warning,
         from,
         message,
@@ -187,8 +187,8 @@ fn check_host(
     pinned: Option<&str>,
     findings: &mut Findings<'_>,
 ) {
-    let verdict = compat::judge(Some(host), version, Isolation::Process);
-    if verdict.outcome != Outcome::Incompatible {
+    let verdict = compat::check(Some(host), version, Isolation::Process);
+    if verdict.outcome != VerdictOutcome::Incompatible {
         return;
     }
     let message = format!(
@@ -197,7 +197,7 @@ fn check_host(
         verdict.reason()
     );
     report(
-        Rule::BaseHostMismatch,
+        LintRule::BaseHostMismatch,
         Severity::Error,
         from,
         message,
@@ -207,7 +207,7 @@ fn check_host(
 }
 
 fn report(
-    rule: Rule,
+    rule: LintRule,
     severity: Severity,
     from: &Instruction,
     message: String,
@@ -255,8 +255,8 @@ fn fitting(host: HostBuild) -> Option<WindowsVersion> {
 
 /// The last monthly security update of a build, which is when base images are published.
 fn monthly(build: u32, limit: Option<u32>) -> Option<&'static Update> {
-    Updates::known()
-        .of_build(build)
+    Updates::global()
+        .by_build(build)
         .iter()
         .rev()
         .filter(|update| limit.is_none_or(|limit| update.revision <= limit))

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Finding;
+use super::LintFinding;
 use crate::source::{Dockerfile, Instruction};
 
 /// Lines to put in place of others; they count from 1.
@@ -34,7 +34,7 @@ impl Edit {
     }
 
     /// The same change in a text that begins earlier by so much.
-    pub(super) fn moved(self, by: usize) -> Self {
+    pub(super) fn shift(self, by: usize) -> Self {
         Self::new(self.range.start + by..self.range.end + by, self.text)
     }
 }
@@ -46,7 +46,7 @@ const TEXT: usize = 8 << 20;
 
 impl Dockerfile<'_> {
     /// The lines that change when these parts of an instruction do.
-    pub(super) fn corrected(
+    pub(super) fn apply_edits(
         &self,
         instruction: &Instruction,
         edits: &[Edit],
@@ -75,7 +75,7 @@ impl Dockerfile<'_> {
     }
 
     /// The whole instruction on one line, with other arguments.
-    pub(super) fn rewritten(&self, instruction: &Instruction, arguments: &str) -> Correction {
+    pub(super) fn rewrite(&self, instruction: &Instruction, arguments: &str) -> Correction {
         let (first, last) = instruction.lines();
         let line = self.line(first);
         let indent = &line[..line.len() - line.trim_start().len()];
@@ -87,7 +87,7 @@ impl Dockerfile<'_> {
     }
 
     /// The instruction's lines from one on, with another line after them.
-    pub(super) fn followed_by(
+    pub(super) fn append_line(
         &self,
         instruction: &Instruction,
         from: usize,
@@ -102,7 +102,7 @@ impl Dockerfile<'_> {
     }
 
     /// The instruction's lines with others before and after them.
-    pub(super) fn surrounded(
+    pub(super) fn wrap_lines(
         &self,
         instruction: &Instruction,
         before: &str,
@@ -117,7 +117,7 @@ impl Dockerfile<'_> {
     }
 
     /// One line, with another text in place of it.
-    pub(super) fn replaced(line: usize, text: String) -> Correction {
+    pub(super) fn replace_line(line: usize, text: String) -> Correction {
         Correction {
             first_line: line + 1,
             last_line: line + 1,
@@ -130,8 +130,8 @@ impl Dockerfile<'_> {
 /// them: whoever copies one should not get the next complaint for it.
 pub(super) fn complete(
     source: &str,
-    findings: &mut [Finding],
-    find: impl Fn(&str) -> Vec<Finding>,
+    findings: &mut [LintFinding],
+    find: impl Fn(&str) -> Vec<LintFinding>,
 ) {
     let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
     for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
@@ -142,7 +142,7 @@ pub(super) fn complete(
 }
 
 /// For each finding, in the order of their lines, whether another one has lines in common with it.
-fn sharing_lines(findings: &[Finding]) -> Vec<bool> {
+fn sharing_lines(findings: &[LintFinding]) -> Vec<bool> {
     let mut shares = vec![false; findings.len()];
     let mut furthest: Option<usize> = None;
     for (index, finding) in findings.iter().enumerate() {
@@ -161,8 +161,8 @@ fn sharing_lines(findings: &[Finding]) -> Vec<bool> {
 /// Corrects what is still found within a correction until nothing is.
 fn repeated(
     source: &str,
-    finding: &Finding,
-    find: &impl Fn(&str) -> Vec<Finding>,
+    finding: &LintFinding,
+    find: &impl Fn(&str) -> Vec<LintFinding>,
     rounds: &mut usize,
 ) -> Option<String> {
     let mut fix = finding.fix.clone()?;
@@ -183,7 +183,7 @@ fn repeated(
         let left = find(&text).into_iter().find(|other| {
             other.fix.is_some() && other.line >= finding.line && other.last_line <= last
         });
-        let Some(Finding {
+        let Some(LintFinding {
             line,
             last_line,
             fix: Some(next),

@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 
 use wincimg_scripts::script;
-use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
 use super::shell::BaseShell;
-use super::stage::{Stage, Step};
-use super::{Findings, Rule, Severity, args_escaped};
+use super::stage::{LintStep, Stage};
+use super::{Findings, LintRule, Severity, args_escaped};
 use crate::source::Instruction;
 
 /// `before` is how many findings there were before this stage.
@@ -18,7 +18,9 @@ pub(super) fn check(stage: &Stage<'_>, before: usize, findings: &mut Findings<'_
     let misread = of_stage.iter().filter(|finding| {
         matches!(
             finding.rule,
-            Rule::QuotesUnderPowershell | Rule::QuotesInNestedShell | Rule::BackslashQuotesUnderCmd
+            LintRule::QuotesUnderPowershell
+                | LintRule::QuotesInNestedShell
+                | LintRule::BackslashQuotesUnderCmd
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
@@ -32,7 +34,7 @@ pub(super) fn check(stage: &Stage<'_>, before: usize, findings: &mut Findings<'_
 
 fn check_step(
     stage: &Stage<'_>,
-    step: &Step<'_>,
+    step: &LintStep<'_>,
     has_program: bool,
     misread: &HashSet<usize>,
     findings: &mut Findings<'_>,
@@ -43,7 +45,7 @@ fn check_step(
     if !is_start || text.is_empty() || instruction.exec_form().is_some() {
         return;
     }
-    if instruction.is_meant_as_json() {
+    if instruction.looks_like_json() {
         check_broken_json(stage, instruction, findings);
         return;
     }
@@ -87,10 +89,10 @@ fn report(
     argv: Option<Vec<String>>,
     findings: &mut Findings<'_>,
 ) {
-    let rule = Rule::ShellFormEntrypoint;
+    let rule = LintRule::ShellFormEntrypoint;
     match argv {
         Some(argv) => {
-            let correction = findings.file.rewritten(instruction, &exec_form(&argv));
+            let correction = findings.file.rewrite(instruction, &exec_form(&argv));
             findings.correct(rule, severity, message, correction);
         }
         None => findings.only(rule, severity, instruction.lines().0, message),
@@ -98,13 +100,13 @@ fn report(
 }
 
 /// Whether the text is one command that the shell runs itself.
-fn is_the_shells_own(step: &Step<'_>) -> bool {
+fn is_the_shells_own(step: &LintStep<'_>) -> bool {
     let text = step.instruction.text();
     match step.shell {
         // Most images have cmd, which runs scripts of its own itself.
         BaseShell::Cmd | BaseShell::Unknown => {
             let has_operator = text.contains(['&', '|', '<', '>']);
-            let name = argv::split(text.trim(), Reader::CRuntime).swap_remove(0);
+            let name = argv::split(text.trim(), ArgvParser::CRuntime).swap_remove(0);
             let is_script = has_extension(&name, &["cmd", "bat"]);
             let is_cmds = step.shell == BaseShell::Cmd && cmd::is_built_in(&name);
             !has_operator && (is_script || is_cmds)
@@ -125,7 +127,7 @@ pub(super) fn has_extension(file: &str, extensions: &[&str]) -> bool {
 }
 
 /// The program and its arguments, where the shell does nothing but start it.
-fn program(step: &Step<'_>) -> Option<Vec<String>> {
+fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
     let text = step.instruction.text();
     let argv = match step.shell {
         BaseShell::Cmd => {
@@ -133,11 +135,14 @@ fn program(step: &Step<'_>) -> Option<Vec<String>> {
             if text.contains('%') {
                 return None;
             }
-            argv::split(&cmd::parse(text, |_| None).ok()?, Reader::CRuntime)
+            argv::split(&cmd::parse(text, |_| None).ok()?, ArgvParser::CRuntime)
         }
         BaseShell::PowerShell => {
             let words = powershell::simple_command(&powershell::script(text))?;
-            argv::split(&powershell::native_command_line(&words), Reader::CRuntime)
+            argv::split(
+                &powershell::native_command_line(&words),
+                ArgvParser::CRuntime,
+            )
         }
         BaseShell::Other | BaseShell::Unknown => return None,
     };

@@ -1,11 +1,11 @@
 //! `ENV PATH` with `%PATH%` in it, which only cmd would replace.
 
 use super::shell::BaseShell;
-use super::stage::{Base, Stage, Step};
-use super::{Findings, Rule, Severity};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::{Findings, LintRule, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(stage: &Stage<'_>, step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if step.instruction.keyword != "ENV" {
         return;
     }
@@ -15,14 +15,14 @@ pub(super) fn check(stage: &Stage<'_>, step: &Step<'_>, findings: &mut Findings<
     let Some(name) = variable(value) else {
         return;
     };
-    let rule = Rule::PathNotExpanded;
+    let rule = LintRule::PathNotExpanded;
     let message = format!(
         "ENV keeps %{name}% as it is, and this PATH hides the one in the registry; set it with \
          RUN setx /M PATH, or write the folders out; a recipe's `path` adds to it"
     );
     match correction(stage, step, value) {
         Some(line) if is_only => {
-            let mut correction = findings.file.rewritten(step.instruction, "");
+            let mut correction = findings.file.rewrite(step.instruction, "");
             correction.text = line;
             findings.correct(rule, Severity::Error, message, correction);
         }
@@ -60,8 +60,8 @@ fn variable(value: &str) -> Option<&str> {
 }
 
 /// The same with `setx`, where that is certain to work: as an administrator, under cmd.
-fn correction(stage: &Stage<'_>, step: &Step<'_>, value: &str) -> Option<String> {
-    let Base::Image(reference) = &stage.base else {
+fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<String> {
+    let StageBaseRef::Image(reference) = &stage.base else {
         return None;
     };
     let is_server_core = reference.repository.ends_with("windows/servercore");

@@ -1,12 +1,12 @@
 //! IIS settings that name a file extension without its dot, and so match nothing.
 
 use super::correction::Edit;
-use super::stage::Step;
-use super::{Findings, Rule, Severity};
+use super::stage::LintStep;
+use super::{Findings, LintRule, Severity};
 
 const ATTRIBUTE: &str = "fileextension";
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if !matches!(
         step.instruction.keyword.as_str(),
         "RUN" | "CMD" | "ENTRYPOINT"
@@ -30,7 +30,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
         }
         let at = step.instruction.start() + found + ATTRIBUTE.len() + value;
         findings.edit(
-            Rule::FileExtensionDot,
+            LintRule::FileExtensionDot,
             Severity::Error,
             step.instruction,
             format!("IIS takes the extension with its dot: \".{extension}\", not \"{extension}\""),

@@ -3,15 +3,15 @@
 use wincimg_windows::quoting::{Escape, argv, powershell};
 
 use super::shell::BaseShell;
-use super::stage::Step;
-use super::{Findings, Rule, Severity};
-use crate::source::{Dockerfile, Join, begins_instruction};
+use super::stage::LintStep;
+use super::{Findings, LintRule, Severity};
+use crate::source::{Dockerfile, LineContinuation, begins_instruction};
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if findings.file.escape != Escape::Backslash {
         return;
     }
-    for join in findings.file.joins(step.instruction) {
+    for join in findings.file.continuations(step.instruction) {
         if !is_path_end(join) {
             continue;
         }
@@ -20,19 +20,24 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
         let keyword = &step.instruction.keyword;
         match corrected(keyword, step.shell, join.text) {
             Some(text) => findings.correct(
-                Rule::TrailingBackslash,
+                LintRule::TrailingBackslash,
                 Severity::Error,
                 message,
-                Dockerfile::replaced(join.line, text),
+                Dockerfile::replace_line(join.line, text),
             ),
-            None => findings.only(Rule::TrailingBackslash, Severity::Error, join.line, message),
+            None => findings.only(
+                LintRule::TrailingBackslash,
+                Severity::Error,
+                join.line,
+                message,
+            ),
         }
     }
 }
 
 /// Whether the backslash belongs to a path rather than to the layout of the file: it follows a
 /// path without a space, and what comes next does not look like the rest of the command.
-fn is_path_end(join: Join<'_>) -> bool {
+fn is_path_end(join: LineContinuation<'_>) -> bool {
     let follows_name = join
         .text
         .ends_with(|c: char| c.is_alphanumeric() || matches!(c, ':' | '_' | '-' | '.' | '}' | '%'));

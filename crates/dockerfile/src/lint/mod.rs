@@ -4,6 +4,7 @@
 //! finding's correction replaces whole lines, lints clean itself and, for the rules about quotes,
 //! reaches the program as the author meant it (both are tested).
 
+mod alternative;
 mod args_escaped;
 mod base;
 mod correction;
@@ -12,7 +13,6 @@ mod environment;
 mod iis;
 mod line_end;
 mod nano;
-mod offer;
 mod quotes;
 mod reference;
 mod registry;
@@ -25,8 +25,8 @@ mod tests;
 
 use std::collections::HashMap;
 
+pub use alternative::{RecipeAlternative, recipe_alternatives};
 use correction::{Correction, Edit};
-pub use offer::{Offer, offers};
 use reference::Platform;
 pub use shell::BaseShell;
 use wincimg_windows::compat::HostBuild;
@@ -36,20 +36,20 @@ use crate::source::{Dockerfile, Instruction};
 
 /// What the text itself does not say.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct LintOptions {
     /// The shell of every base image; without it, what is known of the image decides.
     pub shell: Option<BaseShell>,
     /// What every base image is, where one was named for all.
-    pub base: Option<BaseFacts>,
+    pub base: Option<BaseConfig>,
     /// What the base images are, by their names as [`base_images`] gives them.
-    pub bases: HashMap<String, BaseFacts>,
+    pub bases: HashMap<String, BaseConfig>,
     /// The host that the image is for.
     pub host: Option<HostBuild>,
 }
 
 /// What an image's configuration says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BaseFacts {
+pub struct BaseConfig {
     /// The shell of `RUN` in shell form.
     pub shell: BaseShell,
     /// The version of Windows inside.
@@ -58,8 +58,8 @@ pub struct BaseFacts {
     pub is_windows: bool,
 }
 
-impl Options {
-    fn facts(&self, image: &str) -> Option<&BaseFacts> {
+impl LintOptions {
+    fn facts(&self, image: &str) -> Option<&BaseConfig> {
         self.base.as_ref().or_else(|| self.bases.get(image))
     }
 
@@ -71,9 +71,9 @@ impl Options {
 /// The images from elsewhere that a file's stages begin with, each once.
 pub fn base_images(source: &str) -> Vec<String> {
     let file = Dockerfile::read(source);
-    let mut images: Vec<String> = stage::stages(&file, &Options::default())
+    let mut images: Vec<String> = stage::stages(&file, &LintOptions::default())
         .into_iter()
-        .filter(|stage| matches!(stage.base, stage::Base::Image(_)))
+        .filter(|stage| matches!(stage.base, stage::StageBaseRef::Image(_)))
         .map(|stage| stage.image)
         .collect();
     images.sort_unstable();
@@ -83,7 +83,7 @@ pub fn base_images(source: &str) -> Vec<String> {
 
 /// What is looked for; the names are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
+pub enum LintRule {
     /// PowerShell's own command line eats plain double quotes.
     QuotesUnderPowershell,
     /// To cmd a backslash before a quote means nothing.
@@ -118,7 +118,7 @@ pub enum Rule {
     ArgsEscaped,
 }
 
-impl Rule {
+impl LintRule {
     /// Every rule, in the order of the documentation.
     pub const ALL: [Self; 16] = [
         Self::QuotesUnderPowershell,
@@ -225,13 +225,13 @@ impl Severity {
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     /// The first line that it is about, from 1.
     pub line: usize,
     /// The last line that [`Self::fix`] replaces.
     pub last_line: usize,
     /// What was broken.
-    pub rule: Rule,
+    pub rule: LintRule,
     /// How bad it is.
     pub severity: Severity,
     /// Why, in a sentence.
@@ -241,13 +241,13 @@ pub struct Finding {
 }
 
 /// Looks through a Dockerfile; the findings come in the order of their lines.
-pub fn lint(source: &str, options: &Options) -> Vec<Finding> {
+pub fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let mut findings = find(source, options);
     correction::complete(source, &mut findings, |text| find(text, options));
     findings
 }
 
-fn find(source: &str, options: &Options) -> Vec<Finding> {
+fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let file = Dockerfile::read(source);
     let stages = stage::stages(&file, options);
     let mut findings = Findings {
@@ -280,7 +280,7 @@ fn find(source: &str, options: &Options) -> Vec<Finding> {
 /// What has been found so far, and the file to write corrections for.
 struct Findings<'a> {
     file: &'a Dockerfile<'a>,
-    found: Vec<Finding>,
+    found: Vec<LintFinding>,
 }
 
 impl Findings<'_> {
@@ -288,7 +288,7 @@ impl Findings<'_> {
     /// it is when no line can be given.
     fn edit(
         &mut self,
-        rule: Rule,
+        rule: LintRule,
         severity: Severity,
         instruction: &Instruction,
         message: impl Into<String>,
@@ -297,7 +297,7 @@ impl Findings<'_> {
         let line = edits.first().map_or(instruction.lines().0, |edit| {
             instruction.line_of(edit.range.start)
         });
-        match self.file.corrected(instruction, edits) {
+        match self.file.apply_edits(instruction, edits) {
             Some(correction) => self.correct(rule, severity, message, correction),
             None => self.only(rule, severity, line, message),
         }
@@ -306,12 +306,12 @@ impl Findings<'_> {
     /// Adds a finding with a correction.
     fn correct(
         &mut self,
-        rule: Rule,
+        rule: LintRule,
         severity: Severity,
         message: impl Into<String>,
         correction: Correction,
     ) {
-        self.found.push(Finding {
+        self.found.push(LintFinding {
             line: correction.first_line,
             last_line: correction.last_line,
             rule,
@@ -322,8 +322,14 @@ impl Findings<'_> {
     }
 
     /// Adds a finding that only its author can correct; `line` counts from 0.
-    fn only(&mut self, rule: Rule, severity: Severity, line: usize, message: impl Into<String>) {
-        self.found.push(Finding {
+    fn only(
+        &mut self,
+        rule: LintRule,
+        severity: Severity,
+        line: usize,
+        message: impl Into<String>,
+    ) {
+        self.found.push(LintFinding {
             line: line + 1,
             last_line: line + 1,
             rule,
@@ -333,7 +339,7 @@ impl Findings<'_> {
         });
     }
 
-    fn sorted(mut self) -> Vec<Finding> {
+    fn sorted(mut self) -> Vec<LintFinding> {
         self.found
             .sort_by_key(|finding| (finding.line, finding.rule));
         self.found.dedup();

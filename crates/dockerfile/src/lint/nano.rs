@@ -1,8 +1,8 @@
 //! Programs that Nano Server does not have, and what its ordinary user may not do.
 
-use super::stage::{Base, Stage, Step};
-use super::words::{Command, commands, program_name};
-use super::{Findings, Rule, Severity};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{LintCommand, commands, program_name};
+use super::{Findings, LintRule, Severity};
 use crate::source::Instruction;
 
 /// Programs that are in Server Core and not in Nano Server, and what to do instead.
@@ -24,13 +24,13 @@ const LACKING: [(&str, &str); 3] = [
 /// Where an instruction's commands run: while the image is built, or in its containers, which may be
 /// on the host.
 #[derive(Clone, Copy)]
-enum When {
+enum ExecutionPhase {
     Built,
     Run,
 }
 
-impl When {
-    fn of(instruction: &Instruction) -> Self {
+impl ExecutionPhase {
+    fn from_instruction(instruction: &Instruction) -> Self {
         match instruction.keyword.as_str() {
             "CMD" | "ENTRYPOINT" | "HEALTHCHECK" => Self::Run,
             _ => Self::Built,
@@ -40,7 +40,7 @@ impl When {
 
 /// What is known of a stage when the next begins.
 #[derive(Debug, Clone, Default)]
-struct State {
+struct NanoState {
     is_nano: bool,
     /// Whether the stage runs as the user that Nano Server comes with.
     is_plain_user: bool,
@@ -51,17 +51,17 @@ struct State {
 }
 
 pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
-    let mut known: Vec<State> = Vec::with_capacity(stages.len());
+    let mut known: Vec<NanoState> = Vec::with_capacity(stages.len());
     for stage in stages {
         let mut state = match &stage.base {
-            Base::Stage(index) => known[*index].clone(),
-            Base::Image(reference) => State {
+            StageBaseRef::Stage(index) => known[*index].clone(),
+            StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server(),
                 // The version of 2017 still ran everything as administrator.
                 is_plain_user: reference.build().is_none_or(|build| build > 16299),
-                ..State::default()
+                ..NanoState::default()
             },
-            Base::Scratch | Base::Unknown => State::default(),
+            StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
         };
         if state.is_nano {
             for step in &stage.steps {
@@ -72,15 +72,15 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
     }
 }
 
-impl State {
-    fn take(&mut self, step: &Step<'_>, findings: &mut Findings<'_>) {
+impl NanoState {
+    fn take(&mut self, step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let instruction = step.instruction;
         match instruction.keyword.as_str() {
             "USER" => {
                 let user = instruction.text().trim_matches('"');
                 self.is_plain_user = user.eq_ignore_ascii_case("ContainerUser");
             }
-            "COPY" | "ADD" => self.bring(instruction),
+            "COPY" | "ADD" => self.add_programs(instruction),
             "SHELL" => {
                 let words = instruction.exec_form().unwrap_or_default();
                 let program = words.first().map(String::as_str).unwrap_or_default();
@@ -88,7 +88,7 @@ impl State {
                 self.shell = Some((line, program_name(program)));
             }
             _ => {
-                let when = When::of(instruction);
+                let when = ExecutionPhase::from_instruction(instruction);
                 if uses_shell(instruction)
                     && let Some((line, program)) = self.shell.take()
                 {
@@ -103,20 +103,26 @@ impl State {
                 }
                 // What a command puts there may be the very program.
                 if instruction.keyword == "RUN" {
-                    self.bring(instruction);
+                    self.add_programs(instruction);
                 }
             }
         }
     }
 
-    fn bring(&mut self, instruction: &Instruction) {
+    fn add_programs(&mut self, instruction: &Instruction) {
         let text = instruction.text().to_ascii_lowercase();
         for (brought, (name, _)) in self.brought.iter_mut().zip(LACKING) {
             *brought |= text.contains(name);
         }
     }
 
-    fn check_program(&self, program: &str, line: usize, when: When, findings: &mut Findings<'_>) {
+    fn check_program(
+        &self,
+        program: &str,
+        line: usize,
+        when: ExecutionPhase,
+        findings: &mut Findings<'_>,
+    ) {
         let Some(index) = LACKING.iter().position(|(name, _)| *name == program) else {
             return;
         };
@@ -126,28 +132,33 @@ impl State {
         let (name, instead) = LACKING[index];
         let message = format!("Nano Server has no {name}; {instead}");
         let (severity, message) = match when {
-            When::Built => (Severity::Error, message),
-            When::Run => (
+            ExecutionPhase::Built => (Severity::Error, message),
+            ExecutionPhase::Run => (
                 Severity::Warning,
                 format!("{message} (a HostProcess container has the host's)"),
             ),
         };
-        findings.only(Rule::NanoServerLacks, severity, line, message);
+        findings.only(LintRule::NanoServerLacks, severity, line, message);
     }
 
-    fn check_setx(&self, step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) {
-        let is_machine = command.words.iter().any(|word| word.is("/M"));
+    fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
+        let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/M"));
         if !self.is_plain_user || command.program() != "setx" || !is_machine {
             return;
         }
-        let correction = findings.file.surrounded(
+        let correction = findings.file.wrap_lines(
             step.instruction,
             "USER ContainerAdministrator",
             "USER ContainerUser",
         );
         let message =
             "setx /M needs ContainerAdministrator, and Nano Server runs this as ContainerUser";
-        findings.correct(Rule::NanoServerLacks, Severity::Error, message, correction);
+        findings.correct(
+            LintRule::NanoServerLacks,
+            Severity::Error,
+            message,
+            correction,
+        );
     }
 }
 

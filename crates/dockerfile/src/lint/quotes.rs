@@ -11,22 +11,22 @@ mod health;
 mod line;
 mod powershell;
 
-use powershell::Reading;
+use powershell::ScriptInterpretation;
 
 use super::correction::Edit;
 use super::shell::BaseShell;
-use super::stage::Step;
-use super::{Findings, Rule, Severity};
+use super::stage::LintStep;
+use super::{Findings, LintRule, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
     if instruction.keyword == "HEALTHCHECK" {
         health::check(step, findings);
         return;
     }
     let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
-    if !is_command || instruction.has_here_document() || instruction.is_meant_as_json() {
+    if !is_command || instruction.has_here_document() || instruction.looks_like_json() {
         return;
     }
     let text = instruction.text();
@@ -59,12 +59,12 @@ fn is_template(text: &str) -> bool {
 
 /// Whichever shell is in force, a script for PowerShell within it loses its plain quotes; how to
 /// keep them depends on the shell.
-fn check_under_any(step: &Step<'_>, findings: &mut Findings<'_>) {
+fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for (_, script) in cmd::scripts(step.instruction.text()) {
-        let problems = Reading::of(&script).map(|reading| reading.problems(step));
+        let problems = ScriptInterpretation::parse(&script).map(|reading| reading.problems(step));
         for problem in problems.into_iter().flatten() {
             findings.only(
-                Rule::QuotesInNestedShell,
+                LintRule::QuotesInNestedShell,
                 Severity::Error,
                 problem.line,
                 powershell::NESTED,
@@ -84,7 +84,7 @@ fn edited(text: &str, edits: &[Edit]) -> String {
 
 /// Adds a finding whose correction was checked, or one without where the check did not pass.
 fn report(
-    rule: Rule,
+    rule: LintRule,
     instruction: &Instruction,
     message: &str,
     line: usize,
@@ -94,7 +94,7 @@ fn report(
     let start = instruction.start();
     match edits {
         Some(edits) => {
-            let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.moved(start)).collect();
+            let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.shift(start)).collect();
             findings.edit(rule, Severity::Error, instruction, message, &placed);
         }
         None => findings.only(rule, Severity::Error, line, message),

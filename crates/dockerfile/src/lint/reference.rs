@@ -27,7 +27,7 @@ pub(super) enum Platform {
 }
 
 /// A row of the table of published images.
-struct Published {
+struct PublishedImage {
     repository: &'static str,
     tag: Option<&'static str>,
     first: u32,
@@ -37,15 +37,15 @@ struct Published {
     shell: BaseShell,
 }
 
-static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
+static PUBLISHED: LazyLock<Vec<PublishedImage>> = LazyLock::new(|| {
     include_str!("data/bases.tsv")
         .lines()
         .filter(|line| !line.starts_with('#'))
-        .filter_map(Published::parse)
+        .filter_map(PublishedImage::parse)
         .collect()
 });
 
-impl Published {
+impl PublishedImage {
     fn parse(line: &'static str) -> Option<Self> {
         let mut fields = line.split('\t');
         let repository = fields.next()?;
@@ -221,7 +221,7 @@ impl Reference {
     }
 
     /// Whether it is known that new images get the same tags: Microsoft's, and those of the table.
-    pub(super) fn is_rebuilt(&self) -> bool {
+    pub(super) fn is_updated_monthly(&self) -> bool {
         self.is_windows_base()
             || self.is_monthly()
             || self.repository.contains("mcr.microsoft.com/")
@@ -256,21 +256,21 @@ fn version_of(tag: Option<&str>) -> TagVersion {
         };
     }
     let build = parts()
-        .find_map(release::named_in_tag)
+        .find_map(release::from_tag_word)
         .map(|release| release.build);
     let kb = parts()
         .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
         .find_map(|part| part.parse().ok());
     let updated = kb.and_then(|kb| {
-        Updates::known()
-            .of_kb(kb)
+        Updates::global()
+            .by_kb(kb)
             .find(|update| build.is_none_or(|build| update.build == build))
     });
     let dated = parts().any(|part| part.len() == 8 && part.bytes().all(|b| b.is_ascii_digit()));
     TagVersion {
         version: updated
             .map(Update::version)
-            .or(build.map(WindowsVersion::of_build)),
+            .or(build.map(WindowsVersion::from_build)),
         fixed: kb.is_some() || dated,
     }
 }

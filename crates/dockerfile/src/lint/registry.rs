@@ -7,13 +7,13 @@ use std::collections::HashSet;
 
 use change::{Change, Tool};
 use wincimg_windows::quoting::exec_form;
-use wincimg_windows::shutdown::Setting;
+use wincimg_windows::shutdown::ShutdownValue;
 
 use super::correction::Edit;
 use super::reference::Platform;
-use super::stage::{Base, Stage, Step};
-use super::words::{Command, Word, commands};
-use super::{Findings, Rule, Severity};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{LintCommand, Word, commands};
+use super::{Findings, LintRule, Severity};
 
 /// A time of at least this many milliseconds is meant; a smaller one is in seconds.
 const LEAST_MILLISECONDS: u64 = 1000;
@@ -24,35 +24,35 @@ const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
 /// The key as a running container knows it.
-fn key(time: Setting) -> &'static str {
+fn key(time: ShutdownValue) -> &'static str {
     match time {
-        Setting::Process => r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
-        Setting::Service => r"HKLM\SYSTEM\CurrentControlSet\Control",
+        ShutdownValue::Process => r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
+        ShutdownValue::Service => r"HKLM\SYSTEM\CurrentControlSet\Control",
     }
 }
 
-fn other(time: Setting) -> Setting {
+fn other(time: ShutdownValue) -> ShutdownValue {
     match time {
-        Setting::Process => Setting::Service,
-        Setting::Service => Setting::Process,
+        ShutdownValue::Process => ShutdownValue::Service,
+        ShutdownValue::Service => ShutdownValue::Process,
     }
 }
 
 /// The type in a tool's words.
-fn kind(time: Setting, tool: Tool) -> &'static str {
+fn kind(time: ShutdownValue, tool: Tool) -> &'static str {
     match (time, tool) {
-        (Setting::Process, Tool::Reg) => "REG_DWORD",
-        (Setting::Process, _) => "DWord",
-        (Setting::Service, Tool::Reg) => "REG_SZ",
-        (Setting::Service, _) => "String",
+        (ShutdownValue::Process, Tool::Reg) => "REG_DWORD",
+        (ShutdownValue::Process, _) => "DWord",
+        (ShutdownValue::Service, Tool::Reg) => "REG_SZ",
+        (ShutdownValue::Service, _) => "String",
     }
 }
 
 /// The number in the right unit, if the one given is in the other's.
-fn in_right_unit(time: Setting, number: u64) -> Option<u64> {
+fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
     match time {
-        Setting::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
-        Setting::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
+        ShutdownValue::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
+        ShutdownValue::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
         _ => None,
     }
 }
@@ -63,26 +63,26 @@ fn is_round(number: u64) -> bool {
     number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
 
-fn seconds(time: Setting, number: u64) -> u64 {
+fn seconds(time: ShutdownValue, number: u64) -> u64 {
     let number = in_right_unit(time, number).unwrap_or(number);
     match time {
-        Setting::Process => number,
-        Setting::Service => number.div_ceil(1000),
+        ShutdownValue::Process => number,
+        ShutdownValue::Service => number.div_ceil(1000),
     }
 }
 
-fn data_for(time: Setting, seconds: u64) -> u64 {
+fn data_for(time: ShutdownValue, seconds: u64) -> u64 {
     match time {
-        Setting::Process => seconds,
-        Setting::Service => seconds.saturating_mul(1000),
+        ShutdownValue::Process => seconds,
+        ShutdownValue::Service => seconds.saturating_mul(1000),
     }
 }
 
 /// A shutdown time and where it was set.
 #[derive(Debug, Clone)]
-struct Set<'a> {
-    time: Setting,
-    step: Step<'a>,
+struct ShutdownAssignment<'a> {
+    time: ShutdownValue,
+    step: LintStep<'a>,
     data: Option<(Word, u64)>,
     position: usize,
 }
@@ -126,12 +126,12 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
     let mut next = Vec::new();
     for (index, stage) in stages.iter().enumerate().rev() {
         match stage.base {
-            Base::Stage(base) => above[base].push(index),
+            StageBaseRef::Stage(base) => above[base].push(index),
             _ => next.push(Next::Stage(index)),
         }
     }
     let mut values = Values::default();
-    let mut times: Vec<Vec<Set<'_>>> = vec![Vec::new(); stages.len()];
+    let mut times: Vec<Vec<ShutdownAssignment<'_>>> = vec![Vec::new(); stages.len()];
     while let Some(step) = next.pop() {
         let index = match step {
             Next::Stage(index) => index,
@@ -143,7 +143,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         next.push(Next::Leave(values.added.len()));
         let stage = &stages[index];
         let mut own = match stage.base {
-            Base::Stage(base) => times[base].clone(),
+            StageBaseRef::Stage(base) => times[base].clone(),
             _ => Vec::new(),
         };
         if stage.platform != Platform::Linux {
@@ -167,23 +167,24 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
 }
 
 /// What `reg add` writes, and whether that is there already as far as can be known.
-fn overwrites(command: &Command, values: &mut Values) -> bool {
+fn overwrites(command: &LintCommand, values: &mut Values) -> bool {
     let Some(key) = command.words.get(2) else {
         return false;
     };
-    let Some(change) = Change::of(command) else {
+    let Some(change) = Change::from_command(command) else {
         return false;
     };
     let key = key.value.to_ascii_lowercase();
     let name = change.name.value.to_ascii_lowercase();
     // This one every Windows has.
-    let is_windows = change.name.is(Setting::Service.name()) && key.ends_with(r"\control");
+    let is_windows =
+        change.name.eq_ignore_case(ShutdownValue::Service.name()) && key.ends_with(r"\control");
     !values.insert((key, name)) || is_windows
 }
 
 fn check_force(
-    step: &Step<'_>,
-    command: &Command,
+    step: &LintStep<'_>,
+    command: &LintCommand,
     values: &mut Values,
     findings: &mut Findings<'_>,
 ) {
@@ -193,18 +194,19 @@ fn check_force(
     if command.program() != "reg" {
         return;
     }
-    let asks = verb.is("delete") || (verb.is("add") && overwrites(command, values));
+    let asks = verb.eq_ignore_case("delete")
+        || (verb.eq_ignore_case("add") && overwrites(command, values));
     let forced = command
         .words
         .iter()
-        .any(|word| word.is("/f") || word.is("-f"));
-    let help = command.words.iter().any(|word| word.is("/?"));
+        .any(|word| word.eq_ignore_case("/f") || word.eq_ignore_case("-f"));
+    let help = command.words.iter().any(|word| word.eq_ignore_case("/?"));
     let Some(last) = command.words.last() else {
         return;
     };
     if asks && !forced && !help && !command.has_input {
         findings.edit(
-            Rule::RegAddForce,
+            LintRule::RegAddForce,
             Severity::Error,
             step.instruction,
             format!(
@@ -218,19 +220,19 @@ fn check_force(
 
 /// Checks a shutdown time's type, and says what it is set to.
 fn check_time<'a>(
-    step: &Step<'a>,
-    command: &Command,
+    step: &LintStep<'a>,
+    command: &LintCommand,
     findings: &mut Findings<'_>,
-) -> Option<Set<'a>> {
-    let change = Change::of(command)?;
-    let time = Setting::BOTH
+) -> Option<ShutdownAssignment<'a>> {
+    let change = Change::from_command(command)?;
+    let time = ShutdownValue::BOTH
         .into_iter()
-        .find(|time| change.name.is(time.name()))?;
+        .find(|time| change.name.eq_ignore_case(time.name()))?;
     check_type(step, command, &change, time, findings);
     let data = change
         .data
         .and_then(|word| Some((word.clone(), number(&word.value)?)));
-    Some(Set {
+    Some(ShutdownAssignment {
         time,
         step: *step,
         data,
@@ -239,18 +241,18 @@ fn check_time<'a>(
 }
 
 fn check_type(
-    step: &Step<'_>,
-    command: &Command,
+    step: &LintStep<'_>,
+    command: &LintCommand,
     change: &Change<'_>,
-    time: Setting,
+    time: ShutdownValue,
     findings: &mut Findings<'_>,
 ) {
     let right = kind(time, change.tool);
     let (edit, found) = match (change.kind, change.tool) {
-        (Some(kind), _) if kind.is(right) => return,
+        (Some(kind), _) if kind.eq_ignore_case(right) => return,
         (Some(kind), _) => (Some(replace(step, kind, right)), kind.value.as_str()),
         // Without a type both write a string; Set-ItemProperty keeps the type that is there.
-        (None, Tool::Reg | Tool::NewItemProperty) if time == Setting::Process => {
+        (None, Tool::Reg | Tool::NewItemProperty) if time == ShutdownValue::Process => {
             let last = change.data.unwrap_or(change.name);
             let more = [change.tool.type_option(), right];
             (command.add_after(last, &more), "a string")
@@ -258,7 +260,7 @@ fn check_type(
         (None, _) => return,
     };
     findings.edit(
-        Rule::ShutdownValueType,
+        LintRule::ShutdownValueType,
         Severity::Error,
         step.instruction,
         format!(
@@ -269,7 +271,7 @@ fn check_type(
     );
 }
 
-fn check_pair(set: &[Set<'_>], findings: &mut Findings<'_>) {
+fn check_pair(set: &[ShutdownAssignment<'_>], findings: &mut Findings<'_>) {
     if are_one_time(set) {
         return;
     }
@@ -284,16 +286,18 @@ fn check_pair(set: &[Set<'_>], findings: &mut Findings<'_>) {
 }
 
 /// Whether both are set, and to the same time as they are written, however long that is.
-fn are_one_time(set: &[Set<'_>]) -> bool {
+fn are_one_time(set: &[ShutdownAssignment<'_>]) -> bool {
     let given = |time| {
-        let mut found = set.iter().filter(|one: &&Set<'_>| one.time == time);
+        let mut found = set
+            .iter()
+            .filter(|one: &&ShutdownAssignment<'_>| one.time == time);
         found.find_map(|one| one.data.as_ref().map(|(_, number)| *number))
     };
-    let times = (given(Setting::Process), given(Setting::Service));
+    let times = (given(ShutdownValue::Process), given(ShutdownValue::Service));
     matches!(times, (Some(process), Some(service)) if process.checked_mul(1000) == Some(service))
 }
 
-fn check_unit(one: &Set<'_>, findings: &mut Findings<'_>) {
+fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
     let Some((word, given)) = &one.data else {
         return;
     };
@@ -301,11 +305,11 @@ fn check_unit(one: &Set<'_>, findings: &mut Findings<'_>) {
         return;
     };
     let unit = match one.time {
-        Setting::Process => "seconds",
-        Setting::Service => "milliseconds",
+        ShutdownValue::Process => "seconds",
+        ShutdownValue::Service => "milliseconds",
     };
     findings.edit(
-        Rule::ShutdownValueUnit,
+        LintRule::ShutdownValueUnit,
         Severity::Error,
         one.step.instruction,
         format!("{} is in {unit}: {given} would be {right}", one.time.name()),
@@ -313,7 +317,7 @@ fn check_unit(one: &Set<'_>, findings: &mut Findings<'_>) {
     );
 }
 
-fn check_alone(one: &Set<'_>, findings: &mut Findings<'_>) {
+fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
     let missing = other(one.time);
     let message = format!(
         "{} alone does not give the container its time; set {} to the same time",
@@ -324,14 +328,18 @@ fn check_alone(one: &Set<'_>, findings: &mut Findings<'_>) {
     match &one.data {
         Some((_, number)) => {
             let run = run_line(missing, seconds(one.time, *number));
-            let correction = findings.file.followed_by(one.step.instruction, line, &run);
-            findings.correct(Rule::ShutdownPair, Severity::Error, message, correction);
+            let correction = findings.file.append_line(one.step.instruction, line, &run);
+            findings.correct(LintRule::ShutdownPair, Severity::Error, message, correction);
         }
-        None => findings.only(Rule::ShutdownPair, Severity::Error, line, message),
+        None => findings.only(LintRule::ShutdownPair, Severity::Error, line, message),
     }
 }
 
-fn check_equal(first: &Set<'_>, second: &Set<'_>, findings: &mut Findings<'_>) {
+fn check_equal(
+    first: &ShutdownAssignment<'_>,
+    second: &ShutdownAssignment<'_>,
+    findings: &mut Findings<'_>,
+) {
     let (Some((_, one)), Some((word, another))) = (&first.data, &second.data) else {
         return;
     };
@@ -340,7 +348,7 @@ fn check_equal(first: &Set<'_>, second: &Set<'_>, findings: &mut Findings<'_>) {
         return;
     }
     findings.edit(
-        Rule::ShutdownPair,
+        LintRule::ShutdownPair,
         Severity::Error,
         second.step.instruction,
         format!(
@@ -357,7 +365,7 @@ fn check_equal(first: &Set<'_>, second: &Set<'_>, findings: &mut Findings<'_>) {
 }
 
 /// A `RUN` line that sets a shutdown time, whatever the shell.
-fn run_line(time: Setting, seconds: u64) -> String {
+fn run_line(time: ShutdownValue, seconds: u64) -> String {
     let data = data_for(time, seconds).to_string();
     let argv = [
         "reg",
@@ -383,7 +391,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Puts another value in a word's place and keeps its quotes.
-fn replace(step: &Step<'_>, word: &Word, value: &str) -> Edit {
+fn replace(step: &LintStep<'_>, word: &Word, value: &str) -> Edit {
     let written = step.instruction.part(word.range.clone());
     let is_quote = |c: char| matches!(c, '"' | '\'' | '\\' | '^');
     let opening = written.len() - written.trim_start_matches(is_quote).len();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use wincimg_windows::quoting::Escape;
 
-use super::Options;
+use super::LintOptions;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use crate::expand::Lexer;
@@ -12,7 +12,7 @@ use crate::source::{Dockerfile, Instruction};
 
 /// What a stage begins with.
 #[derive(Debug)]
-pub(super) enum Base {
+pub(super) enum StageBaseRef {
     /// Nothing.
     Scratch,
     /// Another stage, by its index.
@@ -27,31 +27,31 @@ pub(super) enum Base {
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     pub(super) from: &'a Instruction,
-    pub(super) base: Base,
+    pub(super) base: StageBaseRef,
     /// The base image as `FROM` names it, arguments filled in.
     pub(super) image: String,
     pub(super) platform: Platform,
-    pub(super) steps: Vec<Step<'a>>,
+    pub(super) steps: Vec<LintStep<'a>>,
     shell: BaseShell,
 }
 
 /// An instruction and the shell in force at it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(super) struct LintStep<'a> {
     pub(super) instruction: &'a Instruction,
     pub(super) shell: BaseShell,
 }
 
 /// What is known at a place in the file.
-struct Reader<'a> {
+struct StageReader<'a> {
     arguments: HashMap<String, String>,
     stages: Vec<Stage<'a>>,
     names: HashMap<String, usize>,
     escape: Escape,
 }
 
-pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Stage<'a>> {
-    let mut reader = Reader {
+pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec<Stage<'a>> {
+    let mut reader = StageReader {
         arguments: HashMap::new(),
         stages: Vec::new(),
         names: HashMap::new(),
@@ -59,13 +59,13 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Sta
     };
     for instruction in &file.instructions {
         match (instruction.keyword.as_str(), reader.stages.last_mut()) {
-            ("FROM", _) => reader.begin(instruction, options),
+            ("FROM", _) => reader.start_stage(instruction, options),
             ("ARG", None) => reader.arguments.extend(defaults(instruction.text())),
             // Nothing but ARG may stand before the first FROM; a part of a file still gets its lint.
             (_, None) => {
-                reader.begin(instruction, options);
+                reader.start_stage(instruction, options);
                 if let Some(stage) = reader.stages.last_mut() {
-                    stage.base = Base::Unknown;
+                    stage.base = StageBaseRef::Unknown;
                     stage.platform = by_escape(file.escape);
                     stage.shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
                     stage.push(instruction);
@@ -75,7 +75,7 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Sta
         }
     }
     for index in 0..reader.stages.len() {
-        if let Base::Stage(base) = reader.stages[index].base {
+        if let StageBaseRef::Stage(base) = reader.stages[index].base {
             reader.stages[index].platform = reader.stages[base].platform;
         }
         let stage = &mut reader.stages[index];
@@ -142,7 +142,7 @@ impl<'a> Stage<'a> {
                 self.shell = BaseShell::Unknown;
             }
         }
-        self.steps.push(Step {
+        self.steps.push(LintStep {
             instruction,
             shell: self.shell,
         });
@@ -162,8 +162,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl<'a> Reader<'a> {
-    fn begin(&mut self, from: &'a Instruction, options: &Options) {
+impl<'a> StageReader<'a> {
+    fn start_stage(&mut self, from: &'a Instruction, options: &LintOptions) {
         let mut words = from.text().split_whitespace();
         let image = words
             .next()
@@ -176,35 +176,37 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         let base = match &image {
-            None => Base::Unknown,
-            Some(image) if image == "scratch" => Base::Scratch,
+            None => StageBaseRef::Unknown,
+            Some(image) if image == "scratch" => StageBaseRef::Scratch,
             Some(image) => match self.names.get(&image.to_ascii_lowercase()) {
-                Some(index) => Base::Stage(*index),
-                None => Base::Image(Reference::parse(image)),
+                Some(index) => StageBaseRef::Stage(*index),
+                None => StageBaseRef::Image(Reference::parse(image)),
             },
         };
         let image = image.unwrap_or_default();
         let facts = options.facts(&image);
         let asked = from.flag("platform").unwrap_or_default();
         let platform = match &base {
-            Base::Image(_) if facts.is_some_and(|facts| !facts.is_windows) => Platform::Linux,
+            StageBaseRef::Image(_) if facts.is_some_and(|facts| !facts.is_windows) => {
+                Platform::Linux
+            }
             _ if asked.starts_with("linux") => Platform::Linux,
             _ if asked.starts_with("windows") => Platform::Windows,
-            Base::Image(reference) => reference.platform(),
-            Base::Stage(index) => self.stages[*index].platform,
-            Base::Scratch | Base::Unknown => Platform::Unknown,
+            StageBaseRef::Image(reference) => reference.platform(),
+            StageBaseRef::Stage(index) => self.stages[*index].platform,
+            StageBaseRef::Scratch | StageBaseRef::Unknown => Platform::Unknown,
         };
         let platform = match platform {
             Platform::Unknown => by_escape(self.escape),
             known => known,
         };
         let shell = match &base {
-            Base::Stage(index) => self.stages[*index].shell,
-            Base::Scratch => BaseShell::Cmd,
-            Base::Image(reference) => options
+            StageBaseRef::Stage(index) => self.stages[*index].shell,
+            StageBaseRef::Scratch => BaseShell::Cmd,
+            StageBaseRef::Image(reference) => options
                 .shell_of(&image)
                 .unwrap_or_else(|| reference.shell(options.host.map(|host| host.version.build))),
-            Base::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
+            StageBaseRef::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
         };
         if let Some(name) = name {
             self.names.insert(name, self.stages.len());

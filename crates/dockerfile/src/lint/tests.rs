@@ -8,22 +8,22 @@ use super::*;
 
 const PINNED: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
 
-fn with_shell(shell: BaseShell) -> Options {
-    Options {
+fn with_shell(shell: BaseShell) -> LintOptions {
+    LintOptions {
         shell: Some(shell),
-        ..Options::default()
+        ..LintOptions::default()
     }
 }
 
-fn for_host(host: &str) -> Options {
-    Options {
+fn for_host(host: &str) -> LintOptions {
+    LintOptions {
         host: Some(HostBuild::new(host.parse().unwrap())),
-        ..Options::default()
+        ..LintOptions::default()
     }
 }
 
 /// The findings of a file as `line rule`, in order.
-fn found(source: &str, options: &Options) -> Vec<String> {
+fn found(source: &str, options: &LintOptions) -> Vec<String> {
     lint(source, options)
         .iter()
         .map(|finding| format!("{} {}", finding.line, finding.rule.name()))
@@ -38,7 +38,7 @@ fn rules_under(shell: BaseShell, instructions: &str) -> Vec<&'static str> {
 }
 
 /// The one finding about these instructions, after a pinned base image, under a shell.
-fn only_finding(shell: BaseShell, instructions: &str) -> Finding {
+fn only_finding(shell: BaseShell, instructions: &str) -> LintFinding {
     let findings = lint(&format!("{PINNED}{instructions}"), &with_shell(shell));
     let [finding] = findings.as_slice() else {
         panic!("expected one finding about {instructions}: {findings:#?}");
@@ -46,7 +46,7 @@ fn only_finding(shell: BaseShell, instructions: &str) -> Finding {
     finding.clone()
 }
 
-fn fix(shell: BaseShell, rule: Rule, instructions: &str) -> String {
+fn fix(shell: BaseShell, rule: LintRule, instructions: &str) -> String {
     let finding = only_finding(shell, instructions);
     assert_eq!(finding.rule, rule);
     let fix = finding.fix.unwrap();
@@ -72,9 +72,9 @@ fn the_site_name_that_appcmd_never_saw_is_found_by_the_base_images_own_shell() {
     let source = format!(
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019\n{line}\n"
     );
-    let findings = lint(&source, &Options::default());
+    let findings = lint(&source, &LintOptions::default());
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].rule, Rule::QuotesUnderPowershell);
+    assert_eq!(findings[0].rule, LintRule::QuotesUnderPowershell);
     assert_eq!(findings[0].severity, Severity::Error);
     assert_eq!(findings[0].line, 2);
     assert_eq!(
@@ -86,18 +86,18 @@ fn the_site_name_that_appcmd_never_saw_is_found_by_the_base_images_own_shell() {
 
 #[test]
 fn the_published_images_shells_are_known_and_others_are_not() {
-    let quotes = |from: &str, line: &str, options: &Options| {
+    let quotes = |from: &str, line: &str, options: &LintOptions| {
         let findings = lint(&format!("FROM {from}\nRUN {line}\n"), options);
         findings.iter().any(|finding| {
             matches!(
                 finding.rule,
-                Rule::QuotesUnderPowershell | Rule::BackslashQuotesUnderCmd
+                LintRule::QuotesUnderPowershell | LintRule::BackslashQuotesUnderCmd
             )
         })
     };
-    let none = Options::default();
-    let powershell = |from: &str, options: &Options| quotes(from, "tool \"a b\"", options);
-    let cmd = |from: &str, options: &Options| quotes(from, "tool \\\"a b\\\"", options);
+    let none = LintOptions::default();
+    let powershell = |from: &str, options: &LintOptions| quotes(from, "tool \"a b\"", options);
+    let cmd = |from: &str, options: &LintOptions| quotes(from, "tool \\\"a b\\\"", options);
     let aspnet = "mcr.microsoft.com/dotnet/framework/aspnet";
     for from in [
         "mirror:5000/mcr/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
@@ -130,7 +130,7 @@ fn the_published_images_shells_are_known_and_others_are_not() {
 fn what_a_registry_says_of_a_base_counts_for_more_than_its_name() {
     let source = "FROM golang:1.22-windowsservercore-ltsc2022\nRUN tool \"a b\"\n";
     assert_eq!(
-        found(source, &Options::default()),
+        found(source, &LintOptions::default()),
         ["1 floating-base", "2 quotes-under-powershell"]
     );
     assert_eq!(
@@ -138,17 +138,17 @@ fn what_a_registry_says_of_a_base_counts_for_more_than_its_name() {
         ["golang:1.22-windowsservercore-ltsc2022"]
     );
     let facts = |shell, is_windows| {
-        let facts = BaseFacts {
+        let facts = BaseConfig {
             shell,
             version: None,
             is_windows,
         };
-        Options {
+        LintOptions {
             bases: base_images(source)
                 .into_iter()
                 .map(|image| (image, facts))
                 .collect(),
-            ..Options::default()
+            ..LintOptions::default()
         }
     };
     assert_eq!(
@@ -169,7 +169,7 @@ fn stages_on_linux_are_not_looked_at() {
         "FROM golang:1.22-alpine\nENTRYPOINT tool\n",
         "FROM team/base:1\nRUN apt-get update && reg delete x\nCMD tool\n",
     ] {
-        assert_eq!(found(source, &Options::default()), Vec::<String>::new());
+        assert_eq!(found(source, &LintOptions::default()), Vec::<String>::new());
     }
 }
 
@@ -181,7 +181,7 @@ fn many_stages_take_no_longer_than_few() {
             .collect();
         let source = stages.join("\n");
         let start = std::time::Instant::now();
-        assert_eq!(lint(&source, &Options::default()), []);
+        assert_eq!(lint(&source, &LintOptions::default()), []);
         start.elapsed()
     };
     let (few, many) = (time(2_000), time(20_000));
@@ -208,7 +208,7 @@ fn what_stages_take_over_from_each_other_takes_no_longer_in_a_long_row() {
     };
     let start = std::time::Instant::now();
     for branch in [false, true] {
-        assert_eq!(lint(&row(4_000, branch), &Options::default()), []);
+        assert_eq!(lint(&row(4_000, branch), &LintOptions::default()), []);
     }
     // Copies for each stage took a minute here, and gigabytes.
     assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
@@ -222,14 +222,14 @@ fn a_stage_knows_what_the_stages_below_it_set_and_no_others() {
         PINNED.trim()
     );
     assert_eq!(
-        found(&source, &Options::default()),
+        found(&source, &LintOptions::default()),
         ["6 reg-add-force", "9 reg-add-force"]
     );
 }
 
 #[test]
 fn path_in_env_is_not_replaced() {
-    let rule = Rule::PathNotExpanded;
+    let rule = LintRule::PathNotExpanded;
     assert_eq!(
         fix(BaseShell::Cmd, rule, r#"ENV PATH="C:\app;%PATH%""#),
         r#"RUN setx /M PATH "C:\app;%PATH%""#
@@ -255,7 +255,7 @@ fn path_in_env_is_not_replaced() {
 fn what_nano_server_does_not_have_is_named() {
     let nano = |lines: &str| {
         let source = format!("FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n{lines}\n");
-        found(&source, &Options::default())
+        found(&source, &LintOptions::default())
     };
     for lines in [
         "RUN powershell -Command Get-Item x",
@@ -288,7 +288,7 @@ fn what_nano_server_does_not_have_is_named() {
         } else {
             stage.to_owned()
         };
-        let found = found(&format!("{stage}\n{source}\n"), &Options::default());
+        let found = found(&format!("{stage}\n{source}\n"), &LintOptions::default());
         assert!(
             found.contains(&"2 nano-server-lacks".to_owned()),
             "{used}: {found:?}"
@@ -307,11 +307,11 @@ fn what_nano_server_does_not_have_is_named() {
             Severity::Warning,
         ),
     ] {
-        let findings = lint(&format!("{nano}\n{line}\n"), &Options::default());
+        let findings = lint(&format!("{nano}\n{line}\n"), &LintOptions::default());
         assert_eq!(findings[0].severity, severity, "{line}");
     }
     let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
-    assert_eq!(found(old, &Options::default()), ["1 dead-base"]);
+    assert_eq!(found(old, &LintOptions::default()), ["1 dead-base"]);
     clean(
         BaseShell::Cmd,
         "RUN powershell -Command x && msiexec /i x.msi",
@@ -324,7 +324,7 @@ fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
         "{PINNED}RUN tool \"a b\"\nSHELL [\"powershell\", \"-Command\"]\nRUN tool \"a b\"\n{PINNED}RUN tool \"a b\"\n"
     );
     assert_eq!(
-        found(&source, &Options::default()),
+        found(&source, &LintOptions::default()),
         ["4 quotes-under-powershell"]
     );
     let inherited = format!(
@@ -333,7 +333,7 @@ fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
     )
     .replacen("973\n", "973 AS base\n", 1);
     assert_eq!(
-        found(&inherited, &Options::default()),
+        found(&inherited, &LintOptions::default()),
         ["4 quotes-under-powershell"]
     );
 }
@@ -341,7 +341,7 @@ fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
 #[test]
 fn a_path_that_ends_in_a_backslash_swallows_the_next_line() {
     let shell = BaseShell::Cmd;
-    let rule = Rule::TrailingBackslash;
+    let rule = LintRule::TrailingBackslash;
     for (text, fixed) in [
         (
             "COPY site C:\\inetpub\\wwwroot\\\nRUN echo x",
@@ -379,12 +379,15 @@ fn lines_that_are_joined_on_purpose_are_left_alone() {
         clean(BaseShell::Cmd, text);
     }
     let backtick = format!("# escape=`\n{PINNED}COPY site C:\\site\\\nRUN echo `\n  x\n");
-    assert_eq!(found(&backtick, &Options::default()), Vec::<String>::new());
+    assert_eq!(
+        found(&backtick, &LintOptions::default()),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn a_file_extension_gets_its_dot_in_every_form() {
-    let rule = Rule::FileExtensionDot;
+    let rule = LintRule::FileExtensionDot;
     assert_eq!(
         fix(
             BaseShell::Cmd,
@@ -415,7 +418,7 @@ fn a_file_extension_gets_its_dot_in_every_form() {
 
 #[test]
 fn a_program_behind_a_shell_is_started_itself() {
-    let rule = Rule::ShellFormEntrypoint;
+    let rule = LintRule::ShellFormEntrypoint;
     assert_eq!(
         fix(
             BaseShell::Cmd,
@@ -443,8 +446,8 @@ fn a_program_behind_a_shell_is_started_itself() {
     assert_eq!(
         fixes,
         [
-            (Rule::QuotesUnderPowershell, Some(right)),
-            (Rule::ShellFormEntrypoint, None)
+            (LintRule::QuotesUnderPowershell, Some(right)),
+            (LintRule::ShellFormEntrypoint, None)
         ]
     );
     let needs_quotes = "CMD & 'C:\\a b\\x.exe' -n";
@@ -500,15 +503,15 @@ fn a_correction_repairs_all_that_is_wrong_with_its_line() {
     let text = "RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_DWORD /d 90";
     let findings = lint(
         &format!("{PINNED}{}\n{text}", registry::PROCESS),
-        &Options::default(),
+        &LintOptions::default(),
     );
     let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(
         rules,
         [
-            Rule::ShutdownValueType,
-            Rule::ShutdownValueUnit,
-            Rule::RegAddForce
+            LintRule::ShutdownValueType,
+            LintRule::ShutdownValueUnit,
+            LintRule::RegAddForce
         ]
     );
     for finding in findings {
@@ -532,7 +535,7 @@ fn powershell_on_linux_is_not_windows() {
         "FROM a/b:1\nRUN apt install -y powershell\nSHELL [\"pwsh\", \"-c\"]",
     ] {
         let source = format!("{before}\n{set}");
-        let found = found(&source, &Options::default());
+        let found = found(&source, &LintOptions::default());
         assert!(
             !found.iter().any(|it| it.ends_with("-powershell")),
             "{source}{found:?}"
@@ -545,7 +548,7 @@ fn powershell_on_linux_is_not_windows() {
         "FROM a/b:nanoserver-1809\nSHELL [\"pwsh\", \"-Command\"]",
     ] {
         let source = format!("{windows}\n{set}");
-        let found = found(&source, &Options::default());
+        let found = found(&source, &LintOptions::default());
         assert!(
             found.iter().any(|it| it.ends_with("-powershell")),
             "{source}{found:?}"
@@ -555,7 +558,7 @@ fn powershell_on_linux_is_not_windows() {
 
 #[test]
 fn a_program_and_its_arguments_in_one_string_are_taken_apart() {
-    let rule = Rule::ArgsEscaped;
+    let rule = LintRule::ArgsEscaped;
     for (line, words) in [
         (
             "C:/Ruby/bin/mailcatcher --ip=0.0.0.0",
@@ -582,7 +585,7 @@ fn lines_are_counted_as_the_author_sees_them() {
         RUN echo a && `\r\n    echo b\r\nRUN echo \\\r\n  # in between\r\n\r\n  && reg delete HKLM\\x\r\n\
         COPY <<EOF C:/x\r\nRUN reg delete HKLM\\x\r\nEOF\r\nRUN reg delete HKLM\\y\r\n";
     assert_eq!(
-        found(source, &Options::default()),
+        found(source, &LintOptions::default()),
         ["9 reg-add-force", "13 reg-add-force"]
     );
 }
@@ -591,10 +594,10 @@ fn lines_are_counted_as_the_author_sees_them() {
 fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
     let found = |lines: &str| {
         let source = format!("FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n{lines}\n");
-        let findings = lint(&source, &Options::default());
+        let findings = lint(&source, &LintOptions::default());
         let mut findings = findings.iter();
         findings
-            .find(|finding| finding.rule == Rule::ArgsEscaped)
+            .find(|finding| finding.rule == LintRule::ArgsEscaped)
             .map(|finding| (finding.line, finding.severity))
     };
     let entry = r#"ENTRYPOINT ["C:\\Program Files\\app\\app.exe"]"#;
@@ -620,7 +623,7 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
     );
     assert_eq!(found(&format!("{cmd}\nCMD [\"app.exe\"]")), None);
     let linux = "FROM debian\nCMD [\"/opt/my app/run\"]\n";
-    assert!(lint(linux, &Options::default()).is_empty());
+    assert!(lint(linux, &LintOptions::default()).is_empty());
 }
 
 #[test]
@@ -633,7 +636,7 @@ RUN sc.exe create Worker binPath= C:\w.exe && appcmd list site
 RUN icacls C:\data /grant ContainerUser:(OI)(CI)M
 RUN setx /M PATH "%PATH%;C:\app"
 "#;
-    let found: Vec<(&str, Vec<usize>)> = offers(text, &Options::default())
+    let found: Vec<(&str, Vec<usize>)> = recipe_alternatives(text, &LintOptions::default())
         .into_iter()
         .map(|offer| (offer.key, offer.lines))
         .collect();
@@ -662,6 +665,10 @@ RUN setx /M PATH "%PATH%;C:\app"
         let text = format!(
             "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n{line}\n"
         );
-        assert_eq!(offers(&text, &Options::default()), [], "{line}");
+        assert_eq!(
+            recipe_alternatives(&text, &LintOptions::default()),
+            [],
+            "{line}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::correction::Edit;
 use super::shell::BaseShell;
-use super::stage::Step;
+use super::stage::LintStep;
 use crate::source::Instruction;
 
 /// A word, and where it is in the instruction's joined text, quotes and all.
@@ -18,7 +18,7 @@ pub(super) struct Word {
 }
 
 impl Word {
-    pub(super) fn is(&self, name: &str) -> bool {
+    pub(super) fn eq_ignore_case(&self, name: &str) -> bool {
         self.value.eq_ignore_ascii_case(name)
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn program_name(path: &str) -> String {
 
 /// A program or cmdlet and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct LintCommand {
     pub(super) words: Vec<Word>,
     /// Whether the words are elements of a JSON array.
     is_json: bool,
@@ -42,7 +42,7 @@ pub(super) struct Command {
     pub(super) has_input: bool,
 }
 
-impl Command {
+impl LintCommand {
     /// The program's name without folder and `.exe`, in small letters.
     pub(super) fn program(&self) -> String {
         program_name(self.words.first().map_or("", |word| word.value.as_str()))
@@ -72,7 +72,7 @@ enum Grammar {
 }
 
 /// Every command of a `RUN`, `CMD` or `ENTRYPOINT`, those inside scripts too.
-pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
+pub(super) fn commands(step: &LintStep<'_>) -> Vec<LintCommand> {
     let instruction = step.instruction;
     let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
     if !is_command || instruction.has_here_document() {
@@ -84,7 +84,7 @@ pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
         found: Vec::new(),
     };
     if let Some(elements) = instruction.exec_form() {
-        search.add(Command {
+        search.add(LintCommand {
             words: json_words(instruction, elements),
             is_json: true,
             is_open: false,
@@ -109,12 +109,12 @@ const DEPTH: usize = 4;
 struct Search<'a> {
     instruction: &'a Instruction,
     depth: usize,
-    found: Vec<Command>,
+    found: Vec<LintCommand>,
 }
 
 impl Search<'_> {
     /// Adds a command and, if it is a shell that is given a script, the script's commands.
-    fn add(&mut self, command: Command) {
+    fn add(&mut self, command: LintCommand) {
         if self.depth < DEPTH
             && let Some((grammar, words)) = script_of(&command)
         {
@@ -122,7 +122,7 @@ impl Search<'_> {
             if command.is_json && words.len() > 1 {
                 // In JSON each word has quotes and commas around it that are none of the script's.
                 let words = words.to_vec();
-                self.add(Command { words, ..command });
+                self.add(LintCommand { words, ..command });
             } else {
                 self.read_script(range_of(self.instruction, words), grammar);
             }
@@ -134,7 +134,7 @@ impl Search<'_> {
 
 /// The words of the script that a shell is given: what follows `-Command` or `/c`, or else begins
 /// with the first argument that is not an option.
-fn script_of(command: &Command) -> Option<(Grammar, &[Word])> {
+fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
     let grammar = match command.program().as_str() {
         "cmd" => Grammar::Cmd,
         "powershell" | "pwsh" => Grammar::PowerShell,
@@ -144,7 +144,7 @@ fn script_of(command: &Command) -> Option<(Grammar, &[Word])> {
     let is_command_option = |word: &Word| {
         ["-command", "-c", "/c", "/k"]
             .iter()
-            .any(|name| word.is(name))
+            .any(|name| word.eq_ignore_case(name))
     };
     let first = match arguments.iter().position(is_command_option) {
         Some(option) => option + 1,
@@ -324,10 +324,10 @@ impl ScriptReader {
         self.words.extend(self.word.take());
     }
 
-    fn end_command(&mut self) -> Option<Command> {
+    fn end_command(&mut self) -> Option<LintCommand> {
         self.end_word();
         let words = std::mem::take(&mut self.words);
-        (!words.is_empty()).then_some(Command {
+        (!words.is_empty()).then_some(LintCommand {
             words,
             is_json: false,
             is_open: self.quote.is_some(),

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use wincimg_common::diagnose::in_one_line;
-use wincimg_layer::archive::{ArchiveError, Archives, Format, Selection, Unpacked};
-use wincimg_layer::dockerignore::Ignore;
+use wincimg_common::diagnose::error_chain;
+use wincimg_layer::archive::{
+    ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
+};
+use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{PlannedContent, PlannedEntry};
-use wincimg_registry::Known;
+use wincimg_registry::Presence;
 use wincimg_windows::path::ImagePath;
 
-use super::files::{Files, Found};
-use super::paths::Target;
-use super::tree::{Kind, Tree, key, kind_of};
+use super::drive::{PathKind, Tree, key, kind_of};
+use super::files::{Files, FoundFile};
+use super::paths::CopyTarget;
 
 /// What one instruction puts on the drive, while it is put together.
 pub(super) struct Draft<'a> {
@@ -21,8 +23,8 @@ pub(super) struct Draft<'a> {
 }
 
 /// What was at a path before the instruction.
-fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Known<Kind>, String> {
-    tree.kind(path).map_err(|error| in_one_line(&error))
+fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Presence<PathKind>, String> {
+    tree.kind(path).map_err(|error| error_chain(&error))
 }
 
 impl<'a> Draft<'a> {
@@ -34,12 +36,12 @@ impl<'a> Draft<'a> {
     }
 
     /// The entries, in the order of their paths.
-    pub(super) fn done(self) -> Vec<PlannedEntry> {
+    pub(super) fn into_entries(self) -> Vec<PlannedEntry> {
         self.entries.into_values().collect()
     }
 
     /// What is at a path after all so far.
-    fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, String> {
+    fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, String> {
         match self.entries.get(&key(path)) {
             Some(entry) => Ok(kind_of(&entry.content)),
             None => kind_below(self.tree, path),
@@ -47,7 +49,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts something at a path; a file takes the place of a file, and nothing else of something else.
-    pub(super) fn put(&mut self, path: ImagePath, content: PlannedContent) -> Result<(), String> {
+    pub(super) fn insert(
+        &mut self,
+        path: ImagePath,
+        content: PlannedContent,
+    ) -> Result<(), String> {
         if path.components().is_empty() {
             return match content {
                 PlannedContent::Folder => Ok(()),
@@ -61,10 +67,10 @@ impl<'a> Draft<'a> {
             Entry::Vacant(_) => kind_below(self.tree, &path)?,
         };
         match kind {
-            Known::Present(Kind::Folder) if !is_folder => {
+            Presence::Present(PathKind::Folder) if !is_folder => {
                 return Err(format!("{path} is a folder, which a file cannot replace"));
             }
-            Known::Present(Kind::File(())) if is_folder => {
+            Presence::Present(PathKind::File(())) if is_folder => {
                 return Err(format!("{path} is a file, which a folder cannot replace"));
             }
             _ => {}
@@ -80,9 +86,9 @@ impl<'a> Draft<'a> {
 
     /// Where a file with a name goes: into the folder that is there or is meant, or under the target's
     /// own name.
-    pub(super) fn file_target(&self, target: &Target, name: &str) -> Result<ImagePath, String> {
+    pub(super) fn file_target(&self, target: &CopyTarget, name: &str) -> Result<ImagePath, String> {
         let is_folder =
-            target.is_folder || self.kind(&target.path)? == Known::Present(Kind::Folder);
+            target.is_folder || self.kind(&target.path)? == Presence::Present(PathKind::Folder);
         if is_folder {
             return target.path.join(name).map_err(|error| error.to_string());
         }
@@ -94,8 +100,8 @@ impl<'a> Draft<'a> {
         &mut self,
         files: &dyn Files,
         pattern: &str,
-        target: &Target,
-        excluded: &Ignore,
+        target: &CopyTarget,
+        excluded: &IgnoreRules,
     ) -> Result<(), String> {
         let found = files.matching(pattern)?;
         if found.is_empty() {
@@ -116,21 +122,21 @@ impl<'a> Draft<'a> {
     fn copy_found(
         &mut self,
         files: &dyn Files,
-        found: Found,
-        target: &Target,
-        excluded: &Ignore,
+        found: FoundFile,
+        target: &CopyTarget,
+        excluded: &IgnoreRules,
     ) -> Result<(), String> {
         if !found.is_folder() {
-            if excluded.leaves_out(found.name()) {
+            if excluded.is_ignored(found.name()) {
                 return Err(format!(
                     "--exclude counts inside of folders, and {:?} is copied by its own name",
                     found.path
                 ));
             }
             let path = self.file_target(target, found.name())?;
-            return self.put(path, found.content);
+            return self.insert(path, found.content);
         }
-        self.put(target.path.clone(), PlannedContent::Folder)?;
+        self.insert(target.path.clone(), PlannedContent::Folder)?;
         let root = found.path;
         let mut pending = vec![root.clone()];
         while let Some(folder) = pending.pop() {
@@ -143,8 +149,8 @@ impl<'a> Draft<'a> {
                 if entry.is_folder() {
                     pending.push(entry.path.clone());
                 }
-                if excluded.leaves_out(inside) {
-                    if entry.is_folder() && !excluded.may_bring_back() {
+                if excluded.is_ignored(inside) {
+                    if entry.is_folder() && !excluded.may_reinclude() {
                         pending.pop();
                     }
                     continue;
@@ -153,7 +159,7 @@ impl<'a> Draft<'a> {
                 let path = path.map_err(|error| error.to_string())?;
                 // A folder whose content alone may come back is made for what does.
                 if !(entry.is_folder() && files.leaves_out(&entry.path)) {
-                    self.put(path, entry.content)?;
+                    self.insert(path, entry.content)?;
                 }
             }
         }
@@ -161,15 +167,15 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts what was unpacked into a folder.
-    pub(super) fn unpacked(
+    pub(super) fn unpack_into(
         &mut self,
-        target: &Target,
-        entries: Vec<Unpacked>,
+        target: &CopyTarget,
+        entries: Vec<UnpackedEntry>,
     ) -> Result<(), String> {
-        self.put(target.path.clone(), PlannedContent::Folder)?;
+        self.insert(target.path.clone(), PlannedContent::Folder)?;
         for entry in entries {
             let path = target.path.join_all(&entry.names);
-            self.put(
+            self.insert(
                 path.map_err(|error| error.to_string())?,
                 entry.content.into(),
             )?;
@@ -183,13 +189,13 @@ impl<'a> Draft<'a> {
 pub(super) fn unpacked(
     archives: &Archives,
     content: &PlannedContent,
-) -> Result<Option<Vec<Unpacked>>, ArchiveError> {
+) -> Result<Option<Vec<UnpackedEntry>>, ArchiveError> {
     let PlannedContent::File(source) = content else {
         return Ok(None);
     };
     match source.archive(archives)? {
-        Some(archive) if matches!(archive.format(), Format::Tar(_)) => {
-            archive.unpacked(&Selection::default()).map(Some)
+        Some(archive) if matches!(archive.format(), ArchiveFormat::Tar(_)) => {
+            archive.unpack(&UnpackSelection::default()).map(Some)
         }
         _ => Ok(None),
     }

@@ -2,14 +2,14 @@
 
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::{download_url, name_in};
-use wincimg_layer::Download;
-use wincimg_recipe::{FileSource, PlannedContent, Want};
+use wincimg_layer::PlannedDownload;
+use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent};
 
 use super::copy::Draft;
-use super::paths::Target;
+use super::paths::CopyTarget;
 use super::run::downloads::check;
 use super::{Evaluation, StageError};
-use crate::instruction::{Copy, Step};
+use crate::instruction::{CopyInstruction, ParsedInstruction};
 
 impl Evaluation<'_> {
     /// Puts the file that a URL names where it goes, under the URL's own name where that is a folder.
@@ -17,9 +17,9 @@ impl Evaluation<'_> {
         &mut self,
         draft: &mut Draft<'_>,
         text: &str,
-        target: &Target,
-        step: &Step,
-        copy: &Copy,
+        target: &CopyTarget,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
@@ -51,26 +51,30 @@ impl Evaluation<'_> {
                 let problem = format!("{text} names no file that Windows takes");
                 failed(problem).with_hint("end the target with the file's name")
             })?;
-        let mut download = Download::at(text);
+        let mut download = PlannedDownload::at(text);
         if let Some(here) = self.inputs.downloads.get(text) {
-            download.came(here.digest.clone(), here.size, here.content.clone());
+            download.set_content(here.digest.clone(), here.size, here.content.clone());
         }
         if let Some(expected) = &checksum {
             check(&download, expected).map_err(failed)?;
         }
-        let want = Want {
+        let want = DownloadRequest {
             digests: checksum.into_iter().collect(),
             name: path.components().last().cloned().unwrap_or_default(),
             follows: true,
             place: format!("{}:{}", stages.file.display(), step.line),
         };
-        want.added_to(&mut self.wants, text);
+        want.add_to(&mut self.wants, text);
         let content = PlannedContent::File(FileSource::Download(Box::new(download)));
-        draft.put(path, content).map_err(failed)
+        draft.insert(path, content).map_err(failed)
     }
 
     /// The digest that `--checksum` has; it is for one URL.
-    pub(super) fn checksum(&self, step: &Step, copy: &Copy) -> Result<Option<Digest>, StageError> {
+    pub(super) fn checksum(
+        &self,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<Option<Digest>, StageError> {
         let Some(text) = &copy.checksum else {
             return Ok(None);
         };
@@ -82,7 +86,7 @@ impl Evaluation<'_> {
         }
         let digest: Option<Digest> = text.parse().ok();
         let is_strong =
-            |digest: &Digest| digest.algorithm() != "sha1" && Hasher::like(digest).is_some();
+            |digest: &Digest| digest.algorithm() != "sha1" && Hasher::matching(digest).is_some();
         digest.filter(is_strong).map(Some).ok_or_else(|| {
             failed(format!(
                 "invalid checksum {text:?}: expected sha256:, sha384: or sha512: and hexadecimal digits"

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Diagnose, Excerpt};
-use wincimg_common::files::like;
-use wincimg_common::foreign::without_password;
-use wincimg_scripts::TroubleKind;
+use wincimg_common::files::similar_path;
+use wincimg_common::untrusted::without_password;
+use wincimg_scripts::ScriptErrorKind;
 
 /// Why a Dockerfile does not come to an image.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -26,7 +26,7 @@ pub enum StageError {
     Asked(String, Option<String>),
     /// A line of it cannot be carried out.
     #[error("{file}:{line}: {problem}")]
-    #[diagnose(code = code_of(*trouble), hint = hint.clone(), excerpt = Some(Excerpt::of_quoted(*line, text, problem)))]
+    #[diagnose(code = code_of(*trouble), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
     Line {
         /// The file.
         file: Box<str>,
@@ -39,9 +39,9 @@ pub enum StageError {
         /// What helps.
         hint: Option<String>,
         /// What may help beside another Dockerfile.
-        remedy: Remedy,
+        remedy: Workaround,
         /// Why its commands are not carried out, where that is wrong with it.
-        trouble: Option<TroubleKind>,
+        trouble: Option<ScriptErrorKind>,
         /// Whether it has nothing to do with lines before it.
         stands_alone: bool,
         /// What is wrong with further lines.
@@ -51,7 +51,7 @@ pub enum StageError {
 
 /// What may help where a line cannot be carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedy {
+pub enum Workaround {
     /// Nothing.
     None,
     /// To ask once more, where more is known of the base by chance.
@@ -68,14 +68,14 @@ impl StageError {
             problem: problem.into().into(),
             text: hidden(text).into(),
             hint: None,
-            remedy: Remedy::None,
+            remedy: Workaround::None,
             trouble: None,
             stands_alone: false,
             further: Box::default(),
         }
     }
 
-    pub(super) fn because(mut self, kind: TroubleKind) -> Self {
+    pub(super) fn because(mut self, kind: ScriptErrorKind) -> Self {
         if let Self::Line { trouble, .. } = &mut self {
             *trouble = Some(kind);
         }
@@ -85,8 +85,11 @@ impl StageError {
     /// One error for several lines: the first, with the others behind it. Where nothing helps one of
     /// them, those are left out that something may help.
     pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
-        if errors.iter().any(|error| error.remedy() == Remedy::None) {
-            errors.retain(|error| error.remedy() == Remedy::None);
+        if errors
+            .iter()
+            .any(|error| error.remedy() == Workaround::None)
+        {
+            errors.retain(|error| error.remedy() == Workaround::None);
         }
         let mut errors = errors.into_iter();
         let mut first = errors.next()?;
@@ -105,7 +108,7 @@ impl StageError {
         std::iter::once(self).chain(further)
     }
 
-    pub(super) fn stands_alone(&self) -> bool {
+    pub(super) fn is_isolated(&self) -> bool {
         matches!(
             self,
             Self::Line {
@@ -115,7 +118,7 @@ impl StageError {
         )
     }
 
-    pub(super) fn by_itself(mut self) -> Self {
+    pub(super) fn isolated(mut self) -> Self {
         if let Self::Line { stands_alone, .. } = &mut self {
             *stands_alone = true;
         }
@@ -123,20 +126,20 @@ impl StageError {
     }
 
     /// Whether looks into bases may end all that is wrong.
-    pub fn awaits_looks(&self) -> bool {
+    pub fn needs_base_contents(&self) -> bool {
         let mut lines = self.lines();
-        lines.all(|line| matches!(line.remedy(), Remedy::Look(_)))
+        lines.all(|line| matches!(line.remedy(), Workaround::Look(_)))
     }
 
     /// What may help beside another Dockerfile.
-    pub(super) fn remedy(&self) -> Remedy {
+    pub(super) fn remedy(&self) -> Workaround {
         match self {
             Self::Line { remedy, .. } => *remedy,
-            _ => Remedy::None,
+            _ => Workaround::None,
         }
     }
 
-    pub(super) fn or(mut self, other: Remedy) -> Self {
+    pub(super) fn or(mut self, other: Workaround) -> Self {
         if let Self::Line { remedy, .. } = &mut self {
             *remedy = other;
         }
@@ -159,25 +162,25 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    pub(super) fn of(kind: TroubleKind) -> Self {
+    pub(super) fn of(kind: ScriptErrorKind) -> Self {
         match kind {
-            TroubleKind::NeedsWindows => Self {
+            ScriptErrorKind::NeedsWindows => Self {
                 code: "dockerfile/needs-windows",
                 problem: "RUN needs Windows",
             },
-            TroubleKind::NotUnderstood => Self {
+            ScriptErrorKind::NotUnderstood => Self {
                 code: "dockerfile/not-understood",
                 problem: "RUN is not understood",
             },
-            TroubleKind::NotKnown | TroubleKind::Later => Self {
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Later => Self {
                 code: "dockerfile/not-known",
                 problem: "RUN depends on what is not known",
             },
-            TroubleKind::Fails => Self {
+            ScriptErrorKind::Fails => Self {
                 code: "dockerfile/fails",
                 problem: "RUN fails",
             },
-            TroubleKind::Refused => Self {
+            ScriptErrorKind::Refused => Self {
                 code: "dockerfile/refused",
                 problem: "RUN is not carried out",
             },
@@ -185,7 +188,7 @@ impl Heading {
     }
 }
 
-fn code_of(trouble: Option<TroubleKind>) -> &'static str {
+fn code_of(trouble: Option<ScriptErrorKind>) -> &'static str {
     trouble.map_or("dockerfile/invalid", |kind| Heading::of(kind).code)
 }
 
@@ -203,7 +206,7 @@ fn hidden(text: &str) -> String {
 }
 
 fn meant(path: &Path) -> String {
-    match like(path) {
+    match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
         None => "name it with --file FILE; IMAGE is the folder that its files are in".to_owned(),
     }

@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wincimg_common::diagnose::in_one_line;
-use wincimg_layer::dockerignore::Ignore;
-use wincimg_recipe::{FileSource, PlannedContent, PlannedLayer, Wants};
-use wincimg_registry::Known;
-use wincimg_scripts::TroubleKind;
+use wincimg_common::diagnose::error_chain;
+use wincimg_layer::dockerignore::IgnoreRules;
+use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer};
+use wincimg_registry::Presence;
+use wincimg_scripts::ScriptErrorKind;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
 use super::copy::Draft;
-use super::error::Remedy;
+use super::drive::Tree;
+use super::error::Workaround;
 use super::files::{Files, OfImage, fixed_part};
-use super::of_stage::OfStage;
-use super::run::Ground;
-use super::state::State;
-use super::tree::Tree;
-use super::{Base, Inputs, StageError, Stages, copy, download, paths, run};
+use super::run::RootBase;
+use super::stage_files::OfStage;
+use super::state::StageState;
+use super::{Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run};
 use crate::expand::Lexer;
-use crate::instruction::{Copy, Kind, Program, Step};
+use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Dockerfile;
 
 /// One evaluation.
@@ -31,8 +31,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
     pub(super) lacking: BTreeMap<String, BTreeSet<String>>,
-    pub(super) wants: Wants,
-    done: HashMap<usize, Rc<State>>,
+    pub(super) wants: DownloadRequests,
+    done: HashMap<usize, Rc<StageState>>,
     pub(super) notes: Vec<String>,
     pub(super) unclear: Vec<String>,
     /// What was not carried out, but for what follows from that.
@@ -45,7 +45,7 @@ impl<'a> Evaluation<'a> {
             stages,
             inputs,
             lacking: BTreeMap::new(),
-            wants: Wants::new(),
+            wants: DownloadRequests::new(),
             done: HashMap::new(),
             notes: Vec::new(),
             unclear: Vec::new(),
@@ -54,20 +54,20 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What a stage comes to, carried out now unless it was before.
-    pub(super) fn made(&mut self, index: usize) -> Result<Rc<State>, StageError> {
+    pub(super) fn evaluate_stage(&mut self, index: usize) -> Result<Rc<StageState>, StageError> {
         if let Some(done) = self.done.get(&index) {
             return Ok(Rc::clone(done));
         }
         let begun = &self.stages.all[index];
         let mut state = match &begun.base {
-            Base::Stage(below) => self.made(*below)?.continued(),
-            Base::Image(name) => {
+            StageBaseImage::Stage(below) => self.evaluate_stage(*below)?.fork(),
+            StageBaseImage::Image(name) => {
                 let Some(base) = self.inputs.bases.get(name) else {
                     let problem = format!("nothing is known of the image {name:?}");
                     return Err(self.stages.error(&begun.from, problem));
                 };
                 let tree = Tree::over(Arc::clone(&base.inside), name);
-                State::on(base.config.clone(), tree)
+                StageState::on(base.config.clone(), tree)
             }
         };
         for trigger in std::mem::take(&mut state.config.on_build) {
@@ -87,11 +87,11 @@ impl<'a> Evaluation<'a> {
 
     /// Goes on after an instruction that was not carried out, so that all of them are told at once.
     /// What may be a consequence of one is not.
-    fn note_trouble(&mut self, state: &mut State, done: Result<(), StageError>) {
+    fn note_trouble(&mut self, state: &mut StageState, done: Result<(), StageError>) {
         let Err(error) = done else { return };
-        let is_certain = error.stands_alone() && !state.is_put_off;
+        let is_certain = error.is_isolated() && !state.is_put_off;
         if !state.is_spoiled || is_certain {
-            state.is_put_off |= error.remedy() != Remedy::None;
+            state.is_put_off |= error.remedy() != Workaround::None;
             self.troubles.push(error);
         }
         state.is_spoiled = true;
@@ -99,7 +99,12 @@ impl<'a> Evaluation<'a> {
 
     /// Carries out what an image or stage has kept for those that are based on it. A daemon reads it
     /// with `\` as the escape character, whatever its file had.
-    fn trigger(&mut self, index: usize, state: &mut State, text: &str) -> Result<(), StageError> {
+    fn trigger(
+        &mut self,
+        index: usize,
+        state: &mut StageState,
+        text: &str,
+    ) -> Result<(), StageError> {
         let stages = self.stages;
         let from = &stages.all[index].from;
         let failed = |problem: String| {
@@ -113,32 +118,37 @@ impl<'a> Evaluation<'a> {
         let [instruction] = file.instructions.as_slice() else {
             return Err(failed("expected one instruction".to_owned()));
         };
-        let step = Step::read(instruction, Escape::Backslash).map_err(failed)?;
-        let step = step.standing_at(from.line, format!("ONBUILD {text}"));
+        let step = ParsedInstruction::read(instruction, Escape::Backslash).map_err(failed)?;
+        let step = step.at_line(from.line, format!("ONBUILD {text}"));
         match &step.kind {
-            Kind::From(_) | Kind::OnBuild(_) => {
+            InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
                 Err(failed("it cannot be kept for later".to_owned()))
             }
             _ => self.carry_out(index, state, &step, Lexer::new(Escape::Backslash)),
         }
     }
 
-    fn step(&mut self, index: usize, state: &mut State, step: &Step) -> Result<(), StageError> {
+    fn step(
+        &mut self,
+        index: usize,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+    ) -> Result<(), StageError> {
         self.carry_out(index, state, step, Lexer::new(self.stages.escape))
     }
 
     fn carry_out(
         &mut self,
         index: usize,
-        state: &mut State,
-        step: &Step,
+        state: &mut StageState,
+        step: &ParsedInstruction,
         lexer: Lexer,
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
         let given = &stages.given;
         let notes = &mut self.notes;
-        let mut expanded = |state: &State, text: &str| {
+        let mut expanded = |state: &StageState, text: &str| {
             let expanded = state.expand(lexer, text, given).map_err(failed)?;
             for name in &expanded.unset {
                 notes.push(format!(
@@ -149,7 +159,7 @@ impl<'a> Evaluation<'a> {
             }
             Ok(expanded)
         };
-        let mut pairs = |state: &State, pairs: &[(String, String)]| {
+        let mut pairs = |state: &StageState, pairs: &[(String, String)]| {
             let mut all = Vec::new();
             for (name, value) in pairs {
                 all.push((expanded(state, name)?.text, expanded(state, value)?.text));
@@ -157,15 +167,15 @@ impl<'a> Evaluation<'a> {
             Ok(all)
         };
         match &step.kind {
-            Kind::Env(list) => {
+            InstructionKind::Env(list) => {
                 let list = pairs(state, list)?;
                 state.env(&list);
             }
-            Kind::Label(list) => {
+            InstructionKind::Label(list) => {
                 let list = pairs(state, list)?;
                 state.label(&list);
             }
-            Kind::Arg(list) => {
+            InstructionKind::Arg(list) => {
                 for (name, default) in list {
                     let known = stages.argument(name);
                     let value = match (known, default) {
@@ -176,33 +186,33 @@ impl<'a> Evaluation<'a> {
                     state.arg(name, value);
                 }
             }
-            Kind::User(text) => {
+            InstructionKind::User(text) => {
                 let user = expanded(state, text)?.text;
                 state.user(user);
             }
-            Kind::Workdir(text) => {
+            InstructionKind::Workdir(text) => {
                 let folder = expanded(state, text)?.text;
                 if folder.is_empty() {
                     return Err(failed("the working directory is empty".to_owned()));
                 }
                 state.workdir(&folder).map_err(failed)?;
             }
-            Kind::Expose(text) => {
+            InstructionKind::Expose(text) => {
                 let words = expanded(state, text)?.words;
                 state.expose(&words).map_err(failed)?;
             }
-            Kind::Volume(list) => {
+            InstructionKind::Volume(list) => {
                 let mut folders = Vec::new();
                 for text in list {
                     folders.push(expanded(state, text)?.text);
                 }
                 state.volume(&folders).map_err(failed)?;
             }
-            Kind::StopSignal(text) => {
+            InstructionKind::StopSignal(text) => {
                 let signal = expanded(state, text)?.text;
                 state.stop_signal(signal).map_err(failed)?;
             }
-            Kind::Copy(copy) => {
+            InstructionKind::Copy(copy) => {
                 let mut copy = copy.clone();
                 for text in copy.sources.iter_mut().chain([&mut copy.target]) {
                     *text = expanded(state, text)?.text;
@@ -212,20 +222,20 @@ impl<'a> Evaluation<'a> {
                 }
                 if let Err(error) = self.copy(index, state, step, &copy) {
                     let error = match copy.from {
-                        None => error.by_itself(),
+                        None => error.isolated(),
                         Some(_) => error,
                     };
                     self.put_off(state, step, copied(&copy), error)?;
                 }
             }
-            Kind::Cmd(program) => state.cmd(program.clone()),
-            Kind::Entrypoint(program) => state.entrypoint(program.clone()),
-            Kind::Health(health) => state.health(health.clone()),
-            Kind::Maintainer(author) => state.maintainer(author.clone()),
-            Kind::OnBuild(trigger) => state.on_build(trigger.clone()),
-            Kind::Shell(words) => state.shell(words.clone()),
-            Kind::Run(program) => self.run(index, state, step, program)?,
-            Kind::From(_) => {}
+            InstructionKind::Cmd(program) => state.cmd(program.clone()),
+            InstructionKind::Entrypoint(program) => state.entrypoint(program.clone()),
+            InstructionKind::Health(health) => state.health(health.clone()),
+            InstructionKind::Maintainer(author) => state.maintainer(author.clone()),
+            InstructionKind::OnBuild(trigger) => state.on_build(trigger.clone()),
+            InstructionKind::Shell(words) => state.shell(words.clone()),
+            InstructionKind::Run(program) => self.run(index, state, step, program)?,
+            InstructionKind::From(_) => {}
         }
         Ok(())
     }
@@ -234,24 +244,24 @@ impl<'a> Evaluation<'a> {
     fn run(
         &mut self,
         index: usize,
-        state: &mut State,
-        step: &Step,
-        program: &Program,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        program: &ProgramForm,
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let base = stages.base_of(index);
-        let ground = Ground {
+        let ground = RootBase {
             image: base,
             files: self.inputs.files.get(base),
         };
         let mut lacking = BTreeSet::new();
         let place = format!("{}:{}", stages.file.display(), step.line);
-        let fetching = run::Fetching {
+        let fetching = run::RunDownloads {
             place: &place,
             here: &self.inputs.downloads,
             wants: &mut self.wants,
         };
-        let done = run::carry_out(
+        let done = run::execute(
             state,
             program,
             &stages.archives,
@@ -267,8 +277,8 @@ impl<'a> Evaluation<'a> {
             Ok(done) => done,
             Err(trouble) => {
                 let may_wait = match trouble.kind {
-                    TroubleKind::Later => true,
-                    TroubleKind::NotKnown | TroubleKind::Fails => !self.unclear.is_empty(),
+                    ScriptErrorKind::Later => true,
+                    ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => !self.unclear.is_empty(),
                     _ => false,
                 };
                 let error = stages.not_run(&stages.all[index], step, &trouble);
@@ -291,8 +301,8 @@ impl<'a> Evaluation<'a> {
     /// for certain of what comes behind it before.
     fn put_off(
         &mut self,
-        state: &mut State,
-        step: &Step,
+        state: &mut StageState,
+        step: &ParsedInstruction,
         created_by: String,
         error: StageError,
     ) -> Result<(), StageError> {
@@ -310,17 +320,17 @@ impl<'a> Evaluation<'a> {
     fn copy(
         &mut self,
         index: usize,
-        state: &mut State,
-        step: &Step,
-        copy: &Copy,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
         let mut target =
             paths::target(&state.working_dir().map_err(failed)?, &copy.target).map_err(failed)?;
         let rules = copy.excluded.join("\n");
-        let excluded = Ignore::read(&rules, std::path::Path::new("--exclude"))
-            .map_err(|error| failed(in_one_line(&error)))?;
+        let excluded = IgnoreRules::read(&rules, std::path::Path::new("--exclude"))
+            .map_err(|error| failed(error_chain(&error)))?;
         if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
             return Err(failed(format!(
                 "several files go to {:?}: end it with a separator, as in {:?}",
@@ -333,7 +343,7 @@ impl<'a> Evaluation<'a> {
             None => None,
             Some(from) => match stages.stage_before(index, from) {
                 Some(other) if stages.all[other].folder.is_some() => Some((other, None)),
-                Some(other) => Some((other, Some(self.made(other)?))),
+                Some(other) => Some((other, Some(self.evaluate_stage(other)?))),
                 None => {
                     stages.check_copy(index, step, copy)?;
                     None
@@ -371,7 +381,7 @@ impl<'a> Evaluation<'a> {
                 made_there = OfStage {
                     tree: &state.tree,
                     name: &stages.all[*other].name,
-                    base: Ground { image, files },
+                    base: RootBase { image, files },
                     lacking: &lacking,
                 };
                 &made_there
@@ -405,10 +415,10 @@ impl<'a> Evaluation<'a> {
             }
             let path = draft.file_target(&target, &document.name).map_err(failed)?;
             let content = PlannedContent::File(FileSource::Text(text));
-            draft.put(path, content).map_err(failed)?;
+            draft.insert(path, content).map_err(failed)?;
         }
         let layer = PlannedLayer {
-            entries: draft.done(),
+            entries: draft.into_entries(),
             ..PlannedLayer::default()
         };
         state.add_layer(copied(copy), layer);
@@ -416,7 +426,12 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Notes what has to be taken out of an image before it can be copied, and whether that is so.
-    fn image_lacks(&mut self, name: &str, step: &Step, copy: &Copy) -> Result<bool, StageError> {
+    fn image_lacks(
+        &mut self,
+        name: &str,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<bool, StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
         let known = self.inputs.files.get(name);
@@ -428,7 +443,7 @@ impl<'a> Evaluation<'a> {
                 let problem = format!("{source:?} is the whole drive of {name}");
                 return Err(failed(problem).with_hint("name the folder that is wanted"));
             }
-            if known.is_none_or(|known| !known.knows(place)) {
+            if known.is_none_or(|known| !known.contains(place)) {
                 let lacking = self.lacking.entry(name.to_owned()).or_default();
                 lacking.insert(place.to_owned());
                 is_lacking = true;
@@ -441,9 +456,9 @@ impl<'a> Evaluation<'a> {
     fn check_drive(
         &self,
         other: usize,
-        state: &State,
-        step: &Step,
-        copy: &Copy,
+        state: &StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
     ) -> Result<(), StageError> {
         let failed = |problem: String| self.stages.error(step, problem);
         let name = &self.stages.all[other].name;
@@ -453,14 +468,14 @@ impl<'a> Evaluation<'a> {
                 let problem = format!("{source:?} is the whole drive of the stage {name:?}");
                 return Err(failed(problem).with_hint("name the folder that is wanted"));
             }
-            let listed = state.tree.listed(&ImagePath::drive());
-            let listed = listed.map_err(|error| failed(in_one_line(&error)))?;
-            if fixed_part(&pattern).is_empty() && listed == Known::Unknown {
+            let listed = state.tree.list_known(&ImagePath::drive());
+            let listed = listed.map_err(|error| failed(error_chain(&error)))?;
+            if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
                 let problem = format!(
                     "what {source:?} stands for is not known: the stage {name:?} has its base's drive"
                 );
                 let error = failed(problem).with_hint("name the folder or file that is wanted");
-                return Err(error.or(Remedy::Look(other)));
+                return Err(error.or(Workaround::Look(other)));
             }
         }
         Ok(())
@@ -475,10 +490,10 @@ impl<'a> Evaluation<'a> {
         draft: &mut Draft<'_>,
         files: &dyn Files,
         source: &str,
-        target: &paths::Target,
-        excluded: &Ignore,
-        step: &Step,
-        copy: &Copy,
+        target: &paths::CopyTarget,
+        excluded: &IgnoreRules,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
@@ -492,7 +507,7 @@ impl<'a> Evaluation<'a> {
             let mut unpacked = Vec::new();
             for found in &found {
                 let added = copy::unpacked(&self.stages.archives, &found.content);
-                unpacked.extend(added.map_err(|error| failed(in_one_line(&error)))?);
+                unpacked.extend(added.map_err(|error| failed(error_chain(&error)))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
                 return Err(failed(format!(
@@ -501,7 +516,7 @@ impl<'a> Evaluation<'a> {
             }
             if !unpacked.is_empty() {
                 for entries in unpacked {
-                    draft.unpacked(target, entries).map_err(failed)?;
+                    draft.unpack_into(target, entries).map_err(failed)?;
                 }
                 return Ok(());
             }
@@ -513,7 +528,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// A copy in the words of an image's history.
-fn copied(copy: &Copy) -> String {
+fn copied(copy: &CopyInstruction) -> String {
     let keyword = if copy.is_add { "ADD" } else { "COPY" };
     let sources = copy.sources.iter().cloned();
     let documents = copy.documents.iter();

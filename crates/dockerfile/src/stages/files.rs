@@ -5,22 +5,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wincimg_common::diagnose::in_one_line;
-use wincimg_inspect::Taken;
-use wincimg_layer::dockerignore::{Glob, Ignore};
+use wincimg_common::diagnose::error_chain;
+use wincimg_inspect::ExtractedEntry;
+use wincimg_layer::dockerignore::{Glob, IgnoreRules};
 use wincimg_layer::{OnDisk, link};
-use wincimg_recipe::{Brought, FileSource, PlannedContent};
+use wincimg_recipe::{FetchedFile, FileSource, PlannedContent};
 use wincimg_windows::path::fold;
 
 /// Something that can be copied.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     /// Its path from the root, with slashes, as it is spelled there.
     pub(super) path: String,
     pub(super) content: PlannedContent,
 }
 
-impl Found {
+impl FoundFile {
     pub(super) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
@@ -33,11 +33,11 @@ impl Found {
 /// A place that files are copied from; paths have slashes and are empty for its root.
 pub(super) trait Files {
     /// What is at a path. A link is followed, as its author named it.
-    fn find(&self, path: &str) -> Result<Option<Found>, String>;
+    fn find(&self, path: &str) -> Result<Option<FoundFile>, String>;
 
     /// What lies in a folder, in the order of the names; links stay links, which lead to something
     /// in `root`.
-    fn inside(&self, folder: &str, root: &str) -> Result<Vec<Found>, String>;
+    fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String>;
 
     /// The paths of what lies in a folder, and whether each is a folder too: as `inside` says, but
     /// what is in the files is not asked for.
@@ -54,7 +54,7 @@ pub(super) trait Files {
     }
 
     /// All that a pattern stands for; not what is in a folder that it stands for already.
-    fn matching(&self, pattern: &str) -> Result<Vec<Found>, String> {
+    fn matching(&self, pattern: &str) -> Result<Vec<FoundFile>, String> {
         let has_wildcard = |name: &str| name.contains(['*', '?', '[']);
         let names: Vec<&str> = pattern.split('/').collect();
         let plain = names.iter().position(|name| has_wildcard(name));
@@ -86,7 +86,7 @@ pub(super) trait Files {
 }
 
 /// The paths of what was found, and whether each is a folder.
-pub(super) fn names_of(found: Vec<Found>) -> Vec<(String, bool)> {
+pub(super) fn names_of(found: Vec<FoundFile>) -> Vec<(String, bool)> {
     let names = found.into_iter().map(|entry| {
         let is_folder = entry.is_folder();
         (entry.path, is_folder)
@@ -98,13 +98,13 @@ pub(super) fn names_of(found: Vec<Found>) -> Vec<(String, bool)> {
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     root: Arc<Path>,
-    ignore: Ignore,
+    ignore: IgnoreRules,
     /// The file with the rules.
     rules: PathBuf,
 }
 
 impl Folder {
-    pub(super) fn new(root: PathBuf, ignore: Ignore, rules: PathBuf) -> Self {
+    pub(super) fn new(root: PathBuf, ignore: IgnoreRules, rules: PathBuf) -> Self {
         Self {
             root: root.into(),
             ignore,
@@ -131,7 +131,7 @@ impl Folder {
         }
         let mut spelled = String::new();
         for name in path.split('/') {
-            let exact = joined(&spelled, name);
+            let exact = join_path(&spelled, name);
             if fs::symlink_metadata(self.on_disk(&exact)).is_ok() {
                 spelled = exact;
                 continue;
@@ -144,7 +144,7 @@ impl Folder {
             let lower = name.to_lowercase();
             let mut alike: Vec<String> = names.filter(|own| own.to_lowercase() == lower).collect();
             match (alike.pop(), alike.is_empty()) {
-                (Some(own), true) => spelled = joined(&spelled, &own),
+                (Some(own), true) => spelled = join_path(&spelled, &own),
                 (Some(_), false) => {
                     return Err(format!(
                         "{} has several files that Windows takes for {name:?}",
@@ -158,7 +158,7 @@ impl Folder {
     }
 
     fn is_left_out(&self, path: &str) -> bool {
-        !path.is_empty() && self.ignore.leaves_out(path)
+        !path.is_empty() && self.ignore.is_ignored(path)
     }
 
     fn source(&self, path: &str) -> PlannedContent {
@@ -169,7 +169,7 @@ impl Folder {
     }
 }
 
-pub(super) fn joined(folder: &str, name: &str) -> String {
+pub(super) fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         return name.to_owned();
     }
@@ -181,14 +181,14 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
 }
 
 impl Files for Folder {
-    fn find(&self, path: &str) -> Result<Option<Found>, String> {
+    fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
         let Some(path) = self.spelled(path)? else {
             return Ok(None);
         };
         let on_disk = self.on_disk(&path);
         let metadata = fs::metadata(&on_disk).map_err(|error| unreadable(&on_disk, &error))?;
         let is_left_out =
-            self.is_left_out(&path) && !(metadata.is_dir() && self.ignore.may_bring_back());
+            self.is_left_out(&path) && !(metadata.is_dir() && self.ignore.may_reinclude());
         if is_left_out {
             return Ok(None);
         }
@@ -217,10 +217,10 @@ impl Files for Folder {
                 on_disk.display()
             ));
         };
-        Ok(Some(Found { path, content }))
+        Ok(Some(FoundFile { path, content }))
     }
 
-    fn inside(&self, folder: &str, root: &str) -> Result<Vec<Found>, String> {
+    fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String> {
         let on_disk = self.on_disk(folder);
         let failed = |error| unreadable(&on_disk, &error);
         let mut found = Vec::new();
@@ -230,10 +230,10 @@ impl Files for Folder {
             let name = name
                 .to_str()
                 .ok_or_else(|| format!("the name of {} is not Unicode", entry.path().display()))?;
-            let path = joined(folder, name);
+            let path = join_path(folder, name);
             let kind = entry.file_type().map_err(failed)?;
             let is_left_out = self.is_left_out(&path);
-            if is_left_out && !(kind.is_dir() && self.ignore.may_bring_back()) {
+            if is_left_out && !(kind.is_dir() && self.ignore.may_reinclude()) {
                 continue;
             }
             let content = if kind.is_dir() {
@@ -244,14 +244,14 @@ impl Files for Folder {
                 let inside = folder.strip_prefix(root).unwrap_or(folder);
                 let top = self.on_disk(root);
                 let link = link(&top, &entry.path(), inside.trim_start_matches('/'));
-                PlannedContent::Link(link.map_err(|error| in_one_line(&error))?)
+                PlannedContent::Link(link.map_err(|error| error_chain(&error))?)
             } else {
                 return Err(format!(
                     "{} is neither a file, a folder nor a symbolic link",
                     entry.path().display()
                 ));
             };
-            found.push(Found { path, content });
+            found.push(FoundFile { path, content });
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
@@ -286,16 +286,16 @@ pub(super) fn fixed_part(pattern: &str) -> &str {
 
 /// What was taken out of one image.
 #[derive(Debug, Clone, Default)]
-pub struct ImageFiles {
+pub struct ExtractedFiles {
     /// What was looked for, with all that is below it: folded paths.
     asked: BTreeSet<String>,
     /// What is there by its folded path, and how that is spelled.
-    found: BTreeMap<String, (String, Taken)>,
+    found: BTreeMap<String, (String, ExtractedEntry)>,
 }
 
-impl ImageFiles {
+impl ExtractedFiles {
     /// Takes in what is at some paths and below them.
-    pub fn add(&mut self, asked: &BTreeSet<String>, found: BTreeMap<String, Taken>) {
+    pub fn add(&mut self, asked: &BTreeSet<String>, found: BTreeMap<String, ExtractedEntry>) {
         self.asked.extend(asked.iter().map(|path| fold(path)));
         let found = found.into_iter();
         self.found
@@ -303,34 +303,36 @@ impl ImageFiles {
     }
 
     /// Whether that path was looked for.
-    pub(super) fn knows(&self, path: &str) -> bool {
+    pub(super) fn contains(&self, path: &str) -> bool {
         let key = fold(path);
         let ends = key.match_indices('\0').map(|(at, _)| &key[..at]);
         ends.chain([key.as_str()]).any(|it| self.asked.contains(it))
     }
 
     /// What is at a path, and how that is spelled.
-    pub(super) fn get(&self, path: &str) -> Option<&(String, Taken)> {
+    pub(super) fn get(&self, path: &str) -> Option<&(String, ExtractedEntry)> {
         self.found.get(&fold(path))
     }
 }
 
 /// What was taken out of an image.
 pub(super) struct OfImage<'a> {
-    pub(super) files: &'a ImageFiles,
+    pub(super) files: &'a ExtractedFiles,
     /// What the image is called.
     pub(super) name: &'a str,
 }
 
 impl OfImage<'_> {
-    fn content(&self, path: &str, taken: &Taken) -> Result<PlannedContent, String> {
+    fn content(&self, path: &str, taken: &ExtractedEntry) -> Result<PlannedContent, String> {
         match taken {
-            Taken::Folder => Ok(PlannedContent::Folder),
-            Taken::File(part) => Ok(PlannedContent::File(FileSource::Brought(Brought {
-                part: part.clone(),
-                from: format!("{path} in {}", self.name),
-            }))),
-            Taken::Link(()) => Err(format!(
+            ExtractedEntry::Folder => Ok(PlannedContent::Folder),
+            ExtractedEntry::File(part) => {
+                Ok(PlannedContent::File(FileSource::Brought(FetchedFile {
+                    part: part.clone(),
+                    from: format!("{path} in {}", self.name),
+                })))
+            }
+            ExtractedEntry::Link(()) => Err(format!(
                 "{path:?} in {} is a link, which is not copied",
                 self.name
             )),
@@ -339,9 +341,9 @@ impl OfImage<'_> {
 }
 
 impl Files for OfImage<'_> {
-    fn find(&self, path: &str) -> Result<Option<Found>, String> {
+    fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
         let found = self.files.get(path).map(|(path, taken)| {
-            Ok::<Found, String>(Found {
+            Ok::<FoundFile, String>(FoundFile {
                 path: path.clone(),
                 content: self.content(path, taken)?,
             })
@@ -349,7 +351,7 @@ impl Files for OfImage<'_> {
         found.transpose()
     }
 
-    fn inside(&self, folder: &str, _root: &str) -> Result<Vec<Found>, String> {
+    fn inside(&self, folder: &str, _root: &str) -> Result<Vec<FoundFile>, String> {
         let below = format!("{}\0", fold(folder));
         let mut all = Vec::new();
         for (key, (path, taken)) in self.files.found.range(below.clone()..) {
@@ -358,8 +360,8 @@ impl Files for OfImage<'_> {
             };
             if !inside.contains('\0') {
                 let name = path.rsplit('/').next().unwrap_or_default();
-                all.push(Found {
-                    path: joined(folder, name),
+                all.push(FoundFile {
+                    path: join_path(folder, name),
                     content: self.content(path, taken)?,
                 });
             }

@@ -5,17 +5,17 @@
 //! given to it; what it lacks it answers as needs, and is asked again when they are there.
 
 mod copy;
+mod daemon;
 mod download;
+mod drive;
 mod error;
 mod evaluation;
 mod files;
-mod of_stage;
 mod paths;
 mod read;
 mod run;
-mod sent;
+mod stage_files;
 mod state;
-mod tree;
 
 #[cfg(test)]
 mod tests;
@@ -25,23 +25,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use error::StageError;
-use error::{Heading, Remedy};
+use error::{Heading, Workaround};
 use evaluation::Evaluation;
+pub use files::ExtractedFiles;
 use files::Folder;
-pub use files::ImageFiles;
-pub use read::Request;
-use wincimg_http::Downloaded;
+pub use read::DockerfileRequest;
+use wincimg_http::DownloadedFile;
 use wincimg_iis::{schema_files, server_config};
 use wincimg_layer::archive::Archives;
 use wincimg_oci::document::ContainerConfig;
-use wincimg_recipe::{Instructions, Wants};
-use wincimg_registry::{Known, Root};
-use wincimg_scripts::{Trouble, TroubleKind};
-use wincimg_windows::inside::{Inside, Needs};
+use wincimg_recipe::{DownloadRequests, Instructions};
+use wincimg_registry::{Presence, Root};
+use wincimg_scripts::{ScriptError, ScriptErrorKind};
+use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
-use super::instruction::{Copy, Kind, Step};
+use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
 
 /// A Dockerfile that was read, with what was asked of it.
 #[derive(Debug)]
@@ -66,18 +66,18 @@ pub struct Stages {
 /// One stage.
 #[derive(Debug)]
 struct Stage {
-    from: Step,
+    from: ParsedInstruction,
     /// Its name, or its number.
     name: String,
-    base: Base,
-    steps: Vec<Step>,
+    base: StageBaseImage,
+    steps: Vec<ParsedInstruction>,
     /// What is in place of it.
     folder: Option<Folder>,
 }
 
 /// What a stage begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Base {
+enum StageBaseImage {
     /// A stage before it.
     Stage(usize),
     /// An image, by the name that it has in the file.
@@ -90,39 +90,39 @@ pub struct StageBase {
     /// How its containers start.
     pub config: ContainerConfig,
     /// What is inside.
-    pub inside: Arc<dyn Inside>,
+    pub inside: Arc<dyn BaseContents>,
 }
 
 /// What images say, by their names in the file.
-pub type Bases = BTreeMap<String, StageBase>;
+pub type BaseImages = BTreeMap<String, StageBase>;
 
 /// What a Dockerfile is carried out with.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// What stages are based on.
-    pub bases: Bases,
+    pub bases: BaseImages,
     /// Files of images by the names of the images in the file, as far as they were taken out of them.
-    pub files: BTreeMap<String, ImageFiles>,
+    pub files: BTreeMap<String, ExtractedFiles>,
     /// What of images is still lacking: paths by the names of the images.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
     /// Files that were downloaded, by their URLs.
-    pub downloads: BTreeMap<String, Downloaded>,
+    pub downloads: BTreeMap<String, DownloadedFile>,
     /// All files that are to be, as far as that is known.
-    pub wants: Wants,
+    pub wants: DownloadRequests,
 }
 
 impl Inputs {
     /// Whether somebody has looked for files in a base.
-    pub fn knows_files_of(&self, base: &str) -> bool {
+    pub fn has_files_of(&self, base: &str) -> bool {
         let base = self.bases.get(base);
         let drive = base.map(|base| base.inside.file(&ImagePath::drive()));
-        matches!(drive, Some(Ok(Known::Absent | Known::Present(_))))
+        matches!(drive, Some(Ok(Presence::Absent | Presence::Present(_))))
     }
 }
 
 /// What a Dockerfile comes to on its bases.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct EvaluationResult {
     /// What is made of the base.
     pub instructions: Instructions,
     /// Whether they could be carried out; otherwise there are none.
@@ -132,17 +132,17 @@ pub struct Outcome {
     /// Paths in images that have to be taken out of them first; what there is then is not all.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
     /// What is downloaded, whether it is here or not.
-    pub wants: Wants,
+    pub wants: DownloadRequests,
     /// Lines of which it is not known what they do before more of that is here.
     pub unclear: Vec<String>,
     /// What has to be known of bases first, by their names in the file; likewise.
-    pub needs: BTreeMap<String, Needs>,
+    pub needs: BTreeMap<String, BaseRequirements>,
 }
 
-impl Outcome {
+impl EvaluationResult {
     /// Whether all is known that the instructions asked for: carried out once more on the same, they
     /// come to the same.
-    pub fn lacks_nothing(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.are_carried_out
             && self.lacking.is_empty()
             && self.wants.is_empty()
@@ -162,12 +162,12 @@ impl Stages {
     }
 
     /// The stage that was named.
-    pub fn wanted(&self) -> Option<&str> {
+    pub fn target_stage(&self) -> Option<&str> {
         self.wanted.as_deref()
     }
 
     /// Values of build arguments, as they were given.
-    pub fn given(&self) -> &[(String, String)] {
+    pub fn build_args(&self) -> &[(String, String)] {
         &self.given
     }
 
@@ -185,19 +185,19 @@ impl Stages {
     fn base_of(&self, mut index: usize) -> &str {
         loop {
             match &self.all[index].base {
-                Base::Image(name) => return name,
-                Base::Stage(below) => index = *below,
+                StageBaseImage::Image(name) => return name,
+                StageBaseImage::Stage(below) => index = *below,
             }
         }
     }
 
     /// The bases, by their names in the file, that have to be looked into before it is known whether
     /// this is an error.
-    pub fn bases_to_look_into(&self, error: &StageError) -> BTreeSet<String> {
+    pub fn bases_to_inspect(&self, error: &StageError) -> BTreeSet<String> {
         let remedies = error.lines().map(StageError::remedy);
         let stages = remedies.filter_map(|remedy| match remedy {
-            Remedy::Look(stage) => Some(stage),
-            Remedy::None | Remedy::Again => None,
+            Workaround::Look(stage) => Some(stage),
+            Workaround::None | Workaround::Again => None,
         });
         stages.map(|stage| self.base_of(stage).to_owned()).collect()
     }
@@ -207,7 +207,7 @@ impl Stages {
         let needed = self.needed();
         let mut names = Vec::new();
         for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
-            if let (Base::Image(name), None) = (&stage.base, &stage.folder)
+            if let (StageBaseImage::Image(name), None) = (&stage.base, &stage.folder)
                 && !names.contains(&name.as_str())
             {
                 names.push(name.as_str());
@@ -225,11 +225,11 @@ impl Stages {
             if !needed[index] || stage.folder.is_some() {
                 continue;
             }
-            if let Base::Stage(below) = stage.base {
+            if let StageBaseImage::Stage(below) = stage.base {
                 needed[below] = true;
             }
             for step in &stage.steps {
-                if let Kind::Copy(Copy {
+                if let InstructionKind::Copy(CopyInstruction {
                     from: Some(from), ..
                 }) = &step.kind
                     && let Some(other) = self.stage_before(index, from)
@@ -260,13 +260,13 @@ impl Stages {
             let mut shell = self.shell_under(index);
             for step in &stage.steps {
                 match &step.kind {
-                    Kind::Shell(words) => shell = Some(words),
-                    Kind::Run(program) => {
+                    InstructionKind::Shell(words) => shell = Some(words),
+                    InstructionKind::Run(program) => {
                         if let Some(trouble) = run::needs_windows(program, shell) {
                             return Err(self.not_run(stage, step, &trouble));
                         }
                     }
-                    Kind::Copy(copy) => self.check_copy(index, step, copy)?,
+                    InstructionKind::Copy(copy) => self.check_copy(index, step, copy)?,
                     _ => {}
                 }
             }
@@ -276,18 +276,23 @@ impl Stages {
 
     /// The shell that a stage begins with, where a stage that it is based on says so.
     fn shell_under(&self, index: usize) -> Option<&[String]> {
-        let Base::Stage(below) = self.all[index].base else {
+        let StageBaseImage::Stage(below) = self.all[index].base else {
             return None;
         };
         let steps = self.all[below].steps.iter().rev();
         let own = steps.into_iter().find_map(|step| match &step.kind {
-            Kind::Shell(words) => Some(words.as_slice()),
+            InstructionKind::Shell(words) => Some(words.as_slice()),
             _ => None,
         });
         own.or_else(|| self.shell_under(below))
     }
 
-    fn check_copy(&self, index: usize, step: &Step, copy: &Copy) -> Result<(), StageError> {
+    fn check_copy(
+        &self,
+        index: usize,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<(), StageError> {
         let Some(from) = &copy.from else {
             return Ok(());
         };
@@ -316,16 +321,21 @@ impl Stages {
         Ok(())
     }
 
-    fn error(&self, step: &Step, problem: impl Into<String>) -> StageError {
+    fn error(&self, step: &ParsedInstruction, problem: impl Into<String>) -> StageError {
         StageError::at(&self.file, step.line, &step.text, problem)
     }
 
     /// Says why the commands of a line are not carried out.
-    fn not_run(&self, stage: &Stage, step: &Step, trouble: &Trouble) -> StageError {
+    fn not_run(
+        &self,
+        stage: &Stage,
+        step: &ParsedInstruction,
+        trouble: &ScriptError,
+    ) -> StageError {
         let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
         let hint = if let Some(help) = trouble.help {
             help.to_owned()
-        } else if trouble.kind == TroubleKind::Fails {
+        } else if trouble.kind == ScriptErrorKind::Fails {
             "it would fail in a container too: correct the line".to_owned()
         } else if is_target {
             "do the same with COPY and ENV or the keys of a recipe, or let Docker on Windows build it: \
@@ -339,13 +349,13 @@ impl Stages {
             )
         };
         let remedy = match trouble.kind {
-            TroubleKind::NotKnown if trouble.help.is_none() => {
+            ScriptErrorKind::NotKnown if trouble.help.is_none() => {
                 let mut all = self.all.iter();
                 let place = all.position(|other| std::ptr::eq(other, stage));
-                place.map_or(Remedy::None, Remedy::Look)
+                place.map_or(Workaround::None, Workaround::Look)
             }
-            TroubleKind::Fails => Remedy::Again,
-            _ => Remedy::None,
+            ScriptErrorKind::Fails => Workaround::Again,
+            _ => Workaround::None,
         };
         let problem = Heading::of(trouble.kind).problem;
         let (line, text) = step.line_at(trouble.at);
@@ -354,31 +364,34 @@ impl Stages {
             .with_hint(hint);
         let error = error.or(remedy);
         match trouble.kind {
-            TroubleKind::NeedsWindows | TroubleKind::NotUnderstood | TroubleKind::Refused => {
-                error.by_itself()
-            }
-            TroubleKind::NotKnown | TroubleKind::Later | TroubleKind::Fails => error,
+            ScriptErrorKind::NeedsWindows
+            | ScriptErrorKind::NotUnderstood
+            | ScriptErrorKind::Refused => error.isolated(),
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Later | ScriptErrorKind::Fails => error,
         }
     }
 
     /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
     /// where that is not all of them, what there is says what has to be known.
-    pub fn evaluate_unseen(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
+    pub fn evaluate_without_contents(
+        &self,
+        inputs: &Inputs,
+    ) -> Result<EvaluationResult, StageError> {
         self.evaluate(inputs).or_else(|error| {
-            if error.remedy() == Remedy::None {
+            if error.remedy() == Workaround::None {
                 return Err(error);
             }
-            let bases = self.bases_to_look_into(&error).into_iter();
-            let needs = bases.map(|base| (base, all_that_lines_ask())).collect();
+            let bases = self.bases_to_inspect(&error).into_iter();
+            let needs = bases.map(|base| (base, run_requirements())).collect();
             let outcome = self.unfinished(inputs, BTreeMap::new()).ok_or(error)?;
-            Ok(Outcome { needs, ..outcome })
+            Ok(EvaluationResult { needs, ..outcome })
         })
     }
 
     /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
-    pub fn evaluate(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
+    pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
         let mut evaluation = Evaluation::new(self, inputs);
-        let made = evaluation.made(self.target);
+        let made = evaluation.evaluate_stage(self.target);
         let troubles = std::mem::take(&mut evaluation.troubles);
         let made = made.and_then(|state| StageError::all(troubles).map_or(Ok(state), Err));
         let state = match made {
@@ -387,13 +400,13 @@ impl Stages {
             Err(error) if !evaluation.lacking.is_empty() => {
                 let outcome = self.unfinished(inputs, evaluation.lacking).ok_or(error)?;
                 let wants = evaluation.wants;
-                return Ok(Outcome { wants, ..outcome });
+                return Ok(EvaluationResult { wants, ..outcome });
             }
             Err(error) => return Err(error),
         };
         let mut notes = evaluation.notes;
         notes.dedup();
-        Ok(Outcome {
+        Ok(EvaluationResult {
             lacking: evaluation.lacking,
             wants: evaluation.wants,
             unclear: evaluation.unclear,
@@ -413,9 +426,9 @@ impl Stages {
         &self,
         inputs: &Inputs,
         lacking: BTreeMap<String, BTreeSet<String>>,
-    ) -> Option<Outcome> {
+    ) -> Option<EvaluationResult> {
         let base = inputs.bases.get(self.base())?;
-        Some(Outcome {
+        Some(EvaluationResult {
             instructions: Instructions {
                 steps: Vec::new(),
                 container: base.config.clone(),
@@ -425,15 +438,15 @@ impl Stages {
             notes: Vec::new(),
             lacking,
             needs: BTreeMap::new(),
-            wants: Wants::new(),
+            wants: DownloadRequests::new(),
             unclear: Vec::new(),
         })
     }
 }
 
 /// What RUN lines may ask about a base.
-pub fn all_that_lines_ask() -> Needs {
-    Needs {
+pub fn run_requirements() -> BaseRequirements {
+    BaseRequirements {
         hives: [Root::System, Root::Software].into(),
         files: true,
         contents: server_config().into_iter().chain(schema_files()).collect(),

@@ -5,7 +5,7 @@ use wincimg_windows::path::ImagePath;
 
 /// Where something goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct CopyTarget {
     pub(super) path: ImagePath,
     /// Whether its author says that it is a folder.
     pub(super) is_folder: bool,
@@ -18,7 +18,7 @@ fn image_path(names: &[&str]) -> Result<ImagePath, String> {
 }
 
 /// Where a path in the image leads from the working directory.
-pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<Target, String> {
+pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<CopyTarget, String> {
     let plain = without_drive(text)?;
     let mut names: Vec<&str> = Vec::new();
     if !plain.starts_with('/') {
@@ -26,7 +26,7 @@ pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<Target, Stri
     }
     walk(&mut names, &plain);
     let last = plain.rsplit('/').next().unwrap_or_default();
-    Ok(Target {
+    Ok(CopyTarget {
         path: image_path(&names)?,
         is_folder: matches!(last, "" | "." | ".."),
     })

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{in_one_line, nearest};
+use wincimg_common::diagnose::{closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
-use wincimg_layer::dockerignore::{FILE_NAME, Ignore};
+use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 
 use super::files::Folder;
-use super::{Base, Stage, StageError, Stages};
+use super::{Stage, StageBaseImage, StageError, Stages};
 use crate::expand::Lexer;
-use crate::instruction::{From, Kind, Step};
+use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
 /// A Dockerfile, and what is to be made of it.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct DockerfileRequest {
     /// The Dockerfile.
     pub file: PathBuf,
     /// The folder that its files are in.
@@ -30,7 +30,7 @@ pub struct Request {
 
 impl Stages {
     /// Reads a Dockerfile and the rules beside it.
-    pub fn read(request: &Request) -> Result<Self, StageError> {
+    pub fn read(request: &DockerfileRequest) -> Result<Self, StageError> {
         let text = read_text(&request.file, LARGEST_TEXT).map_err(|source| {
             let path = request.file.clone();
             StageError::Unreadable { path, source }
@@ -55,9 +55,9 @@ impl Stages {
             global: Vec::new(),
         };
         for instruction in &file.instructions {
-            let step = Step::read(instruction, file.escape).map_err(|problem| {
+            let step = ParsedInstruction::read(instruction, file.escape).map_err(|problem| {
                 let line = instruction.lines().0 + 1;
-                StageError::at(&request.file, line, instruction.joined(), problem)
+                StageError::at(&request.file, line, instruction.full_text(), problem)
             })?;
             stages.take(step)?;
         }
@@ -69,13 +69,13 @@ impl Stages {
         Ok(stages)
     }
 
-    fn take(&mut self, step: Step) -> Result<(), StageError> {
+    fn take(&mut self, step: ParsedInstruction) -> Result<(), StageError> {
         match (&step.kind, self.all.last_mut()) {
-            (Kind::From(from), _) => {
+            (InstructionKind::From(from), _) => {
                 let from = from.clone();
-                self.begin(step, &from)
+                self.start_stage(step, &from)
             }
-            (Kind::Arg(list), None) => {
+            (InstructionKind::Arg(list), None) => {
                 for (name, default) in list.clone() {
                     let value = match (self.argument(&name), default) {
                         (Some(given), _) => Some(given),
@@ -94,7 +94,11 @@ impl Stages {
         }
     }
 
-    fn begin(&mut self, step: Step, from: &From) -> Result<(), StageError> {
+    fn start_stage(
+        &mut self,
+        step: ParsedInstruction,
+        from: &FromInstruction,
+    ) -> Result<(), StageError> {
         let number = self.all.len();
         let image = self.global(&step, &from.image)?;
         if image.is_empty() {
@@ -116,8 +120,8 @@ impl Stages {
         }
         let base = match self.stage_before(number, &image) {
             // A number names an image here, not a stage.
-            Some(below) if image.parse::<usize>().is_err() => Base::Stage(below),
-            _ => Base::Image(image),
+            Some(below) if image.parse::<usize>().is_err() => StageBaseImage::Stage(below),
+            _ => StageBaseImage::Image(image),
         };
         self.all.push(Stage {
             name: from.name.clone().unwrap_or_else(|| number.to_string()),
@@ -130,12 +134,12 @@ impl Stages {
     }
 
     /// Reads a word before or behind `FROM`, where only global arguments have values.
-    fn global(&self, step: &Step, text: &str) -> Result<String, StageError> {
+    fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String, StageError> {
         let value = |name: &str| self.global_argument(name);
         let expanded = Lexer::new(self.escape).expand(text, &value);
         let expanded = expanded.map_err(|error| self.error(step, format!("{text:?}: {error}")))?;
         match expanded.unset.first() {
-            Some(name) if matches!(step.kind, Kind::From(_)) => {
+            Some(name) if matches!(step.kind, InstructionKind::From(_)) => {
                 let problem =
                     format!("{name} has no value: no ARG before the first FROM gives it one");
                 Err(self.error(step, problem).with_hint(format!(
@@ -178,13 +182,13 @@ impl Stages {
     }
 
     /// Finds the wanted stage, and puts folders in place of others.
-    fn choose(&mut self, request: &Request) -> Result<(), StageError> {
+    fn choose(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
         let count = self.all.len();
         let find = |stages: &Self, name: &str| {
             stages.stage_before(count, name).ok_or_else(|| {
                 let names: Vec<&str> = stages.all.iter().map(|stage| stage.name.as_str()).collect();
                 let problem = format!("{} has no stage {name:?}", stages.file.display());
-                let hint = match nearest(name, names.iter().copied()) {
+                let hint = match closest_match(name, names.iter().copied()) {
                     Some(meant) => format!("did you mean {meant:?}?"),
                     None => format!("its stages are: {}", names.join(", ")),
                 };
@@ -206,8 +210,8 @@ impl Stages {
                     return Err(StageError::Asked(problem, None));
                 }
                 below = match self.all[stage].base {
-                    Base::Stage(base) => Some(base),
-                    Base::Image(_) => None,
+                    StageBaseImage::Stage(base) => Some(base),
+                    StageBaseImage::Image(_) => None,
                 };
             }
             if !folder.is_dir() {
@@ -218,7 +222,7 @@ impl Stages {
                 return Err(StageError::Asked(problem, None));
             }
             let rules = folder.join(FILE_NAME);
-            let place = Folder::new(folder.clone(), Ignore::default(), rules);
+            let place = Folder::new(folder.clone(), IgnoreRules::default(), rules);
             self.all[index].folder = Some(place);
         }
         self.check_bases()
@@ -228,7 +232,7 @@ impl Stages {
     fn check_bases(&self) -> Result<(), StageError> {
         let needed = self.needed();
         for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
-            let (Base::Image(image), None) = (&stage.base, &stage.folder) else {
+            let (StageBaseImage::Image(image), None) = (&stage.base, &stage.folder) else {
                 continue;
             };
             if image == "scratch" {
@@ -236,7 +240,7 @@ impl Stages {
                     .error(&stage.from, "FROM scratch has no Windows inside")
                     .with_hint("build on a base such as mcr.microsoft.com/windows/nanoserver"));
             }
-            let Kind::From(from) = &stage.from.kind else {
+            let InstructionKind::From(from) = &stage.from.kind else {
                 continue;
             };
             let Some(platform) = &from.platform else {
@@ -256,8 +260,8 @@ impl Stages {
 }
 
 /// The context, without what `NAME.dockerignore` or `.dockerignore` leaves out.
-fn context(request: &Request) -> Result<Folder, StageError> {
-    let failed = |error| StageError::Asked(in_one_line(&error), None);
+fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
+    let failed = |error| StageError::Asked(error_chain(&error), None);
     if !request.context.is_dir() {
         let problem = format!("the context {} is not a folder", request.context.display());
         return Err(StageError::Asked(problem, None));
@@ -265,18 +269,18 @@ fn context(request: &Request) -> Result<Folder, StageError> {
     let mut own = request.file.clone().into_os_string();
     own.push(FILE_NAME);
     let own = PathBuf::from(own);
-    let (rules, ignore) = match Ignore::of_file(&own).map_err(failed)? {
+    let (rules, ignore) = match IgnoreRules::read_file(&own).map_err(failed)? {
         Some(ignore) => (own, ignore),
         None => (
             request.context.join(FILE_NAME),
-            Ignore::of_folder(&request.context).map_err(failed)?,
+            IgnoreRules::read_folder(&request.context).map_err(failed)?,
         ),
     };
     Ok(Folder::new(request.context.clone(), ignore, rules))
 }
 
 /// What the image is called after its folder.
-fn name_of(request: &Request) -> String {
+fn name_of(request: &DockerfileRequest) -> String {
     let folder = request.file.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")

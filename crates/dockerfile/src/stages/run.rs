@@ -1,6 +1,6 @@
 //! `RUN`: what the commands of a line do to a stage's drive and registry, without running them.
 //!
-//! Nothing is downloaded here: [`Fetching::wants`] says what is to come, and the line is read once more
+//! Nothing is downloaded here: [`RunDownloads::wants`] says what is to come, and the line is read once more
 //! when it is here.
 
 mod access;
@@ -16,13 +16,16 @@ mod services;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wincimg_common::diagnose::in_one_line;
-use wincimg_http::Downloaded;
-use wincimg_layer::Source;
+use wincimg_common::diagnose::error_chain;
+use wincimg_http::DownloadedFile;
+use wincimg_layer::ContentSource;
 use wincimg_layer::archive::Archives;
-use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry, PlannedLayer, Wants};
-use wincimg_registry::{InsideError, KeyPath, Known, RegistryData};
-use wincimg_scripts::{Action, Command, Entry, Image, Later, Seen, Setting, Trouble, perform};
+use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
+use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
+use wincimg_scripts::{
+    EntryKind, ImageAction, ImageState, Later, Lookup, RunCommand, RunEnvironment, ScriptError,
+    run_line,
+};
 use wincimg_windows::path::ImagePath;
 
 use self::base::BaseFiles;
@@ -30,16 +33,16 @@ use self::changes::Changes;
 use self::iis::ServerConfig;
 use self::keys::Keys;
 pub(super) use self::needs_windows::needs_windows;
-use super::ImageFiles;
-use super::state::State;
-use super::tree::{Kind, Tree, key};
-use crate::instruction::Program;
+use super::ExtractedFiles;
+use super::drive::{PathKind, Tree, key};
+use super::state::StageState;
+use crate::instruction::ProgramForm;
 
 /// The longest file that a line may look into.
 const LONGEST: u64 = 1 << 20;
 
 /// What a line came to.
-pub(super) struct Done {
+pub(super) struct RunResult {
     pub(super) created_by: String,
     pub(super) layer: PlannedLayer,
     /// A file as what the layer changes about it makes it.
@@ -50,25 +53,25 @@ pub(super) struct Done {
 }
 
 /// What is known of the files that lines download.
-pub(super) struct Fetching<'a> {
+pub(super) struct RunDownloads<'a> {
     /// Where the line is.
     pub(super) place: &'a str,
     /// Those that are here, by their URLs.
-    pub(super) here: &'a BTreeMap<String, Downloaded>,
+    pub(super) here: &'a BTreeMap<String, DownloadedFile>,
     /// All that are wanted.
-    pub(super) wants: &'a mut Wants,
+    pub(super) wants: &'a mut DownloadRequests,
 }
 
 /// Carries a line out on a stage.
-pub(super) fn carry_out(
-    state: &State,
-    program: &Program,
+pub(super) fn execute(
+    state: &StageState,
+    program: &ProgramForm,
     archives: &Archives,
-    ground: Ground<'_>,
-    fetching: Fetching<'_>,
+    ground: RootBase<'_>,
+    fetching: RunDownloads<'_>,
     lacking: &mut BTreeSet<String>,
-) -> Result<Done, Trouble> {
-    let mut running = Running {
+) -> Result<RunResult, ScriptError> {
+    let mut running = RunState {
         state,
         tree: state.tree.clone(),
         registry: Keys::of(state),
@@ -78,22 +81,22 @@ pub(super) fn carry_out(
         changes: Changes::default(),
         server: ServerConfig::default(),
     };
-    let folder = state.working_dir().map_err(Trouble::unclear)?;
+    let folder = state.working_dir().map_err(ScriptError::unclear)?;
     let shell = state.shell_words();
-    let setting = Setting {
+    let setting = RunEnvironment {
         variables: &state.variables(),
         folder: &folder,
         user: state.config.user.as_deref(),
     };
-    let performed = perform(command(program, &shell), setting, &mut running);
+    let performed = run_line(command(program, &shell), setting, &mut running);
     lacking.extend(running.base.lacking.take());
     performed?;
     let created_by = match program {
-        Program::Exec(words) => words.join(" "),
-        Program::Shell(line) => format!("{} {line}", shell.join(" ")),
+        ProgramForm::Exec(words) => words.join(" "),
+        ProgramForm::Shell(line) => format!("{} {line}", shell.join(" ")),
     };
     let changes = running.changes;
-    Ok(Done {
+    Ok(RunResult {
         created_by: format!("RUN {created_by}"),
         layer: PlannedLayer {
             entries: changes.entries.into_values().collect(),
@@ -109,44 +112,44 @@ pub(super) fn carry_out(
     })
 }
 
-fn command<'a>(program: &'a Program, shell: &'a [String]) -> Command<'a> {
+fn command<'a>(program: &'a ProgramForm, shell: &'a [String]) -> RunCommand<'a> {
     match program {
-        Program::Exec(words) => Command::Exec(words),
-        Program::Shell(text) => Command::Shell { shell, text },
+        ProgramForm::Exec(words) => RunCommand::Exec(words),
+        ProgramForm::Shell(text) => RunCommand::Shell { shell, text },
     }
 }
 
 /// What a stage is based on in the end.
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(super) struct RootBase<'a> {
     /// The image, by its name in the file.
     pub(super) image: &'a str,
     /// What was taken out of it.
-    pub(super) files: Option<&'a ImageFiles>,
+    pub(super) files: Option<&'a ExtractedFiles>,
 }
 
 /// A stage while a line is carried out.
-struct Running<'a> {
+struct RunState<'a> {
     /// As it was before the line.
-    state: &'a State,
+    state: &'a StageState,
     /// The drive by now.
     tree: Tree,
     registry: Keys<'a>,
     base: BaseFiles<'a>,
-    fetching: Fetching<'a>,
+    fetching: RunDownloads<'a>,
     archives: &'a Archives,
     changes: Changes,
     server: ServerConfig,
 }
 
-impl Running<'_> {
+impl RunState<'_> {
     /// What was at a path before this line.
-    fn kind_before(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
+    fn kind_before(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
         self.state.tree.kind(path).map_err(|error| failed(&error))
     }
 
     /// What is at a path.
-    fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
+    fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
         self.tree.kind(path).map_err(|error| failed(&error))
     }
 
@@ -157,12 +160,12 @@ impl Running<'_> {
         self.changes.insert(entry);
     }
 
-    fn delete(&mut self, path: &ImagePath) -> Result<(), Trouble> {
+    fn delete(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
         let was_there = match self.kind_before(path)? {
-            Known::Present(_) => true,
-            Known::Absent => false,
-            Known::Unknown => {
-                return Err(Trouble::unknown(format!(
+            Presence::Present(_) => true,
+            Presence::Absent => false,
+            Presence::Unknown => {
+                return Err(ScriptError::unknown(format!(
                     "whether the base has {path} too is not known"
                 )));
             }
@@ -181,20 +184,20 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn make_folder(&mut self, path: ImagePath) -> Result<(), Trouble> {
+    fn make_folder(&mut self, path: ImagePath) -> Result<(), ScriptError> {
         let there = self.kind(&path)?;
         if path.components().is_empty() {
             return Ok(());
         }
-        if there != Known::Present(Kind::Folder) {
-            self.may_put(&path, true)?;
+        if there != Presence::Present(PathKind::Folder) {
+            self.check_writable(&path, true)?;
             self.put(path, PlannedContent::Folder);
         }
         Ok(())
     }
 
-    fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), Trouble> {
-        self.may_put(&path, false)?;
+    fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
+        self.check_writable(&path, false)?;
         let source = match String::from_utf8(content) {
             Ok(text) => FileSource::Text(text),
             Err(error) => FileSource::Bytes(error.into_bytes()),
@@ -204,53 +207,57 @@ impl Running<'_> {
     }
 }
 
-impl Image for Running<'_> {
-    fn entry(&self, path: &ImagePath) -> Seen<Entry> {
+impl ImageState for RunState<'_> {
+    fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if self.tree.later.contains(&key(path)) && !path.components().is_empty() {
-            return Seen::Later(Later);
+            return Lookup::Later(Later);
         }
         match self.kind(path) {
-            Ok(Known::Absent | Known::Unknown) if self.tree.is_later(path) => Seen::Later(Later),
-            Ok(Known::Present(Kind::Folder)) => Seen::Present(Entry::Folder),
-            Ok(Known::Present(Kind::File(()))) => Seen::Present(Entry::File(())),
-            Ok(Known::Absent) => Seen::Absent,
+            Ok(Presence::Absent | Presence::Unknown) if self.tree.is_later(path) => {
+                Lookup::Later(Later)
+            }
+            Ok(Presence::Present(PathKind::Folder)) => Lookup::Present(EntryKind::Folder),
+            Ok(Presence::Present(PathKind::File(()))) => Lookup::Present(EntryKind::File(())),
+            Ok(Presence::Absent) => Lookup::Absent,
             // Where a link leads is not followed.
-            Ok(Known::Present(Kind::Link(())) | Known::Unknown) | Err(_) => Seen::Unknown,
+            Ok(Presence::Present(PathKind::Link(())) | Presence::Unknown) | Err(_) => {
+                Lookup::Unknown
+            }
         }
     }
 
-    fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
+    fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>> {
         if self.tree.is_later(folder) {
-            return Seen::Later(Later);
+            return Lookup::Later(Later);
         }
         match (self.entry(folder), self.tree.inside(folder)) {
-            (Seen::Absent, _) => Seen::Absent,
-            (_, Ok(Known::Present(found))) => {
-                Seen::Present(found.into_iter().map(|(name, _)| name).collect())
+            (Lookup::Absent, _) => Lookup::Absent,
+            (_, Ok(Presence::Present(found))) => {
+                Lookup::Present(found.into_iter().map(|(name, _)| name).collect())
             }
-            _ => Seen::Unknown,
+            _ => Lookup::Unknown,
         }
     }
 
-    fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
-        if self.awaits(file) || self.tree.is_later(file) {
-            return Seen::Later(Later);
+    fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
+        if self.is_pending_download(file) || self.tree.is_later(file) {
+            return Lookup::Later(Later);
         }
-        let Some(entry) = self.tree.made(file) else {
+        let Some(entry) = self.tree.created_entry(file) else {
             return self.content_of_base(file);
         };
         match &entry.content {
-            PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::Present),
-            PlannedContent::Deleted | PlannedContent::Folder => Seen::Absent,
-            PlannedContent::Link(_) => Seen::Unknown,
+            PlannedContent::File(source) => bytes(source).map_or(Lookup::Unknown, Lookup::Present),
+            PlannedContent::Deleted | PlannedContent::Folder => Lookup::Absent,
+            PlannedContent::Link(_) => Lookup::Unknown,
         }
     }
 
-    fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
+    fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
         self.registry.value(key, name)
     }
 
-    fn key(&self, key: &KeyPath) -> Seen<()> {
+    fn key(&self, key: &KeyPath) -> Lookup<()> {
         self.registry.key(key)
     }
 
@@ -262,7 +269,7 @@ impl Image for Running<'_> {
             let folder: Result<ImagePath, _> = format!(r"C:\{}", names.join(r"\")).parse();
             if let Some(folder) = folder
                 .ok()
-                .filter(|folder| self.tree.made(folder).is_some())
+                .filter(|folder| self.tree.created_entry(folder).is_some())
             {
                 return is_own(&folder);
             }
@@ -271,55 +278,55 @@ impl Image for Running<'_> {
         false
     }
 
-    fn apply(&mut self, action: Action) -> Result<(), Trouble> {
+    fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
         match action {
-            Action::MakeFolder(path) => self.make_folder(path),
-            Action::Write { path, content } => self.write(path, content),
-            Action::Append { path, content } => match self.content(&path) {
-                Seen::Present(before) => self.write(path, [before, content].concat()),
-                Seen::Absent => self.write(path, content),
-                Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+            ImageAction::MakeFolder(path) => self.make_folder(path),
+            ImageAction::Write { path, content } => self.write(path, content),
+            ImageAction::Append { path, content } => match self.content(&path) {
+                Lookup::Present(before) => self.write(path, [before, content].concat()),
+                Lookup::Absent => self.write(path, content),
+                Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                     "the content of {path} is not known"
                 ))),
             },
-            Action::Copy { from, to } => self.lay(&from, &to, false),
-            Action::Move { from, to } => {
-                self.lay(&from, &to, true)?;
+            ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
+            ImageAction::Move { from, to } => {
+                self.copy_entry(&from, &to, true)?;
                 self.delete(&from)
             }
-            Action::Delete(path) => self.delete(&path),
-            Action::Registry(edit) => {
+            ImageAction::Delete(path) => self.delete(&path),
+            ImageAction::Registry(edit) => {
                 self.registry.edits.push(edit);
                 Ok(())
             }
-            Action::Skip(command) => {
+            ImageAction::Skip(command) => {
                 self.changes.notes.push(format!("{command} is not run"));
                 Ok(())
             }
-            Action::Download { url, path, follows } => self.download(&url, path, follows),
-            Action::Verify {
+            ImageAction::Download { url, path, follows } => self.download(&url, path, follows),
+            ImageAction::Verify {
                 path,
                 algorithm,
                 digest,
             } => self.verify(&path, algorithm, &digest),
-            Action::Unpack(unpack) => self.unpack(&unpack),
-            Action::Unclear(path) => {
+            ImageAction::Unpack(unpack) => self.unpack(&unpack),
+            ImageAction::Unclear(path) => {
                 self.tree.later.insert(key(&path));
                 Ok(())
             }
-            Action::Certificate { store, file } => self.trust(&store, &file),
-            Action::Service(service) => self.service(&service),
-            Action::Access(access) => self.grant(&access),
-            Action::Iis(asked) => self.iis(&asked),
+            ImageAction::Certificate { store, file } => self.trust(&store, &file),
+            ImageAction::Service(service) => self.service(&service),
+            ImageAction::Access(access) => self.grant(&access),
+            ImageAction::Iis(asked) => self.iis(&asked),
         }
     }
 }
 
-fn failed(error: &InsideError) -> Trouble {
-    Trouble::unknown(in_one_line(error))
+fn failed(error: &BaseReadError) -> ScriptError {
+    ScriptError::unknown(error_chain(error))
 }
 
 /// The content of a small file that this build brings.
 fn bytes(source: &FileSource) -> Option<Vec<u8>> {
-    Source::from(source).read(LONGEST).ok()
+    ContentSource::from(source).read(LONGEST).ok()
 }

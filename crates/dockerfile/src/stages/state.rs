@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
     HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, set_variable,
 };
 use wincimg_windows::path::ImagePath;
 
+use super::drive::{Tree, key};
 use super::paths;
-use super::tree::{Tree, key};
-use crate::expand::{Expanded, Lexer};
-use crate::instruction::{Health, Program};
+use crate::expand::{ExpandedWord, Lexer};
+use crate::instruction::{Health, ProgramForm};
 
 /// What reads a line where nothing else was said.
 const SHELL: [&str; 3] = ["cmd", "/S", "/C"];
@@ -35,7 +35,7 @@ const PREDEFINED: [&str; 10] = [
 
 /// A stage, as far as its instructions were carried out.
 #[derive(Debug, Clone)]
-pub(super) struct State {
+pub(super) struct StageState {
     pub(super) config: ContainerConfig,
     pub(super) author: Option<String>,
     pub(super) tree: Tree,
@@ -54,7 +54,7 @@ pub(super) struct State {
     pub(super) is_put_off: bool,
 }
 
-impl State {
+impl StageState {
     pub(super) fn on(config: ContainerConfig, tree: Tree) -> Self {
         Self {
             config,
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// A stage that goes on where another ended.
-    pub(super) fn continued(&self) -> Self {
+    pub(super) fn fork(&self) -> Self {
         Self {
             args: Vec::new(),
             has_cmd: false,
@@ -125,7 +125,7 @@ impl State {
         lexer: Lexer,
         text: &str,
         given: &[(String, String)],
-    ) -> Result<Expanded, String> {
+    ) -> Result<ExpandedWord, String> {
         let expanded = lexer.expand(text, &|name| self.value(name, given));
         expanded.map_err(|error| format!("{text:?}: {error}"))
     }
@@ -136,7 +136,7 @@ impl State {
     }
 
     /// Notes what was done that changes no file.
-    fn say(&mut self, created_by: String) {
+    fn add_history(&mut self, created_by: String) {
         self.steps.push(PlannedStep {
             line: Some(self.line),
             created_by,
@@ -178,23 +178,23 @@ impl State {
             .as_ref()
             .map_or_else(String::new, |value| format!("={value}"));
         self.args.push((name.to_owned(), value));
-        self.say(format!("ARG {name}{text}"));
+        self.add_history(format!("ARG {name}{text}"));
     }
 
     pub(super) fn env(&mut self, pairs: &[(String, String)]) {
         for (name, value) in pairs {
             set_variable(&mut self.config.env, name, value);
         }
-        self.say(format!("ENV {}", listed(pairs)));
+        self.add_history(format!("ENV {}", listed(pairs)));
     }
 
     pub(super) fn label(&mut self, pairs: &[(String, String)]) {
         self.config.labels.extend(pairs.iter().cloned());
-        self.say(format!("LABEL {}", listed(pairs)));
+        self.add_history(format!("LABEL {}", listed(pairs)));
     }
 
     pub(super) fn user(&mut self, user: String) {
-        self.say(format!("USER {user}"));
+        self.add_history(format!("USER {user}"));
         self.config.user = Some(user);
     }
 
@@ -202,8 +202,8 @@ impl State {
         let folder = paths::target(&self.working_dir()?, text)?.path;
         let is_new = self
             .tree
-            .lacks_folder(&folder)
-            .map_err(|error| in_one_line(&error))?;
+            .needs_working_dir(&folder)
+            .map_err(|error| error_chain(&error))?;
         let entries = is_new.then(|| PlannedEntry {
             path: folder.clone(),
             content: PlannedContent::Folder,
@@ -218,35 +218,35 @@ impl State {
     }
 
     pub(super) fn shell(&mut self, words: Vec<String>) {
-        self.say(format!("SHELL [{}]", words.join(" ")));
+        self.add_history(format!("SHELL [{}]", words.join(" ")));
         self.config.shell = Some(words);
     }
 
     /// The words of a program, and whether they are a ready command line: as Docker's builder for
     /// Windows has it, a line for the shell is one word, which nobody escapes again.
-    fn command(&self, program: Program) -> (Vec<String>, bool) {
+    fn command(&self, program: ProgramForm) -> (Vec<String>, bool) {
         match program {
-            Program::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
-            Program::Exec(words) if words.is_empty() => (words, self.config.args_escaped),
-            Program::Exec(words) => (words, false),
-            Program::Shell(line) => (
+            ProgramForm::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
+            ProgramForm::Exec(words) if words.is_empty() => (words, self.config.args_escaped),
+            ProgramForm::Exec(words) => (words, false),
+            ProgramForm::Shell(line) => (
                 vec![format!("{} {line}", self.shell_words().join(" "))],
                 true,
             ),
         }
     }
 
-    pub(super) fn cmd(&mut self, program: Program) {
+    pub(super) fn cmd(&mut self, program: ProgramForm) {
         let (words, is_escaped) = self.command(program);
-        self.say(format!("CMD {}", quoted(&words)));
+        self.add_history(format!("CMD {}", quoted(&words)));
         self.has_cmd |= !words.is_empty();
         self.config.cmd = Some(words);
         self.config.args_escaped = is_escaped;
     }
 
-    pub(super) fn entrypoint(&mut self, program: Program) {
+    pub(super) fn entrypoint(&mut self, program: ProgramForm) {
         let (words, is_escaped) = self.command(program);
-        self.say(format!("ENTRYPOINT {}", quoted(&words)));
+        self.add_history(format!("ENTRYPOINT {}", quoted(&words)));
         self.config.entrypoint = Some(words);
         self.config.args_escaped = is_escaped;
         // The base's arguments were for the base's program.
@@ -266,7 +266,7 @@ impl State {
             let nothing = Value::Object(Map::new());
             self.config.exposed_ports.insert(port.clone(), nothing);
         }
-        self.say(format!("EXPOSE [{}]", all.join(" ")));
+        self.add_history(format!("EXPOSE [{}]", all.join(" ")));
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl State {
         for folder in folders {
             volumes[folder.as_str()] = json!({});
         }
-        self.say(format!("VOLUME [{}]", folders.join(" ")));
+        self.add_history(format!("VOLUME [{}]", folders.join(" ")));
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl State {
                 "invalid signal {signal:?}: expected a name or a number"
             ));
         }
-        self.say(format!("STOPSIGNAL {signal}"));
+        self.add_history(format!("STOPSIGNAL {signal}"));
         let value = Value::String(signal);
         self.config.other.insert("StopSignal".to_owned(), value);
         Ok(())
@@ -303,10 +303,10 @@ impl State {
     pub(super) fn health(&mut self, health: Health) {
         let test = match health.test {
             None => vec!["NONE".to_owned()],
-            Some(Program::Exec(words)) => [vec!["CMD".to_owned()], words].concat(),
-            Some(Program::Shell(line)) => vec!["CMD-SHELL".to_owned(), line],
+            Some(ProgramForm::Exec(words)) => [vec!["CMD".to_owned()], words].concat(),
+            Some(ProgramForm::Shell(line)) => vec!["CMD-SHELL".to_owned(), line],
         };
-        self.say(format!("HEALTHCHECK {}", quoted(&test)));
+        self.add_history(format!("HEALTHCHECK {}", quoted(&test)));
         let mut check = Map::new();
         check.insert("Test".to_owned(), json!(test));
         // Written in the same order, whatever that of the flags was.
@@ -321,12 +321,12 @@ impl State {
     }
 
     pub(super) fn on_build(&mut self, trigger: String) {
-        self.say(format!("ONBUILD {trigger}"));
+        self.add_history(format!("ONBUILD {trigger}"));
         self.config.on_build.push(trigger);
     }
 
     pub(super) fn maintainer(&mut self, author: String) {
-        self.say(format!("MAINTAINER {author}"));
+        self.add_history(format!("MAINTAINER {author}"));
         self.author = Some(author);
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use wincimg_iis::IisSettings;
-use wincimg_layer::Source;
+use wincimg_layer::ContentSource;
 use wincimg_registry::regfile::import;
-use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, Unseen};
+use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, UnknownBase};
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 use super::plan;
-use crate::{ContextContent, Rendered, render};
+use crate::{ContextContent, RenderedDockerfile, render};
 
 /// Windows programs in a Windows of their own.
 struct Machine {
@@ -33,11 +33,11 @@ impl Machine {
     }
 
     /// Does what a build would do: copies the context's own files, then runs every command.
-    fn build(&self, rendered: &Rendered) {
+    fn build(&self, rendered: &RenderedDockerfile) {
         let temporary = self.wine.drive().join("windows/temp");
         fs::create_dir_all(&temporary).unwrap();
         for entry in &rendered.context {
-            if let ContextContent::File(Source::Bytes(bytes)) = &entry.content {
+            if let ContextContent::File(ContentSource::Bytes(bytes)) = &entry.content {
                 fs::write(temporary.join(&entry.path), bytes).unwrap();
             }
         }
@@ -64,7 +64,7 @@ impl Machine {
 }
 
 /// The words of every command.
-fn runs(rendered: &Rendered) -> Vec<Vec<String>> {
+fn runs(rendered: &RenderedDockerfile) -> Vec<Vec<String>> {
     let lines = rendered.dockerfile.lines();
     lines
         .filter_map(|line| line.strip_prefix("RUN "))
@@ -108,7 +108,7 @@ fn reg_sets_every_kind_of_value() {
     ];
     let mut plan = plan();
     plan.registry.clone_from(&edits);
-    wine.build(&render(&plan, &Unseen).unwrap());
+    wine.build(&render(&plan, &UnknownBase).unwrap());
     edits.sort();
     assert_eq!(wine.values(acme), edits);
 
@@ -124,7 +124,7 @@ fn reg_sets_every_kind_of_value() {
         })
         .collect();
     plan.registry.clone_from(&edits);
-    let rendered = render(&plan, &Unseen).unwrap();
+    let rendered = render(&plan, &UnknownBase).unwrap();
     assert_eq!(runs(&rendered).len(), 2);
     wine.build(&rendered);
     edits.sort();
@@ -148,7 +148,7 @@ fn reg_deletes_what_is_there_and_what_is_not() {
     let mut plan = plan();
     let mut build = |edits: Vec<RegistryEdit>| {
         plan.registry = edits;
-        wine.build(&render(&plan, &Unseen).unwrap());
+        wine.build(&render(&plan, &UnknownBase).unwrap());
         wine.values(acme)
     };
     let found = build(vec![
@@ -206,7 +206,7 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
     });
     // The first is a program that is not there, so it fails.
     let mut calls = 0;
-    let words: Vec<String> = runs(&render(&plan, &Unseen).unwrap())[0]
+    let words: Vec<String> = runs(&render(&plan, &UnknownBase).unwrap())[0]
         .iter()
         .map(|word| {
             if word.ends_with("appcmd.exe") {

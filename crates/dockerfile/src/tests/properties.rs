@@ -26,7 +26,7 @@ proptest! {
     ) {
         let mut plan = plan();
         let command = [strings(&[r"C:\app\a.exe"]), arguments].concat();
-        plan.steps = vec![step(Command::Exec(command.clone()))];
+        plan.steps = vec![step(CommandForm::Exec(command.clone()))];
         plan.entrypoint = Some(entrypoint.clone());
         plan.cmd = Some(cmd.clone());
         let text = dockerfile(&plan);

@@ -1,7 +1,7 @@
 //! A Dockerfile as Moby's parser and its shell lexer read it: an account of its own, as far as the
 //! written Dockerfiles go.
 
-use wincimg_windows::quoting::{Escape, Shell};
+use wincimg_windows::quoting::{Escape, RunShell};
 use wincimg_windows::testing::run_line::argv;
 
 /// An instruction: its keyword, and the text after it.
@@ -30,7 +30,7 @@ pub(super) fn runs(dockerfile: &str) -> Vec<Vec<String>> {
     instructions(dockerfile)
         .iter()
         .filter(|(keyword, _)| keyword == "RUN")
-        .map(|(_, text)| argv(Shell::Exec, Escape::Backtick, &format!("RUN {text}")))
+        .map(|(_, text)| argv(RunShell::Exec, Escape::Backtick, &format!("RUN {text}")))
         .collect()
 }
 

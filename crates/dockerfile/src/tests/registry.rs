@@ -1,6 +1,6 @@
 //! Registry changes in a Dockerfile.
 
-use wincimg_layer::Source;
+use wincimg_layer::ContentSource;
 use wincimg_registry::regfile::import;
 use wincimg_registry::{DataType, KeyMode};
 
@@ -20,10 +20,10 @@ fn set(name: &str, data: RegistryData) -> RegistryEdit {
     }
 }
 
-fn rendered(edits: Vec<RegistryEdit>) -> Rendered {
+fn rendered(edits: Vec<RegistryEdit>) -> RenderedDockerfile {
     let mut plan = plan();
     plan.registry = edits;
-    render(&plan, &Unseen).unwrap()
+    render(&plan, &UnknownBase).unwrap()
 }
 
 /// What `reg` is called with, line by line.
@@ -112,7 +112,7 @@ fn a_key_below_one_that_may_be_missing_is_deleted_without_adding_that() {
     let [file] = rendered.context.as_slice() else {
         panic!("one file expected");
     };
-    let ContextContent::File(Source::Bytes(bytes)) = &file.content else {
+    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
         panic!("a file expected");
     };
     assert_eq!(import(bytes).unwrap().edits, [edit]);
@@ -135,7 +135,7 @@ fn what_reg_has_no_words_for_is_imported() {
         panic!("one file expected");
     };
     assert_eq!(file.path, "registry-1.reg");
-    let ContextContent::File(Source::Bytes(bytes)) = &file.content else {
+    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
         panic!("a file expected");
     };
     let imported = import(bytes).unwrap().edits;

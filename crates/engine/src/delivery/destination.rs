@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Blame, Problem};
-use wincimg_oci::document::Flavour;
+use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
@@ -41,10 +41,10 @@ impl Destination {
     }
 
     /// The words in which manifests are written there, where they must not be the base's own.
-    pub(super) fn flavour(&self) -> Option<Flavour> {
+    pub(super) fn flavour(&self) -> Option<ManifestFormat> {
         match self {
             // A layout with Docker's documents is one that other tools do not read.
-            Self::Layout(_) => Some(Flavour::Oci),
+            Self::Layout(_) => Some(ManifestFormat::Oci),
             Self::Registry(_) | Self::Archive(_) => None,
         }
     }
@@ -84,8 +84,8 @@ fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
     let output = real_path(output)?;
     let inside = output.strip_prefix(&real).ok()?.to_str()?;
     // Rules that cannot be read are told when the folder is.
-    let rules = source.left_out();
-    let is_left_out = rules.is_ok_and(|rules| rules.leaves_out(inside));
+    let rules = source.ignore_filter();
+    let is_left_out = rules.is_ok_and(|rules| rules.is_ignored(inside));
     (!is_left_out).then_some(folder)
 }
 

@@ -13,40 +13,40 @@ use futures_util::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_common::foreign::without_password;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::without_password;
 use wincimg_inspect::LayerProblem;
 use wincimg_inspect::provenance::{
-    Attached, Base, Build, Contents, Dependency, Document, Form, Inventory, SourceFile, Tool,
-    attach, survey, survey_blob,
+    AttachmentReport, BuildProvenance, ImageDocument, Inventory, InventoryBase, LayerContents,
+    ResolvedDependency, SbomFormat, SourceFile, Tool, attach, scan_blob, scan_layer,
 };
 use wincimg_oci::document::{Descriptor, sha256};
 use wincimg_oci::reference::repository_of;
 use wincimg_oci::store::{Location, Sink};
 use wincimg_recipe::Plan;
 
+use super::built_image::BuiltImage;
 use super::destination::Destination;
-use super::made::Made;
-use super::route::Arrived;
+use super::destination_writer::DestinationImage;
 use crate::direct::AddedLayer;
 use crate::plans::PlannedImage;
 use crate::publication::TaggedImage;
 
 /// Which documents go along with images.
 #[derive(Debug, Clone, Default)]
-pub struct Documents {
+pub struct AttachmentOptions {
     /// The program that makes them.
     pub tool: Tool,
     /// The forms of the bill of materials.
-    pub bills: Vec<Form>,
+    pub bills: Vec<SbomFormat>,
     /// How the images came to be, where that is to be said.
-    pub provenance: Option<Run>,
+    pub provenance: Option<RunDetails>,
 }
 
 /// What is said of a run in the provenance of its images.
 #[derive(Debug, Clone, Default)]
-pub struct Run {
+pub struct RunDetails {
     /// A URI of whoever vouches for it.
     pub builder: Option<String>,
     /// What it was told by.
@@ -57,7 +57,7 @@ pub struct Run {
     pub started: Option<Timestamp>,
 }
 
-impl Documents {
+impl AttachmentOptions {
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
         self.bills.is_empty() && self.provenance.is_none()
@@ -83,41 +83,41 @@ impl Documents {
     }
 }
 
-type Survey = Shared<BoxFuture<'static, Result<Arc<Contents>, Arc<LayerProblem>>>>;
+type LayerScan = Shared<BoxFuture<'static, Result<Arc<LayerContents>, Arc<LayerProblem>>>>;
 
 /// What is in layers, found out once for each.
-pub(super) struct Surveys {
-    known: Mutex<HashMap<String, Survey>>,
+pub(super) struct LayerScanner {
+    known: Mutex<HashMap<String, LayerScan>>,
     /// Set when nobody waits any more.
     cancelled: Arc<AtomicBool>,
 }
 
-impl Drop for Surveys {
+impl Drop for LayerScanner {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-impl Surveys {
+impl LayerScanner {
     /// Begins with the layers that are here.
-    pub(super) fn of(made: &[Made<'_>]) -> Self {
+    pub(super) fn new(made: &[BuiltImage<'_>]) -> Self {
         let surveys = Self {
             known: Mutex::default(),
             cancelled: Arc::default(),
         };
         for made in made {
-            let Made::Assembled(assembled) = made else {
+            let BuiltImage::Assembled(assembled) = made else {
                 continue;
             };
             for layer in &assembled.added {
-                surveys.begin(layer);
+                surveys.start_scan(layer);
             }
         }
         surveys
     }
 
     /// A layer that is somewhere else is read where it has arrived.
-    fn begin(&self, layer: &Arc<AddedLayer>) {
+    fn start_scan(&self, layer: &Arc<AddedLayer>) {
         let digest = layer.digest().to_string();
         let mut known = lock(&self.known);
         if known.contains_key(&digest) {
@@ -127,7 +127,8 @@ impl Surveys {
         let cancelled = Arc::clone(&self.cancelled);
         let work = tokio::task::spawn_blocking(move || {
             let bytes = opened.map_err(LayerProblem::Read)?;
-            survey(bytes, &cancelled).map_err(|error| LayerProblem::Read(io::Error::other(error)))
+            scan_layer(bytes, &cancelled)
+                .map_err(|error| LayerProblem::Read(io::Error::other(error)))
         });
         let survey = async move {
             let found = work
@@ -144,7 +145,7 @@ impl Surveys {
         blob: &Descriptor,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Arc<Contents>, BoxError> {
+    ) -> Result<Arc<LayerContents>, BoxError> {
         let known = {
             let known = lock(&self.known);
             known.get(blob.digest.as_ref()).cloned()
@@ -152,7 +153,7 @@ impl Surveys {
         let found = match (known, sink.as_source()) {
             (Some(known), _) => known.await,
             (None, Some(place)) => {
-                let found = survey_blob(&place, blob, progress).await;
+                let found = scan_blob(&place, blob, progress).await;
                 found.map(Arc::new).map_err(Arc::new)
             }
             (None, None) => Err(Arc::new(LayerProblem::ForeignBase)),
@@ -167,25 +168,25 @@ impl Surveys {
 /// An image with all that is known of its making.
 pub(super) struct Subject<'a> {
     pub image: &'a TaggedImage<'a>,
-    pub made: &'a Made<'a>,
-    pub arrived: &'a Arrived,
+    pub made: &'a BuiltImage<'a>,
+    pub arrived: &'a DestinationImage,
     pub location: Location,
 }
 
-impl Documents {
+impl AttachmentOptions {
     /// Puts the documents of one image beside it. What was attached before one that could not be is
     /// told in the error.
     pub(super) async fn attach(
         &self,
         subject: &Subject<'_>,
-        surveys: &Surveys,
+        surveys: &LayerScanner,
         sink: &Sink,
         progress: &dyn Progress,
-    ) -> Result<Vec<Attached>, BoxError> {
+    ) -> Result<Vec<AttachmentReport>, BoxError> {
         let image = &subject.arrived.image;
         let about = image.index_entry();
-        let mut attached: Vec<Attached> = Vec::new();
-        let failed = |document: &'static str, attached: &[Attached], error: BoxError| {
+        let mut attached: Vec<AttachmentReport> = Vec::new();
+        let failed = |document: &'static str, attached: &[AttachmentReport], error: BoxError| {
             let attached: Vec<_> = attached.iter().map(|it| it.document).collect();
             let attached = match attached.as_slice() {
                 [] => String::new(),
@@ -208,7 +209,7 @@ impl Documents {
             let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
             for form in &self.bills {
                 let put = async {
-                    let document = Document::bill(*form, &inventory, self.tool);
+                    let document = ImageDocument::sbom(*form, &inventory, self.tool);
                     let document = document.map_err(unwritten)?;
                     attach(sink, &about, &document, progress).await
                 };
@@ -220,7 +221,7 @@ impl Documents {
             let put = async {
                 let build = subject.build(run);
                 let document =
-                    Document::provenance(&subject.name(), image.digest(), &build, self.tool);
+                    ImageDocument::provenance(&subject.name(), image.digest(), &build, self.tool);
                 let document = document.map_err(unwritten)?;
                 attach(sink, &about, &document, progress).await
             };
@@ -246,7 +247,7 @@ impl Subject<'_> {
 
     async fn inventory(
         &self,
-        surveys: &Surveys,
+        surveys: &LayerScanner,
         sink: &Sink,
         progress: &dyn Progress,
     ) -> Result<Inventory, BoxError> {
@@ -258,7 +259,7 @@ impl Subject<'_> {
         for blob in own {
             layers.push(surveys.layer(blob, sink, progress).await?);
         }
-        let base = base.reference.as_ref().map(|reference| Base {
+        let base = base.reference.as_ref().map(|reference| InventoryBase {
             name: repository_of(reference),
             tag: reference.tag().map(str::to_owned),
             digest: base.digest().clone(),
@@ -266,9 +267,9 @@ impl Subject<'_> {
         Ok(Inventory::new(self.name(), image, base, layers))
     }
 
-    fn build(&self, run: &Run) -> Build {
+    fn build(&self, run: &RunDetails) -> BuildProvenance {
         let planned = self.image.planned;
-        Build {
+        BuildProvenance {
             builder: run.builder.clone(),
             engine: self.made.engine(),
             source: run.source.clone(),
@@ -283,21 +284,21 @@ impl Subject<'_> {
 }
 
 /// Bases and downloads, each once.
-fn dependencies(planned: &PlannedImage) -> Vec<Dependency> {
+fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
     let stages = planned.stages.iter().map(|(_, base)| base);
     let bases = [&planned.base].into_iter().chain(stages);
-    let mut all: Vec<Dependency> = bases
+    let mut all: Vec<ResolvedDependency> = bases
         .filter_map(|base| {
             let reference = base.reference.as_ref()?;
-            Some(Dependency {
-                name: base.for_people(),
+            Some(ResolvedDependency {
+                name: base.display_name(),
                 uri: format!("docker://{reference}"),
                 digest: Some(base.digest().clone()),
             })
         })
         .collect();
     let mut plan = planned.plan.clone();
-    all.extend(plan.downloads_mut().map(|file| Dependency {
+    all.extend(plan.downloads_mut().map(|file| ResolvedDependency {
         name: "download".to_owned(),
         uri: shown(&file.url),
         digest: file.digest.clone(),

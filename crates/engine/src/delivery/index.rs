@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, DocumentError, Flavour, Index, Verbatim,
+    Descriptor, Digest, Document, DocumentError, Index, ManifestFormat, Verbatim,
 };
 use wincimg_oci::store::{Location, Sink};
 
 use super::Delivery;
-use super::standing::{Entry, Existing, Standing};
-use crate::publication::{Line, Publication, arrange};
+use super::existing_tag::{ExistingTag, TagEntry, TagPolicy};
+use crate::publication::{PlannedTagEntry, Publication, sort_entries};
 
 /// So often a build publishes anew what others published over, before it gives up.
 const ATTEMPTS: u32 = 30;
@@ -23,24 +23,24 @@ const ATTEMPTS: u32 = 30;
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// What a tag meant at a moment; nothing where there was none.
-pub(super) type Seen = (Instant, Option<Standing>);
+pub(super) type TagSnapshot = (Instant, Option<ExistingTag>);
 
 /// What is known of an index's tag before the index is published.
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedIndex<'a> {
     /// What was found that stays.
-    pub(super) kept: &'a [Line],
+    pub(super) kept: &'a [PlannedTagEntry],
     /// What it meant a moment ago, where somebody looked.
-    pub(super) last: Option<Seen>,
+    pub(super) last: Option<TagSnapshot>,
 }
 
 /// An index that was published.
-pub(super) struct Published {
+pub(super) struct PublishedIndex {
     pub(super) digest: Digest,
     /// What it keeps of others.
-    pub(super) kept: Vec<Line>,
+    pub(super) kept: Vec<PlannedTagEntry>,
 }
 
-impl Published {
+impl PublishedIndex {
     /// The platforms that it keeps; an attestation has none.
     pub(super) fn platforms(&self) -> Vec<String> {
         let platforms = self.kept.iter().map(|line| &line.platform);
@@ -53,9 +53,9 @@ impl Published {
 
 impl Delivery<'_> {
     /// What the index's tag means now.
-    pub(super) async fn read_index(&self, location: &Location) -> Result<Seen, BoxError> {
+    pub(super) async fn read_index(&self, location: &Location) -> Result<TagSnapshot, BoxError> {
         let asked = Instant::now();
-        let standing = Standing::read(location, self.target.existing, self.registry).await?;
+        let standing = ExistingTag::read(location, self.target.existing, self.registry).await?;
         Ok((asked, standing))
     }
 
@@ -63,13 +63,13 @@ impl Delivery<'_> {
     pub(super) async fn publish_index(
         &self,
         publication: &Publication<'_>,
-        made: &[(Line, Descriptor)],
-        expected: Expected<'_>,
+        made: &[(PlannedTagEntry, Descriptor)],
+        expected: ExpectedIndex<'_>,
         location: &Location,
         sink: &Sink,
-    ) -> Result<Published, BoxError> {
-        let new: Vec<Line> = made.iter().map(|(line, _)| line.clone()).collect();
-        let joins = self.target.existing == Existing::Join;
+    ) -> Result<PublishedIndex, BoxError> {
+        let new: Vec<PlannedTagEntry> = made.iter().map(|(line, _)| line.clone()).collect();
+        let joins = self.target.existing == TagPolicy::Join;
         let mut reviewed = expected.kept.to_vec();
         let mut last = expected.last;
         let mut is_published = false;
@@ -79,20 +79,20 @@ impl Delivery<'_> {
                 None => self.read_index(location).await?,
             };
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
-                let kept = standing.kept(&new, self.target.existing, location)?;
-                return Ok(Published {
+                let kept = standing.kept_entries(&new, self.target.existing, location)?;
+                return Ok(PublishedIndex {
                     digest: standing.digest.clone(),
                     kept: lines(&kept),
                 });
             }
             let kept = match &standing {
-                Some(standing) => standing.kept(&new, self.target.existing, location)?,
+                Some(standing) => standing.kept_entries(&new, self.target.existing, location)?,
                 None => Vec::new(),
             };
             // Something else may be there than when the build began.
             if lines(&kept) != reviewed {
                 reviewed = lines(&kept);
-                (self.target.review)(&publication.outlooks(&reviewed))?;
+                (self.target.review)(&publication.planned_tags(&reviewed))?;
             }
             let standing_index = standing
                 .as_ref()
@@ -102,7 +102,7 @@ impl Delivery<'_> {
                 Problem::new("output/write", "could not write the index").source(error)
             })?;
             let before = standing.as_ref().map(|standing| &standing.digest);
-            let published = Published {
+            let published = PublishedIndex {
                 digest: document.digest().clone(),
                 kept: lines(&kept),
             };
@@ -114,7 +114,9 @@ impl Delivery<'_> {
                     "another build published {location} meanwhile: adding to it again"
                 ));
             }
-            let is_there = sink.publish_over(&document, location.tag(), before).await?;
+            let is_there = sink
+                .publish_if_unchanged(&document, location.tag(), before)
+                .await?;
             if is_there && !(joins && sink.is_shared()) {
                 return Ok(published);
             }
@@ -141,28 +143,31 @@ fn pause(took: Duration, document: &Document) -> Duration {
     (took * 4).clamp(least, longest) + apart
 }
 
-fn lines(entries: &[Entry]) -> Vec<Line> {
+fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
     entries.iter().map(|entry| entry.line.clone()).collect()
 }
 
 /// The index over new entries and those that stay, with what the one before says besides.
 fn index_over(
-    made: &[(Line, Descriptor)],
-    kept: &[Entry],
+    made: &[(PlannedTagEntry, Descriptor)],
+    kept: &[TagEntry],
     before: Option<&Index>,
 ) -> Result<Document, DocumentError> {
     let kept = kept
         .iter()
         .map(|entry| (entry.line.clone(), entry.descriptor.clone()));
-    let mut entries: Vec<(Line, Descriptor)> = made.iter().cloned().chain(kept).collect();
-    arrange(&mut entries, |(line, _)| line);
+    let mut entries: Vec<(PlannedTagEntry, Descriptor)> =
+        made.iter().cloned().chain(kept).collect();
+    sort_entries(&mut entries, |(line, _)| line);
     let entries: Vec<Descriptor> = entries.into_iter().map(|(_, entry)| entry).collect();
     // Only Docker's own manifests may stand in an index in Docker's words.
-    let is_dockers = |entry: &Descriptor| Flavour::of(&entry.media_type) == Flavour::Docker;
+    let is_dockers = |entry: &Descriptor| {
+        ManifestFormat::from_media_type(&entry.media_type) == ManifestFormat::Docker
+    };
     let flavour = if entries.iter().all(is_dockers) {
-        Flavour::Docker
+        ManifestFormat::Docker
     } else {
-        Flavour::Oci
+        ManifestFormat::Oci
     };
     let mut index = Index::new(flavour, entries);
     if let Some(before) = before {

@@ -1,13 +1,13 @@
 //! What was built and where it is, in the shape that the command line's contract promises.
 
 use serde::Serialize;
-use wincimg_inspect::provenance::Attached;
+use wincimg_inspect::provenance::AttachmentReport;
 use wincimg_oci::document::Image;
 use wincimg_oci::store::Location;
 
-use super::index::Published;
-use super::made::Made;
-use super::route::Arrived;
+use super::built_image::BuiltImage;
+use super::destination_writer::DestinationImage;
+use super::index::PublishedIndex;
 use crate::docker::DaemonImage;
 use crate::publication::{Publication, TaggedImage};
 
@@ -16,7 +16,7 @@ const IN_DAEMON: &str = "application/vnd.docker.image.rootfs.diff.tar";
 
 /// Everything that was asked for.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Delivered {
+pub struct DeliveryReport {
     /// The images, in the order of the hosts.
     pub images: Vec<DeliveredImage>,
     /// The index over them, where there are several.
@@ -48,7 +48,7 @@ pub struct DeliveredImage {
     pub copies: Vec<DeliveredCopy>,
     /// The documents beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub documents: Vec<Attached>,
+    pub documents: Vec<AttachmentReport>,
 }
 
 /// The same image or index in another place, where other words may give it another digest.
@@ -60,7 +60,7 @@ pub struct DeliveredCopy {
     pub digest: String,
     /// The documents beside it there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub documents: Vec<Attached>,
+    pub documents: Vec<AttachmentReport>,
 }
 
 /// The base of an image.
@@ -107,7 +107,7 @@ pub struct DeliveredIndex {
     pub copies: Vec<DeliveredCopy>,
 }
 
-impl Delivered {
+impl DeliveryReport {
     /// Takes in what became of the same images at their next destination. What they are is told of
     /// the first.
     pub(super) fn add(&mut self, next: Self) {
@@ -132,7 +132,7 @@ impl Delivered {
     }
 
     /// Notes which documents are beside the image at a place.
-    pub(super) fn note_documents(&mut self, location: &Location, documents: &[Attached]) {
+    pub(super) fn record_documents(&mut self, location: &Location, documents: &[AttachmentReport]) {
         let reference = location.to_string();
         let images = self.images.iter_mut();
         for image in images.filter(|image| image.reference == reference) {
@@ -142,7 +142,7 @@ impl Delivered {
 }
 
 impl DeliveredIndex {
-    pub(super) fn new(location: &Location, published: &Published) -> Self {
+    pub(super) fn new(location: &Location, published: &PublishedIndex) -> Self {
         Self {
             reference: location.to_string(),
             digest: published.digest.to_string(),
@@ -153,15 +153,15 @@ impl DeliveredIndex {
 }
 
 /// An image that is at its destination, once for each of its hosts.
-pub(super) fn arrived(
+pub(super) fn add_published(
     image: &TaggedImage<'_>,
-    made: &Made<'_>,
-    arrived: &Arrived,
+    made: &BuiltImage<'_>,
+    arrived: &DestinationImage,
     location: &Location,
 ) -> Vec<DeliveredImage> {
     let base_layers = image.planned.base.image.manifest().layers.len();
     let own = match made {
-        Made::Assembled(assembled) if assembled.carried.is_some() => "image",
+        BuiltImage::Assembled(assembled) if assembled.carried.is_some() => "image",
         _ => "recipe",
     };
     let delivered = DeliveredImage {
@@ -176,12 +176,15 @@ pub(super) fn arrived(
 }
 
 /// The images that stay in the daemon that made them.
-pub(super) fn left_behind(publication: &Publication<'_>, made: &[Made<'_>]) -> Delivered {
+pub(super) fn kept_in_daemon(
+    publication: &Publication<'_>,
+    made: &[BuiltImage<'_>],
+) -> DeliveryReport {
     let images = publication.images.iter().zip(made);
-    Delivered {
+    DeliveryReport {
         images: images
             .flat_map(|(image, made)| match made {
-                Made::InDaemon(in_daemon) => {
+                BuiltImage::InDaemon(in_daemon) => {
                     let delivered = DeliveredImage {
                         reference: in_daemon.to_string(),
                         digest: in_daemon.info.id.clone(),
@@ -190,7 +193,7 @@ pub(super) fn left_behind(publication: &Publication<'_>, made: &[Made<'_>]) -> D
                     };
                     for_each_host(image, &delivered)
                 }
-                Made::Assembled(_) => Vec::new(),
+                BuiltImage::Assembled(_) => Vec::new(),
             })
             .collect(),
         index: None,
@@ -213,7 +216,7 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
 }
 
 /// What is the same of an image wherever it is.
-fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
+fn unplaced(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     let TaggedImage { planned, .. } = image;
     let base = &planned.base;
     DeliveredImage {

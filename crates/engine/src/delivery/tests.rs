@@ -10,22 +10,24 @@ use serde_json::{Value, json};
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::progress::Silent;
 use wincimg_demo::{DemoRegistry, add_base_images};
-use wincimg_dockerfile::Rendered;
-use wincimg_inspect::bases::{BaseImage, Match};
+use wincimg_dockerfile::RenderedDockerfile;
+use wincimg_inspect::bases::{BaseImage, BaseMatch};
 use wincimg_oci::document::{Image, sha256};
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::chain;
 use wincimg_testkit::windows_builds::{as_shown, build, build_all, id};
 use wincimg_testkit::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg_windows::compat::{HostBuild, Isolation};
 use wincimg_windows::version::WindowsVersion;
 
-use super::{Delivered, Delivery, Destination, Documents, Existing, Made, Target};
+use super::{
+    AttachmentOptions, BuiltImage, Delivery, DeliveryReport, DeliveryTarget, Destination, TagPolicy,
+};
 use crate::bases::BaseSearch;
-use crate::design::Named;
-use crate::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
+use crate::definition::BuildInput;
+use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Endpoint, Environment};
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
-use crate::publication::{IndexWhen, Naming, Publication};
+use crate::publication::{IndexMode, NamingOptions, Publication};
 
 /// A recipe that only Windows can follow.
 const RECIPE: &str = r#"
@@ -42,7 +44,7 @@ const NEWER: WindowsVersion = WindowsVersion::new(20348, 2402);
 /// A registry with bases, a daemon, and plans for hosts.
 struct Site {
     stored: Arc<DemoRegistry>,
-    registry: Registry,
+    registry: RegistryClient,
     windows: WindowsDaemon,
     images: Vec<PlannedImage>,
 }
@@ -53,7 +55,7 @@ fn base_of(image: &PlannedImage) -> BaseImage {
         reference: image.base.reference.clone().unwrap(),
         index: None,
         os_version: image.base.os_version.unwrap(),
-        matched: Match::Exact,
+        matched: BaseMatch::Exact,
         image: image.base.image.clone(),
     }
 }
@@ -65,7 +67,8 @@ impl Site {
             .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", hosts))
             .unwrap();
         let registry =
-            Registry::new(wincimg_testkit::options(&stored.host()), Arc::new(Silent)).unwrap();
+            RegistryClient::new(wincimg_testkit::options(&stored.host()), Arc::new(Silent))
+                .unwrap();
         let images = plan(&registry, &format!("{}/mcr", stored.host()), hosts).await;
         let site = Self {
             stored,
@@ -84,9 +87,9 @@ impl Site {
 
     async fn deliver(
         &self,
-        options: BuildOptions,
+        options: DockerBuildOptions,
         destinations: &[Destination],
-    ) -> Result<Delivered, BoxError> {
+    ) -> Result<DeliveryReport, BoxError> {
         let endpoint = Endpoint::find(Some(&self.windows.host()), &Environment::default()).unwrap();
         let daemon = Daemon::connect(endpoint).await.unwrap();
         let info = daemon.info().await.unwrap();
@@ -103,24 +106,28 @@ impl Site {
             named_after: registry.clone(),
             progress: &Silent,
         };
-        let target = Target {
-            naming: Naming {
+        let target = DeliveryTarget {
+            naming: NamingOptions {
                 name: "team/app".to_owned(),
                 tag: Some("1.4".to_owned()),
-                index: IndexWhen::Several,
+                index: IndexMode::Several,
             },
             destinations: destinations.to_vec(),
             named_after: registry,
             flavour: None,
-            existing: Existing::Protect,
-            documents: Documents::default(),
+            existing: TagPolicy::Protect,
+            documents: AttachmentOptions::default(),
             review: &|_| Ok(()),
         };
         let publication = Publication::new(&self.images, &target.naming).unwrap();
-        let dockerfiles: Vec<Rendered> = self.images.iter().map(dockerfile).collect();
+        let dockerfiles: Vec<RenderedDockerfile> = self.images.iter().map(dockerfile).collect();
         let making = async {
-            let made = engine.make(&publication, &dockerfiles).await?;
-            Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
+            let made = engine.build_images(&publication, &dockerfiles).await?;
+            Ok(made
+                .into_iter()
+                .map(Box::new)
+                .map(BuiltImage::InDaemon)
+                .collect())
         };
         let delivery = Delivery {
             registry: &self.registry,
@@ -136,7 +143,11 @@ impl Site {
 }
 
 /// Plans of the recipe.
-async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec<PlannedImage> {
+async fn plan(
+    registry: &RegistryClient,
+    bases: &str,
+    hosts: &[WindowsVersion],
+) -> Vec<PlannedImage> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recipe.toml");
     fs::write(&path, RECIPE).unwrap();
@@ -147,23 +158,23 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
             nodes: Vec::new(),
         })
         .collect();
-    let named = Named {
+    let named = BuildInput {
         image: path.display().to_string(),
         context: Some(folder.path().to_owned()),
-        ..Named::default()
+        ..BuildInput::default()
     };
     let design = named.read(&Silent).unwrap();
-    let request = BuildRequest::new(design, hosts, bases.parse().unwrap(), Match::Exact);
+    let request = BuildRequest::new(design, hosts, bases.parse().unwrap(), BaseMatch::Exact);
     let search = BaseSearch::new(registry);
     request.on_bases(&search).await.unwrap()
 }
 
-fn dockerfile(planned: &PlannedImage) -> Rendered {
+fn dockerfile(planned: &PlannedImage) -> RenderedDockerfile {
     let name = &planned.plan.base.name;
-    Rendered {
+    RenderedDockerfile {
         dockerfile: format!("FROM {name}\nRUN [\"hostname\"]\n"),
         context: Vec::new(),
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     }
 }
 
@@ -171,7 +182,7 @@ fn dockerfile(planned: &PlannedImage) -> Rendered {
 async fn a_pushed_image_is_reported_as_the_registry_has_it() {
     let site = Site::new(&[OLD]).await;
     let delivered = site
-        .deliver(BuildOptions::default(), &site.to_registry())
+        .deliver(DockerBuildOptions::default(), &site.to_registry())
         .await
         .unwrap();
     let image = &delivered.images[0];
@@ -198,7 +209,7 @@ async fn a_pushed_image_is_reported_as_the_registry_has_it() {
 
     site.build_all();
     let again = site
-        .deliver(BuildOptions::default(), &site.to_registry())
+        .deliver(DockerBuildOptions::default(), &site.to_registry())
         .await
         .unwrap();
     assert!(again.images[0].up_to_date);
@@ -210,10 +221,10 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
     let server_2022 = "Windows Server 2022 Datacenter Version 21H2 (OS Build 20348.2402)";
     site.windows
         .script(|script| script.info = info(server_2022, "process"));
-    let options = BuildOptions {
+    let options = DockerBuildOptions {
         // Of two builds one host runs the other only like this.
         isolation: Some(Isolation::HyperV),
-        ..BuildOptions::default()
+        ..DockerBuildOptions::default()
     };
     let delivered = site.deliver(options, &site.to_registry()).await.unwrap();
     let tags: Vec<&str> = delivered
@@ -246,7 +257,10 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
 #[test]
 async fn without_a_destination_the_image_stays_in_the_daemon_under_its_name() {
     let site = Site::new(&[OLD]).await;
-    let delivered = site.deliver(BuildOptions::default(), &[]).await.unwrap();
+    let delivered = site
+        .deliver(DockerBuildOptions::default(), &[])
+        .await
+        .unwrap();
     let image = &delivered.images[0];
     assert_eq!(image.reference, "team/app:1.4");
     assert_eq!(image.digest, id(&build(&base_of(&site.images[0]))));
@@ -292,7 +306,7 @@ async fn an_image_can_be_taken_out_of_the_daemon_into_a_layout() {
     let layout = folder.path().join("app");
     let destinations = [Destination::Layout(layout.clone())];
     let delivered = site
-        .deliver(BuildOptions::default(), &destinations)
+        .deliver(DockerBuildOptions::default(), &destinations)
         .await
         .unwrap();
     let reported = &delivered.images[0];
@@ -347,7 +361,7 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
             script.images.insert(id(&image), wrong);
         });
         let delivered = site
-            .deliver(BuildOptions::default(), &site.to_registry())
+            .deliver(DockerBuildOptions::default(), &site.to_registry())
             .await;
         let error = delivered.unwrap_err();
         assert!(chain(error.as_ref()).contains(expected), "{error}");
@@ -398,9 +412,9 @@ async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
         site.windows
             .script(|script| script.info = info(system, default));
         let builds = site.windows.asked("/build").len();
-        let options = BuildOptions {
+        let options = DockerBuildOptions {
             isolation: asked,
-            ..BuildOptions::default()
+            ..DockerBuildOptions::default()
         };
         let delivered = site.deliver(options, &site.to_registry()).await;
         match (expected, delivered) {
@@ -427,7 +441,7 @@ async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write
     site.windows
         .script(|script| script.info["RegistryConfig"]["InsecureRegistryCIDRs"] = json!([]));
     let delivered = site
-        .deliver(BuildOptions::default(), &site.to_registry())
+        .deliver(DockerBuildOptions::default(), &site.to_registry())
         .await;
     let error = delivered.unwrap_err();
     let host = site.stored.host();
@@ -447,7 +461,7 @@ async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
     site.windows
         .script(|script| script.info["OSType"] = json!("linux"));
     let error = site
-        .deliver(BuildOptions::default(), &[])
+        .deliver(DockerBuildOptions::default(), &[])
         .await
         .unwrap_err();
     assert!(chain(error.as_ref()).contains("makes linux containers: expected windows"));

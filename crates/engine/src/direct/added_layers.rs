@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_layer::{Laid, Layer};
+use wincimg_layer::{BaseOverlay, Layer};
 use wincimg_recipe::{Plan, PlannedLayer};
 
-use super::Base;
+use super::BaseSource;
 use super::describe::{describe, describe_step, is_bottom};
 use super::error::DirectError;
 use super::write::{AddedLayer, AssembleOptions, write};
@@ -31,10 +31,10 @@ impl AddedLayers {
     /// The layers that a plan adds to its base, each with what is in it, written now unless they were before: one
     /// for each large entry of its files, and one for the rest. There is none where the plan changes no file and no
     /// registry value.
-    pub(super) fn of(
+    pub(super) fn get_or_write(
         &self,
         plan: &Plan,
-        base: Base<'_>,
+        base: BaseSource<'_>,
         timestamp: u64,
         options: &AssembleOptions,
         progress: &dyn Progress,
@@ -57,11 +57,11 @@ impl AddedLayers {
 
     /// The layer of one instruction of a Dockerfile, in the same way, over those of the ones before,
     /// to which it is added.
-    pub(super) fn of_step(
+    pub(super) fn get_or_write_step(
         &self,
         step: &PlannedLayer,
         plan: &Plan,
-        below: &mut Laid<'_>,
+        below: &mut BaseOverlay<'_>,
         timestamp: u64,
         options: &AssembleOptions,
         progress: &dyn Progress,
@@ -104,9 +104,9 @@ impl AddedLayers {
 #[cfg(test)]
 mod tests {
     use wincimg_common::progress::Silent;
-    use wincimg_oci::document::{Flavour, Image, Platform};
-    use wincimg_recipe::{PlanBase, Recipe, Settings};
-    use wincimg_registry::Unseen;
+    use wincimg_oci::document::{Image, ManifestFormat, Platform};
+    use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
+    use wincimg_registry::UnknownBase;
 
     use super::*;
 
@@ -122,7 +122,7 @@ mod tests {
         };
         let recipe = Recipe::find("pause").unwrap();
         let values = std::collections::BTreeMap::new();
-        let settings = Settings {
+        let settings = RecipeInputs {
             values: &values,
             context: std::path::Path::new("."),
         };
@@ -132,12 +132,12 @@ mod tests {
 
     fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<(String, Arc<AddedLayer>)> {
         let options = AssembleOptions::default();
-        let base = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
-        let base = Base {
+        let base = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
+        let base = BaseSource {
             image: &base,
-            inside: &Unseen,
+            inside: &UnknownBase,
         };
-        let added = layers.of(plan, base, timestamp, &options, &Silent);
+        let added = layers.get_or_write(plan, base, timestamp, &options, &Silent);
         added.unwrap()
     }
 

@@ -1,30 +1,30 @@
 //! What is in a layer, before anything of it is written: files, hives, descriptors that fit the base.
 
 use wincimg_layer::{Layer, LayerError, LayerPath, Without};
-use wincimg_oci::document::{Flavour, Image, Platform};
+use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
-    Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, keep,
+    Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, copy_metadata,
 };
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives};
-use wincimg_registry::{Known, RegistryEdit, Unseen};
+use wincimg_registry::{Presence, RegistryEdit, UnknownBase};
 use wincimg_windows::access::Access;
-use wincimg_windows::inside::{FileKind, Inside};
+use wincimg_windows::base_contents::{BaseContents, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::error::DirectError;
-use super::{Base, iis};
+use super::{BaseSource, iis};
 
 /// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
-pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
-    let base = Base {
-        image: &Image::empty(Flavour::Oci, Platform::windows(""))?,
-        inside: &Unseen,
+pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
+    let base = BaseSource {
+        image: &Image::empty(ManifestFormat::Oci, Platform::windows(""))?,
+        inside: &UnknownBase,
     };
     for step in plan.instructions.iter().flat_map(Instructions::layers) {
-        describe_step(step, &Unseen, 0)?.drive()?;
+        describe_step(step, &UnknownBase, 0)?.drive()?;
     }
     let mut plan = plan.clone();
-    if plan.needs().files {
+    if plan.base_requirements().files {
         plan.access.clear();
     }
     // A file that is not downloaded yet cannot be merged with.
@@ -33,7 +33,7 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
     }
     let mut layer = describe_files(&plan, base, 0)?;
     // What takes a look into the base is found when it was taken.
-    if plan.needs().hives.is_empty() {
+    if plan.base_requirements().hives.is_empty() {
         let edits = plan.registry_edits(base.inside)?;
         add_hives(&mut layer, &edits, base.inside, 0)?;
     }
@@ -42,7 +42,11 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
 }
 
 /// What is in the layer that a plan adds to its base.
-pub(super) fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
+pub(super) fn describe(
+    plan: &Plan,
+    base: BaseSource<'_>,
+    timestamp: u64,
+) -> Result<Layer, DirectError> {
     let mut layer = describe_files(plan, base, timestamp)?;
     let edits = plan.registry_edits(base.inside)?;
     add_hives(&mut layer, &edits, base.inside, timestamp)?;
@@ -52,7 +56,7 @@ pub(super) fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<La
 fn add_hives(
     layer: &mut Layer,
     edits: &[RegistryEdit],
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
     timestamp: u64,
 ) -> Result<(), DirectError> {
     for hive in layer_hives(edits, inside, file_time(timestamp))? {
@@ -66,7 +70,7 @@ fn file_time(timestamp: u64) -> FileTime {
     FileTime::from_unix_seconds(i64::try_from(timestamp).unwrap_or(i64::MAX))
 }
 
-fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
+fn describe_files(plan: &Plan, base: BaseSource<'_>, timestamp: u64) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     add_files(&mut layer, &plan.files)?;
     if let Some(folder) = working_dir_to_make(plan, base)? {
@@ -85,12 +89,12 @@ fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, 
 /// What is in the layer of one instruction of a Dockerfile.
 pub(super) fn describe_step(
     step: &PlannedLayer,
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
     timestamp: u64,
 ) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     add_entries(&mut layer, &step.entries)?;
-    keep(&mut layer, &step.kept, inside)?;
+    copy_metadata(&mut layer, &step.kept, inside)?;
     let inside = &Without {
         inside,
         gone: &step.anew,
@@ -102,17 +106,17 @@ pub(super) fn describe_step(
 }
 
 /// Fits the files to what they are laid over, and grants rights on them.
-fn fit(layer: &mut Layer, access: &[Access], inside: &dyn Inside) -> Result<(), DirectError> {
-    layer.settle(inside)?;
+fn fit(layer: &mut Layer, access: &[Access], inside: &dyn BaseContents) -> Result<(), DirectError> {
+    layer.fit_to_base(inside)?;
     if !access.is_empty() {
         layer.grant(access, inside)?;
-        layer.settle(inside)?;
+        layer.fit_to_base(inside)?;
     }
     Ok(())
 }
 
 /// Whether the plan's layer is the lowest of its image.
-pub(super) fn is_bottom(plan: &Plan, base: Base<'_>) -> bool {
+pub(super) fn is_bottom(plan: &Plan, base: BaseSource<'_>) -> bool {
     plan.base.os_version.is_none() && base.image.manifest().layers.is_empty()
 }
 
@@ -132,7 +136,7 @@ fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
 /// and what lies in Windows' folders are left alone.
 fn working_dir_to_make<'a>(
     plan: &'a Plan,
-    base: Base<'_>,
+    base: BaseSource<'_>,
 ) -> Result<Option<&'a ImagePath>, DirectError> {
     let Some(folder) = plan.working_dir.as_ref() else {
         return Ok(None);
@@ -140,16 +144,16 @@ fn working_dir_to_make<'a>(
     let steps = plan.instructions.iter().flat_map(Instructions::layers);
     let mut entries = steps.flat_map(|layer| &layer.entries);
     let is_made = entries.any(|entry| {
-        entry.content != PlannedContent::Deleted && entry.path.below(folder).is_some()
+        entry.content != PlannedContent::Deleted && entry.path.strip_prefix(folder).is_some()
     });
     if folder.components().is_empty() || is_made {
         return Ok(None);
     }
     match base.inside.file(folder).map_err(LayerError::Inside)? {
-        Known::Unknown => {}
-        Known::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
+        Presence::Unknown => {}
+        Presence::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
         // What the base has gets no entry.
-        Known::Absent | Known::Present(_) => return Ok(Some(folder)),
+        Presence::Absent | Presence::Present(_) => return Ok(Some(folder)),
     }
     let of_base = base.image.config().config.working_dir.as_deref();
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));

@@ -1,13 +1,13 @@
 //! Why the direct engine could not make an image, and what to do about it.
 
-use wincimg_common::diagnose::{Blame, Diagnose, Problem, nearest};
-use wincimg_iis::config::{EditError, SchemaError, Unsound};
+use wincimg_common::diagnose::{Blame, Diagnose, Problem, closest_match};
+use wincimg_iis::config::{EditError, SchemaError, SchemaViolation};
 use wincimg_layer::{GrantError, LayerError};
 use wincimg_oci::document::DocumentError;
 use wincimg_recipe::{path_blame, path_hint};
-use wincimg_registry::InsideError;
+use wincimg_registry::BaseReadError;
 use wincimg_registry::hive::WriteError;
-use wincimg_windows::search_path::PathError;
+use wincimg_windows::search_path::SearchPathError;
 
 /// How many names are listed where none is near what was typed.
 const MOST_LISTED: usize = 24;
@@ -23,11 +23,11 @@ pub(super) enum DirectError {
     /// What is known of the base could not be read.
     #[error(transparent)]
     #[diagnose(code = "base/unreadable")]
-    Inside(#[from] InsideError),
+    Inside(#[from] BaseReadError),
     /// What is added to PATH cannot be.
     #[error(transparent)]
     #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
-    Path(#[from] PathError),
+    Path(#[from] SearchPathError),
     /// The registry changes cannot be in a delta hive.
     #[error("the registry changes cannot be written")]
     #[diagnose(code = "recipe/registry", blame = Request, hint = holder_hint(_0))]
@@ -79,16 +79,16 @@ pub(super) fn refused(edit: &str, error: EditError) -> Problem {
 fn meant(error: &EditError) -> Option<String> {
     let (name, known) = match error {
         EditError::Unsound(
-            Unsound::Section { name, known }
-            | Unsound::Element { name, known, .. }
-            | Unsound::Attribute { name, known, .. },
+            SchemaViolation::Section { name, known }
+            | SchemaViolation::Element { name, known, .. }
+            | SchemaViolation::Attribute { name, known, .. },
         )
         | EditError::NoSite { name, known }
         | EditError::NoPool { name, known } => (name, known),
         EditError::Undeclared { section, known } => (section, known),
         _ => return None,
     };
-    match nearest(name, known.iter().map(String::as_str)) {
+    match closest_match(name, known.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean {near:?}?")),
         None if known.is_empty() || known.len() > MOST_LISTED => None,
         None => Some(format!("there is {}", known.join(", "))),

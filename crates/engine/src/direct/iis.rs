@@ -4,13 +4,13 @@
 use std::io;
 
 use wincimg_common::diagnose::{Blame, Problem};
-use wincimg_iis::config::{ConfigEdit, EditError, Location, Schema, Server};
+use wincimg_iis::config::{ConfigEdit, ConfigLocation, EditError, Schema, Server};
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
-use wincimg_layer::{Layer, LayerError, LayerPath, Source};
+use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
 use wincimg_recipe::{Instructions, Plan};
-use wincimg_registry::Known;
-use wincimg_windows::inside::Inside;
+use wincimg_registry::Presence;
+use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
 use super::error::{DirectError, refused};
@@ -19,7 +19,10 @@ use super::error::{DirectError, refused};
 const LARGEST: u64 = 4 << 20;
 
 /// Refuses settings of the server where nobody knows what it is like.
-pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectError> {
+pub(super) fn check_contents_known(
+    plan: &Plan,
+    inside: &dyn BaseContents,
+) -> Result<(), DirectError> {
     let Some(file) = server_config().filter(|_| plan.changes_server()) else {
         return Ok(());
     };
@@ -32,8 +35,8 @@ pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectE
     }
     let base = &plan.base.name;
     let problem = match inside.content(&file)? {
-        Known::Present(_) => return Ok(()),
-        Known::Unknown => Problem::new(
+        Presence::Present(_) => return Ok(()),
+        Presence::Unknown => Problem::new(
             "base/unseen",
             format!(
                 "the base {base} has to be looked into before its IIS can be configured, and that \
@@ -41,7 +44,7 @@ pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectE
             ),
         )
         .hint("build with --engine docker, on a Docker daemon for Windows containers"),
-        Known::Absent => Problem::new(
+        Presence::Absent => Problem::new(
             "base/no-iis",
             format!("the base {base} has no IIS: it has no {file}"),
         )
@@ -57,12 +60,12 @@ pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectE
 pub(super) fn configure(
     layer: &mut Layer,
     settings: &IisSettings,
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
 ) -> Result<(), DirectError> {
     let mut for_server = settings.server_edits();
     let mut for_site = settings.site_edits();
     if let Some((file, server)) = server(layer, inside)? {
-        if let Ok(site) = settings.site.as_str().parse::<Location>() {
+        if let Ok(site) = settings.site.as_str().parse::<ConfigLocation>() {
             for edit in std::mem::take(&mut for_site) {
                 let is_delegated = server.is_delegated(&edit.section, Some(&site));
                 if is_delegated.map_err(|error| refused(&edit.to_string(), error))? {
@@ -82,7 +85,7 @@ pub(super) fn configure(
 pub(super) fn configure_server(
     layer: &mut Layer,
     edits: &[ConfigEdit],
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
 ) -> Result<(), DirectError> {
     if edits.is_empty() {
         return Ok(());
@@ -96,7 +99,7 @@ pub(super) fn configure_server(
 /// The server's configuration as the layer will have it or the base has it, and where it is.
 fn server(
     layer: &mut Layer,
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
 ) -> Result<Option<(ImagePath, Server)>, DirectError> {
     let Some(file) = server_config() else {
         return Ok(None);
@@ -119,15 +122,15 @@ fn change(
         applied.map_err(|error| refused(&edit.to_string(), error))?;
     }
     match server.finish() {
-        Some(changed) => bring(layer, file, changed),
+        Some(changed) => replace_file(layer, file, changed),
         None => Ok(()),
     }
 }
 
-fn read_server(bytes: &[u8], name: &str, inside: &dyn Inside) -> Result<Server, DirectError> {
+fn read_server(bytes: &[u8], name: &str, inside: &dyn BaseContents) -> Result<Server, DirectError> {
     let mut schemas = Vec::new();
     for file in schema_files() {
-        if let Known::Present(bytes) = inside.content(&file)? {
+        if let Presence::Present(bytes) = inside.content(&file)? {
             schemas.push((file.to_string(), bytes));
         }
     }
@@ -146,7 +149,7 @@ fn read_server(bytes: &[u8], name: &str, inside: &dyn Inside) -> Result<Server, 
 fn existing(
     layer: &mut Layer,
     file: &ImagePath,
-    inside: &dyn Inside,
+    inside: &dyn BaseContents,
 ) -> Result<Option<(Vec<u8>, String)>, DirectError> {
     let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
     if let Some(source) = layer.file_mut(&path) {
@@ -158,7 +161,7 @@ fn existing(
 
 /// Puts a file into the layer: in place of the one that it brings, or of the base's, whose descriptor
 /// it gets when the layer is settled on the base.
-fn bring(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
+fn replace_file(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
     let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
     match layer.file_mut(&path) {
         Some(source) => *source = bytes.into(),
@@ -200,11 +203,13 @@ fn site_config(
 }
 
 /// What a file of the layer holds, and what to call it.
-fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
+fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
     let name = match source {
-        Source::Path(file) => file.display().to_string(),
-        Source::Member(member) => member.to_string(),
-        Source::Bytes(_) | Source::Part(_) | Source::Lacking { .. } => path.to_string(),
+        ContentSource::Path(file) => file.display().to_string(),
+        ContentSource::Member(member) => member.to_string(),
+        ContentSource::Bytes(_) | ContentSource::Part(_) | ContentSource::Lacking { .. } => {
+            path.to_string()
+        }
     };
     let bytes = source.read(LARGEST).map_err(|error| LayerError::Read {
         path: name.clone().into(),
@@ -221,10 +226,10 @@ fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), Direc
 
 #[cfg(test)]
 mod tests {
-    use wincimg_recipe::{PlanBase, Recipe, Settings, add_files};
-    use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Unseen};
+    use wincimg_recipe::{PlanBase, Recipe, RecipeInputs, add_files};
+    use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, UnknownBase};
     use wincimg_testkit::iis::{SCHEMA, SERVER};
-    use wincimg_windows::inside::{BaseFile, FileDigest, FileKind};
+    use wincimg_windows::base_contents::{BaseFile, FileDigest, FileKind};
 
     use super::*;
     const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
@@ -234,15 +239,15 @@ mod tests {
     struct Base(Option<String>);
 
     impl BaseKeys for Base {
-        fn key(&self, _: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
-            Ok(Known::Absent)
+        fn key(&self, _: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
+            Ok(Presence::Absent)
         }
     }
 
-    impl Inside for Base {
-        fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+    impl BaseContents for Base {
+        fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
             Ok(match self.content(path)? {
-                Known::Present(bytes) => Known::Present(BaseFile {
+                Presence::Present(bytes) => Presence::Present(BaseFile {
                     name: String::new(),
                     kind: FileKind::File(FileDigest {
                         size: bytes.len() as u64,
@@ -251,20 +256,20 @@ mod tests {
                     attributes: 0x20,
                     security: Some(vec![1, 2, 3]),
                 }),
-                _ => Known::Absent,
+                _ => Presence::Absent,
             })
         }
 
-        fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
             let path = path.to_string();
             Ok(match &self.0 {
                 Some(text) if path.ends_with("applicationHost.config") => {
-                    Known::Present(text.clone().into_bytes())
+                    Presence::Present(text.clone().into_bytes())
                 }
                 Some(_) if path.ends_with("IIS_schema.xml") => {
-                    Known::Present(SCHEMA.as_bytes().to_vec())
+                    Presence::Present(SCHEMA.as_bytes().to_vec())
                 }
-                _ => Known::Absent,
+                _ => Presence::Absent,
             })
         }
     }
@@ -284,7 +289,7 @@ mod tests {
             ..PlanBase::default()
         };
         let values = std::collections::BTreeMap::new();
-        let settings = Settings {
+        let settings = RecipeInputs {
             values: &values,
             context: folder.path(),
         };
@@ -295,7 +300,7 @@ mod tests {
     }
 
     /// The files that the layer brings.
-    fn layer(plan: &Plan, inside: &dyn Inside) -> Result<Layer, DirectError> {
+    fn layer(plan: &Plan, inside: &dyn BaseContents) -> Result<Layer, DirectError> {
         let mut layer = Layer::new(0);
         add_files(&mut layer, &plan.files)?;
         configure(&mut layer, plan.iis.as_ref().unwrap(), inside)?;
@@ -304,8 +309,11 @@ mod tests {
 
     fn text(layer: &mut Layer, path: &str) -> Option<String> {
         match layer.file_mut(&path.parse().unwrap())? {
-            Source::Bytes(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
-            Source::Path(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. } => None,
+            ContentSource::Bytes(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
+            ContentSource::Path(_)
+            | ContentSource::Part(_)
+            | ContentSource::Member(_)
+            | ContentSource::Lacking { .. } => None,
         }
     }
 
@@ -328,7 +336,7 @@ mod tests {
     #[test]
     fn a_server_is_configured_as_a_recipe_says() {
         let plan = plan(WHOLE);
-        check_seen(&plan, &base()).unwrap();
+        check_contents_known(&plan, &base()).unwrap();
         let mut layer = layer(&plan, &base()).unwrap();
         let server = text(&mut layer, &format!("Files/{PATH}"))
             .or_else(|| text(&mut layer, PATH))
@@ -371,14 +379,14 @@ mod tests {
     #[test]
     fn a_base_that_has_no_iis_or_that_nobody_knows_is_refused() {
         let plan = plan("[[iis.app_pools]]\nname = \"api\"");
-        let needs = plan.needs();
+        let needs = plan.base_requirements();
         assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
-        let unseen = check_seen(&plan, &Unseen).unwrap_err();
+        let unseen = check_contents_known(&plan, &UnknownBase).unwrap_err();
         assert!(
             unseen.to_string().contains("has to be looked into"),
             "{unseen}"
         );
-        let none = check_seen(&plan, &Base(None)).unwrap_err();
+        let none = check_contents_known(&plan, &Base(None)).unwrap_err();
         assert!(none.to_string().contains("has no IIS"), "{none}");
         let broken = layer(&plan, &Base(Some("<configuration>".to_owned()))).unwrap_err();
         assert!(

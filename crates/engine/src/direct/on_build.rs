@@ -6,7 +6,7 @@
 //! one, or with a variable, are left to a daemon, but for arrays, which are JSON.
 
 use wincimg_common::diagnose::Problem;
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_recipe::Plan;
 use wincimg_windows::path::ImagePath;
 
@@ -14,16 +14,16 @@ use super::error::needs_windows;
 
 /// The plan with its base's instructions in it, as if it had said so itself, where it does not say
 /// otherwise.
-pub(super) fn carried_out(plan: &Plan) -> Result<Plan, Problem> {
+pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
     let mut whole = plan.clone();
-    let mut triggered = Triggered::default();
+    let mut triggered = OnBuildConfig::default();
     for trigger in std::mem::take(&mut whole.base.on_build) {
         if triggered.take(&trigger).is_none() {
             return Err(needs_windows(format!(
                 "the direct engine cannot carry out what {} has for images that are built on it: \
                  ONBUILD {}",
                 plan.base.name,
-                Foreign(&trigger)
+                Untrusted(&trigger)
             )));
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn carried_out(plan: &Plan) -> Result<Plan, Problem> {
 
 /// What the instructions say, the last word counting.
 #[derive(Default)]
-struct Triggered {
+struct OnBuildConfig {
     env: Vec<(String, String)>,
     labels: Vec<(String, String)>,
     ports: Vec<String>,
@@ -43,7 +43,7 @@ struct Triggered {
     cmd: Option<Vec<String>>,
 }
 
-impl Triggered {
+impl OnBuildConfig {
     /// Takes an instruction in, where it is understood.
     fn take(&mut self, trigger: &str) -> Option<()> {
         let (keyword, text) = trigger.trim().split_once([' ', '\t'])?;
@@ -151,7 +151,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use wincimg_recipe::{PlanBase, Recipe, Settings};
+    use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
             on_build: on_build.iter().map(ToString::to_string).collect(),
             ..PlanBase::default()
         };
-        let settings = Settings {
+        let settings = RecipeInputs {
             values: &BTreeMap::new(),
             context: Path::new("."),
         };
@@ -196,7 +196,7 @@ mod tests {
         ]);
         plan.env.insert("PATH".to_owned(), "C:\\own".to_owned());
         plan.ports = vec!["80/tcp".to_owned()];
-        let whole = carried_out(&plan).unwrap();
+        let whole = apply_on_build(&plan).unwrap();
         let expected = [
             ("A", "b c"),
             ("OLD", "the rest = of it"),
@@ -216,7 +216,7 @@ mod tests {
         assert!(whole.base.on_build.is_empty());
 
         plan.entrypoint = Some(vec!["own.exe".to_owned()]);
-        let whole = carried_out(&plan).unwrap();
+        let whole = apply_on_build(&plan).unwrap();
         assert_eq!(whole.entrypoint.unwrap(), ["own.exe"]);
         assert_eq!(whole.cmd.unwrap(), ["second"], "set in the same build");
     }
@@ -245,7 +245,7 @@ mod tests {
             "ENV",
             "",
         ] {
-            let error = carried_out(&plan(&["ENV A=b", trigger])).unwrap_err();
+            let error = apply_on_build(&plan(&["ENV A=b", trigger])).unwrap_err();
             let said = error.to_string();
             assert!(
                 said.contains(&format!("ONBUILD {trigger}")),

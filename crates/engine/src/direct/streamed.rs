@@ -128,7 +128,7 @@ impl StreamedLayer {
             return None;
         };
         // What cannot be read twice is sent when it is whole.
-        let Ok(spool) = self.blob.spool()?.again() else {
+        let Ok(spool) = self.blob.spool()?.reopen() else {
             return Some(Sending::No);
         };
         let (grown, size) = watch::channel(0);

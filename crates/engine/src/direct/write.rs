@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 use jiff::Timestamp;
 use wincimg_common::progress::Progress;
 use wincimg_layer::{BlobBuffer, BufferedBlob, Compression, Layer, WriteOptions};
-use wincimg_oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
+use wincimg_oci::document::{Descriptor, Digest, DocumentError, Image, ManifestFormat};
 use wincimg_oci::store::Source;
 
 use super::error::DirectError;
-use super::held::{self, Found, Held, HeldLayer, WORTH_A_LOOK};
+use super::layer_reuse::{self, LayerMatch, LayerReuse, ReusableLayer, WORTH_A_LOOK};
 use super::streamed::{LayerStreams, StreamedLayer};
 
 /// A layer up to this size never touches the disk.
@@ -29,7 +29,7 @@ pub(crate) struct AssembleOptions {
     /// Set from elsewhere, this ends the work soon.
     pub cancelled: Arc<AtomicBool>,
     /// Where layers may be already.
-    pub held: Arc<Held>,
+    pub held: Arc<LayerReuse>,
     /// Where large layers go while they are written.
     pub streams: Option<Arc<LayerStreams>>,
 }
@@ -57,9 +57,9 @@ pub(crate) enum LayerBytes {
 
 impl AddedLayer {
     /// How manifests in one flavour's words name the layer.
-    pub(crate) fn descriptor(&self, flavour: Flavour) -> Descriptor {
+    pub(crate) fn descriptor(&self, flavour: ManifestFormat) -> Descriptor {
         let media_type = match (self.compression, flavour) {
-            (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
+            (Compression::Gzip, ManifestFormat::Docker) => ManifestFormat::Docker.layer_gzip(),
             (compression, _) => compression.oci_media_type(),
         };
         Descriptor::new(media_type, self.digest.clone(), self.size)
@@ -68,15 +68,15 @@ impl AddedLayer {
     /// What the history says of a layer that others may look for.
     pub(super) fn note(&self) -> Option<String> {
         self.is_noted
-            .then(|| held::note(&self.diff_id, self.compression))
+            .then(|| layer_reuse::note(&self.diff_id, self.compression))
     }
 
     /// An image in words that have one for the layer: Docker has no type for zstd, and skopeo
     /// refuses OCI's in a manifest of Docker's.
-    pub(super) fn in_its_words(&self, image: Image) -> Result<Image, DocumentError> {
+    pub(super) fn to_supported_format(&self, image: Image) -> Result<Image, DocumentError> {
         match self.compression {
             Compression::Gzip => Ok(image),
-            Compression::Zstd => image.in_flavour(Flavour::Oci),
+            Compression::Zstd => image.in_flavour(ManifestFormat::Oci),
         }
     }
 
@@ -124,15 +124,15 @@ pub(super) fn write(
         cancelled: &options.cancelled,
         progress: task.as_ref(),
     };
-    let mut layer = layer.arranged()?;
+    let mut layer = layer.sort_entries()?;
     let (found, stamp) = options.held.find(&mut layer, &how)?;
     let is_changed = match found {
-        Found::There(held) => {
+        LayerMatch::There(held) => {
             task.done("unchanged");
             return Ok(held.into_added());
         }
-        Found::Changed => true,
-        Found::Unknown => false,
+        LayerMatch::Changed => true,
+        LayerMatch::Unknown => false,
     };
     task.set_position(0);
     let blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
@@ -151,7 +151,7 @@ pub(super) fn write(
     })
 }
 
-impl HeldLayer {
+impl ReusableLayer {
     fn into_added(self) -> AddedLayer {
         AddedLayer {
             digest: self.descriptor.digest,

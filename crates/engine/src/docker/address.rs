@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::foreign::without_password;
+use wincimg_common::untrusted::without_password;
 
 use super::error::invalid_address;
 use super::tls::TlsFiles;
@@ -28,7 +28,7 @@ pub enum Address {
 
 impl Address {
     /// Where the platform's daemon listens.
-    pub(super) fn of_platform() -> Self {
+    pub(super) fn platform_default() -> Self {
         if cfg!(windows) {
             Self::default_pipe()
         } else {

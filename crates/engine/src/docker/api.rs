@@ -7,7 +7,7 @@ use bollard::models::ImageInspect;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use wincimg_windows::compat::{Edition, HostBuild, Isolation};
+use wincimg_windows::compat::{HostBuild, Isolation, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
 /// What `GET /info` says of a daemon.
@@ -126,7 +126,8 @@ impl Info {
     /// How containers are isolated that ask for nothing: on clients, unless told otherwise, by
     /// Hyper-V.
     pub fn default_isolation(&self) -> Isolation {
-        let is_client = Edition::of_product(&self.operating_system) == Some(Edition::Client);
+        let is_client = WindowsEdition::from_product_name(&self.operating_system)
+            == Some(WindowsEdition::Client);
         match self.isolation.as_str() {
             "hyperv" => Isolation::HyperV,
             "process" => Isolation::Process,

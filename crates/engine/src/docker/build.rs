@@ -13,15 +13,15 @@ use wincimg_oci::remote::DaemonCredential;
 use wincimg_windows::compat::Isolation;
 use wincimg_windows::status::ExitCode;
 
-use super::answer::{Complaint, Messages, one_line};
 use super::api::ImageInfo;
 use super::client::credentials;
-use super::context::{DOCKERFILE, Listing};
+use super::context::{ContextListing, DOCKERFILE};
 use super::daemon::Daemon;
 use super::error::DockerError;
 use super::failures::{Failure, exit_code_in};
 use super::layers::Layers;
-use super::steps::{Step, Steps};
+use super::response::{DaemonFailure, Messages, one_line};
+use super::steps::{BuildStep, Steps};
 use super::upload::upload;
 
 /// What the daemon is asked to do.
@@ -29,7 +29,7 @@ const WHAT: &str = "build the image";
 
 /// How a daemon builds.
 #[derive(Debug, Clone, Default)]
-pub struct BuildOptions {
+pub struct DockerBuildOptions {
     /// Values for the Dockerfile's `ARG`s, and for the variables of proxies.
     pub arguments: BTreeMap<String, String>,
     /// The Dockerfile's name in its context, where that is not `Dockerfile`.
@@ -66,7 +66,7 @@ pub struct BuildOptions {
 #[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
 pub(super) struct StepError {
     /// Which one.
-    pub step: Step,
+    pub step: BuildStep,
     /// What its program returned, where it was a program's fault.
     pub exit_code: Option<ExitCode>,
     /// The daemon's words and the last of the program's.
@@ -98,14 +98,18 @@ impl fmt::Display for StepOutput {
     }
 }
 
-fn during(step: Option<&Step>) -> String {
+fn during(step: Option<&BuildStep>) -> String {
     step.map_or_else(String::new, |step| {
-        let Step { number, count, .. } = step;
+        let BuildStep { number, count, .. } = step;
         format!(" at step {number} of {count}")
     })
 }
 
-fn failure_hint(step: &Step, exit_code: Option<ExitCode>, output: &StepOutput) -> Option<String> {
+fn failure_hint(
+    step: &BuildStep,
+    exit_code: Option<ExitCode>,
+    output: &StepOutput,
+) -> Option<String> {
     let failure = Failure {
         message: &output.message,
         output: &output.lines,
@@ -119,8 +123,8 @@ impl Daemon {
     /// Builds an image and says what the daemon knows of it. Dropping the future ends the build.
     pub async fn build(
         &self,
-        listing: Listing,
-        options: &BuildOptions,
+        listing: ContextListing,
+        options: &DockerBuildOptions,
         progress: &dyn Progress,
     ) -> Result<ImageInfo, BoxError> {
         let task = progress.task("build context", Some(listing.bytes()));
@@ -132,7 +136,7 @@ impl Daemon {
             messages.try_next().await
         };
         let mut steps = Steps::new(progress);
-        let built = match self.client.tap(WHAT, &options.rest(), call).await {
+        let built = match self.client.call_raw(WHAT, &options.rest(), call).await {
             Ok(answer) => follow(Messages::new(WHAT, answer), &mut steps, progress).await,
             Err(error) => Err(Stop::Failed(error)),
         };
@@ -162,14 +166,14 @@ impl Daemon {
 
 enum Stop {
     /// The daemon says that a step failed.
-    Step(Complaint),
+    Step(DaemonFailure),
     /// It says nothing more.
     Failed(DockerError),
 }
 
 impl Stop {
     fn explain(self, steps: Steps<'_>) -> BoxError {
-        let (step, lines) = steps.failed();
+        let (step, lines) = steps.into_failure();
         match (self, step) {
             (Self::Failed(error @ DockerError::Broken { .. }), step) => {
                 let what = format!("the build broke off{}", during(step.as_ref()));
@@ -218,7 +222,7 @@ async fn follow(
     Ok(id)
 }
 
-impl BuildOptions {
+impl DockerBuildOptions {
     fn for_bollard(&self) -> BuildImageOptions {
         let table = |values: &BTreeMap<String, String>| {
             (!values.is_empty()).then(|| values.clone().into_iter().collect())

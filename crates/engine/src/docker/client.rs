@@ -6,7 +6,7 @@
 //! isolation and at most 2 GiB of memory. So each request is amended before it is sent.
 //!
 //! And it loses parts of some answers: a build's exit code, an `error` without `errorDetail`, the
-//! layer and the digest of a push, and all of `/info` where one word is unknown. [`Client::tap`]
+//! layer and the digest of a push, and all of `/info` where one word is unknown. [`Client::call_raw`]
 //! takes those answers past it.
 
 use std::io;
@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::DaemonCredential;
 
-use super::answer::one_line;
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, CUT_OFF, DockerError, unanswered, unexpected};
-use super::transport::{Answer, TooLong, Transport};
+use super::response::one_line;
+use super::transport::{DaemonResponse, TooLong, Transport};
 
 /// How long the daemon may take for an answer that needs no work.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -65,12 +65,12 @@ impl Client {
 
     /// Makes a call and takes the answer past bollard, which reads refusals only. `more` is added
     /// to the query as it is.
-    pub(super) async fn tap<T>(
+    pub(super) async fn call_raw<T>(
         &self,
         what: &str,
         more: &str,
         call: impl AsyncFnOnce(Docker) -> Result<T, Error>,
-    ) -> Result<Answer, DockerError> {
+    ) -> Result<DaemonResponse, DockerError> {
         let (tap, mut tapped) = mpsc::unbounded_channel();
         let called = call(self.docker(more, Some(tap))?).await;
         match (tapped.try_recv(), called) {
@@ -83,7 +83,7 @@ impl Client {
     fn docker(
         &self,
         more: &str,
-        tap: Option<mpsc::UnboundedSender<Answer>>,
+        tap: Option<mpsc::UnboundedSender<DaemonResponse>>,
     ) -> Result<Docker, DockerError> {
         let transport = Arc::clone(&self.transport);
         let version = self.version;
@@ -105,7 +105,7 @@ impl Client {
                 match tap {
                     Some(tap) if answer.response.status().is_success() => {
                         // Whoever stopped waiting wants no answer.
-                        drop(tap.send(answer.without_end()));
+                        drop(tap.send(answer.unbounded()));
                         Err(io::Error::other("the answer is read elsewhere").into())
                     }
                     _ => Ok(answer.into_response()),
@@ -161,7 +161,7 @@ fn is_too_long(error: &hyper::Error) -> bool {
 
 /// A credential for a registry, as bollard takes it.
 pub(super) fn credentials(credential: &DaemonCredential) -> DockerCredentials {
-    let document = credential.reveal();
+    let document = credential.expose_secret();
     let field = |name: &str| document[name].as_str().map(str::to_owned);
     DockerCredentials {
         username: field("username"),

@@ -7,23 +7,23 @@ use std::path::Path;
 
 use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
-use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
-use wincimg_layer::Source;
+use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
+use wincimg_layer::ContentSource;
 
 /// The name of the Dockerfile in its context.
 pub(super) const DOCKERFILE: &str = "Dockerfile";
 
 /// A context that was measured.
 #[derive(Debug)]
-pub struct Listing {
+pub struct ContextListing {
     pub(super) entries: Vec<ContextEntry>,
     /// The bytes of all files.
     pub(super) bytes: u64,
 }
 
-impl Listing {
+impl ContextListing {
     /// Measures a context; nothing is read yet but how large the files are.
-    pub fn new(rendered: &Rendered) -> Result<Self, Problem> {
+    pub fn new(rendered: &RenderedDockerfile) -> Result<Self, Problem> {
         let context = &rendered.context;
         let name = rendered.name.as_deref().unwrap_or(DOCKERFILE);
         let is_taken = |entry: &&ContextEntry| entry.path.eq_ignore_ascii_case(name);
@@ -46,13 +46,13 @@ impl Listing {
         let mut bytes = 0;
         for entry in &entries {
             bytes += match &entry.content {
-                ContextContent::File(Source::Path(path)) => size(path)?,
-                ContextContent::File(Source::Bytes(bytes)) => bytes.len() as u64,
-                ContextContent::File(Source::Part(part)) => part.length(),
-                ContextContent::File(Source::Lacking { url, .. }) => {
+                ContextContent::File(ContentSource::Path(path)) => size(path)?,
+                ContextContent::File(ContentSource::Bytes(bytes)) => bytes.len() as u64,
+                ContextContent::File(ContentSource::Part(part)) => part.length(),
+                ContextContent::File(ContentSource::Lacking { url, .. }) => {
                     return Err(lacking(url));
                 }
-                ContextContent::File(Source::Member(member)) => member.size(),
+                ContextContent::File(ContentSource::Member(member)) => member.size(),
                 ContextContent::Folder | ContextContent::Link(_) => 0,
             };
         }

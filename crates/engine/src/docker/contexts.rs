@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use wincimg_common::diagnose::{Problem, nearest};
+use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_oci::document::sha256;
 
 use super::address::Address;
 use super::error::{no_context, unusable};
 use super::settings::{ConfigFile, read_json};
-use super::tls::{TlsFiles, Trust};
+use super::tls::{TlsFiles, TlsVerification};
 
 /// The context that stands for no context.
 pub(super) const DEFAULT: &str = "default";
@@ -55,7 +55,7 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFile
         .flatten()
         .ok_or_else(|| unusable(&file, &"it names no endpoint \"docker\""))?;
     let Some(host) = endpoint.host.filter(|host| !host.is_empty()) else {
-        return Ok((Address::of_platform(), None));
+        return Ok((Address::platform_default(), None));
     };
     let tls = tls_files(
         &contexts.join("tls").join(id).join("docker"),
@@ -68,18 +68,18 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFile
 fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Named {
+    struct CurrentContext {
         name: Option<String>,
     }
     let folders = std::fs::read_dir(contexts.join("meta")).ok()?;
     let names: Vec<String> = folders
         .filter_map(|folder| {
             let file = folder.ok()?.path().join("meta.json");
-            let named: Option<Named> = read_json(&file).ok()?;
+            let named: Option<CurrentContext> = read_json(&file).ok()?;
             named?.name
         })
         .collect();
-    nearest(typed, names.iter().map(String::as_str))
+    closest_match(typed, names.iter().map(String::as_str))
 }
 
 /// A context without certificates of its own is not protected, unless it says that it need not be
@@ -89,9 +89,9 @@ fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
     let authority = present("ca.pem");
     let identity = present("cert.pem").zip(present("key.pem"));
     let trust = match (&authority, skip_verify) {
-        (_, true) => Trust::Anyone,
-        (Some(_), false) => Trust::Authority,
-        (None, false) if identity.is_some() => Trust::System,
+        (_, true) => TlsVerification::Anyone,
+        (Some(_), false) => TlsVerification::Authority,
+        (None, false) if identity.is_some() => TlsVerification::System,
         (None, false) => return None,
     };
     Some(TlsFiles {

@@ -7,11 +7,11 @@ use bollard::query_parameters::TagImageOptions;
 use futures_util::TryStreamExt;
 use wincimg_common::diagnose::Problem;
 
-use super::answer::Pieces;
 use super::api::{ImageInfo, Info};
 use super::client::{Client, within};
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, DockerError, unexpected};
+use super::response::Pieces;
 
 /// Docker 17.06, the first that knows an image's version of Windows.
 const OLDEST: ApiVersion = ApiVersion {
@@ -34,7 +34,7 @@ impl Daemon {
     pub async fn connect(endpoint: Endpoint) -> Result<Self, DockerError> {
         let mut client = Client::new(endpoint, OLDEST)?;
         let what = "say which version of the API it speaks";
-        let ping = client.tap(what, "", async |docker| docker.ping().await);
+        let ping = client.call_raw(what, "", async |docker| docker.ping().await);
         let response = within(what, ping).await?.response;
         let found = response
             .headers()
@@ -70,7 +70,7 @@ impl Daemon {
         let what = "say what it is";
         let work = async {
             let call = async |docker: Docker| docker.info().await;
-            let answer = self.client.tap(what, "", call).await?;
+            let answer = self.client.call_raw(what, "", call).await?;
             Pieces::new(what, answer).document().await
         };
         within(what, work).await
@@ -98,7 +98,7 @@ impl Daemon {
     pub(super) async fn save(&self, name: &str) -> Result<Pieces, DockerError> {
         let what = format!("save {name}");
         let call = async |docker: Docker| docker.export_images(&[name]).try_next().await;
-        let answer = self.client.tap(&what, "", call).await?;
+        let answer = self.client.call_raw(&what, "", call).await?;
         Ok(Pieces::new(&what, answer))
     }
 }

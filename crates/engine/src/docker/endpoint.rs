@@ -11,8 +11,8 @@ use wincimg_oci::remote::docker_folder;
 
 use super::address::Address;
 use super::contexts;
-use super::settings::Settings;
-use super::tls::{TlsFiles, Trust};
+use super::settings::DockerConfig;
+use super::tls::{TlsFiles, TlsVerification};
 
 /// A daemon to be spoken to, and who named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub struct Endpoint {
     /// How the connection is protected, where it is.
     pub tls: Option<TlsFiles>,
     /// Who named it.
-    pub origin: Origin,
+    pub origin: EndpointSource,
     /// What Docker's configuration has for it.
-    pub settings: Settings,
+    pub settings: DockerConfig,
 }
 
 /// Who named a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum EndpointSource {
     /// `--docker-host`.
     Flag,
     /// `DOCKER_HOST`.
@@ -59,7 +59,7 @@ pub struct Environment {
 
 impl Environment {
     /// What the variables of this process say.
-    pub fn of_process() -> Self {
+    pub fn from_env() -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).and_then(|value| OsString::into_string(value).ok());
         Self {
@@ -75,8 +75,8 @@ impl Environment {
     /// Where `ca.pem`, `cert.pem` and `key.pem` are for a daemon that no context describes.
     fn tls_files(&self) -> Option<TlsFiles> {
         let trust = match (self.tls_verify, self.tls) {
-            (true, _) => Trust::Authority,
-            (false, true) => Trust::Anyone,
+            (true, _) => TlsVerification::Authority,
+            (false, true) => TlsVerification::Anyone,
             (false, false) => return None,
         };
         let folder = self.certificates.as_ref().or(self.config.as_ref())?;
@@ -85,19 +85,19 @@ impl Environment {
 }
 
 /// Where a daemon is, how it is trusted, and who said so.
-type Named = (Address, Option<TlsFiles>, Origin);
+type EndpointChoice = (Address, Option<TlsFiles>, EndpointSource);
 
 impl Environment {
-    fn daemon(&self, flag: Option<&str>) -> Result<Named, Problem> {
+    fn daemon(&self, flag: Option<&str>) -> Result<EndpointChoice, Problem> {
         let plain = |text: &str, origin| {
             let (address, tls) = Address::read(text, self.tls_files())?;
             Ok((address, tls, origin))
         };
         if let Some(text) = flag {
-            return plain(text, Origin::Flag);
+            return plain(text, EndpointSource::Flag);
         }
         if let Some(text) = &self.host {
-            return plain(text, Origin::Variable);
+            return plain(text, EndpointSource::Variable);
         }
         if let Some(folder) = &self.config {
             let chosen = match &self.context {
@@ -106,10 +106,10 @@ impl Environment {
             };
             if let Some(name) = chosen.filter(|name| name != contexts::DEFAULT) {
                 let (address, tls) = contexts::read(folder, &name)?;
-                return Ok((address, tls, Origin::Context(name)));
+                return Ok((address, tls, EndpointSource::Context(name)));
             }
         }
-        Ok((Address::of_platform(), None, Origin::Platform))
+        Ok((Address::platform_default(), None, EndpointSource::Platform))
     }
 }
 
@@ -119,8 +119,8 @@ impl Endpoint {
     pub fn find(flag: Option<&str>, environment: &Environment) -> Result<Self, Problem> {
         let (address, tls, origin) = environment.daemon(flag)?;
         let settings = match &environment.config {
-            Some(folder) => Settings::read(folder, &address.to_string())?,
-            None => Settings::default(),
+            Some(folder) => DockerConfig::read(folder, &address.to_string())?,
+            None => DockerConfig::default(),
         };
         Ok(Self {
             address,
@@ -132,7 +132,7 @@ impl Endpoint {
 
     /// Whether somebody asked for this daemon.
     pub fn is_chosen(&self) -> bool {
-        self.origin != Origin::Platform
+        self.origin != EndpointSource::Platform
     }
 
     /// Whether what is sent can be read on the way by other machines.
@@ -165,7 +165,7 @@ pub(super) fn is_loopback(host: &str) -> bool {
             .is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for EndpointSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag => f.write_str("--docker-host"),

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use wincimg_oci::reference::{known_as, parse_reference};
+use wincimg_oci::reference::{display_host, parse_reference};
 use wincimg_windows::status::ExitCode;
 use wincimg_windows::table::{TableError, read_rows};
 
@@ -72,7 +72,7 @@ impl Failure<'_> {
             text.replace("{registry}", registry)
                 .replace("{registry-name}", name)
                 .replace("{registry-port}", port)
-                .replace("{login}", known_as(registry))
+                .replace("{login}", display_host(registry))
                 .replace("{image}", self.image.unwrap_or(no_image))
         };
         let meaning = fill(row.meaning, "the registry", "the image");

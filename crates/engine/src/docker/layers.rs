@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_common::progress::{Progress, Task};
 
-use super::answer::Message;
+use super::response::Message;
 
 /// What the daemon says when there is nothing more to do about a layer.
 const ENDS: [&str; 6] = [

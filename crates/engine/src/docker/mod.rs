@@ -5,22 +5,22 @@
 //! trusts the registries.
 
 mod address;
-mod answer;
 mod api;
 mod build;
 mod client;
 mod context;
 mod contexts;
 mod daemon;
-mod deliver;
+mod delivery;
 mod endpoint;
+mod engine;
 mod error;
 mod failures;
 mod image;
 mod layers;
-mod make;
 mod preflight;
 mod push;
+mod response;
 mod settings;
 mod steps;
 // Their daemons listen on Unix sockets.
@@ -33,12 +33,12 @@ mod trust;
 mod upload;
 
 pub use api::Info;
-pub use build::BuildOptions;
+pub use build::DockerBuildOptions;
 pub use daemon::Daemon;
-pub(crate) use deliver::deliver_by_docker;
+pub(crate) use delivery::deliver_by_docker;
 pub use endpoint::{Endpoint, Environment};
+pub use engine::DockerEngine;
 pub use error::DockerError;
 pub use image::DaemonImage;
 pub(crate) use image::not_saved;
-pub use make::DockerEngine;
 pub use preflight::Preflight;

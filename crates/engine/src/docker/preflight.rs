@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use wincimg_common::diagnose::Problem;
-use wincimg_oci::remote::Connection;
-use wincimg_windows::compat::{Isolation, Outcome, Verdict, judge};
+use wincimg_oci::remote::Protocol;
+use wincimg_windows::compat::{CompatVerdict, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
 use super::api::Info;
 use super::daemon::Daemon;
 use super::endpoint::is_loopback;
-use super::trust::{Remedy, host_of};
+use super::trust::{TrustInstructions, host_of};
 
 /// A daemon with what it says of itself.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<'a> Preflight<'a> {
     }
 
     /// Whether it makes Windows containers.
-    pub fn windows(&self) -> Result<(), Problem> {
+    pub fn check_windows(&self) -> Result<(), Problem> {
         if self.info.is_windows() {
             return Ok(());
         }
@@ -45,21 +45,21 @@ impl<'a> Preflight<'a> {
     }
 
     /// Whether steps on a base can run there. The verdict may be that nobody can tell.
-    pub fn base(
+    pub fn check_base(
         &self,
         base: WindowsVersion,
         isolation: Option<Isolation>,
-    ) -> Result<Verdict, Problem> {
+    ) -> Result<CompatVerdict, Problem> {
         let host = self.info.host_build();
         let isolation = isolation.unwrap_or_else(|| self.info.default_isolation());
-        let verdict = judge(host, Some(base), isolation);
-        if verdict.outcome != Outcome::Incompatible {
+        let verdict = check(host, Some(base), isolation);
+        if verdict.outcome != VerdictOutcome::Incompatible {
             return Ok(verdict);
         }
-        let under_hyperv = judge(host, Some(base), Isolation::HyperV);
+        let under_hyperv = check(host, Some(base), Isolation::HyperV);
         let (daemon, reason) = (self.daemon(), verdict.reason());
         let problem = format!("the Docker daemon at {daemon} cannot run the base: {reason}");
-        let hint = if isolation != Isolation::HyperV && under_hyperv.starts() {
+        let hint = if isolation != Isolation::HyperV && under_hyperv.is_startable() {
             "add --isolation hyperv, or build on a host of the base's version"
         } else {
             "build on a host that is not older than the base"
@@ -69,7 +69,7 @@ impl<'a> Preflight<'a> {
 
     /// Whether it would speak with a registry that was reached like this. Certificates are the
     /// daemon's own business: it may have a CA that this machine has not.
-    pub async fn registry(&self, registry: &str, reached: Connection) -> Result<(), Problem> {
+    pub async fn check_registry(&self, registry: &str, reached: Protocol) -> Result<(), Problem> {
         let daemon = self.daemon();
         if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
             let problem = format!(
@@ -82,19 +82,19 @@ impl<'a> Preflight<'a> {
             ));
         }
         let config = &self.info.registry_config;
-        if reached != Connection::PlainHttp || config.trusts(registry).await {
+        if reached != Protocol::PlainHttp || config.trusts(registry).await {
             return Ok(());
         }
         let problem = format!(
             "the Docker daemon at {daemon} does not trust the registry {registry}, which is plain HTTP"
         );
-        let remedy = Remedy::new(self.info, registry).to_string();
+        let remedy = TrustInstructions::new(self.info, registry).to_string();
         Err(Problem::new("daemon/registry-not-trusted", problem).hint(remedy))
     }
 
     /// Whether there is room where the daemon keeps images, which only a daemon on this machine
     /// lets anybody find out.
-    pub fn disk(&self, needed: u64) -> Result<(), Problem> {
+    pub fn check_disk(&self, needed: u64) -> Result<(), Problem> {
         let folder = Path::new(&self.info.docker_root_dir);
         if !self.daemon.endpoint().is_local() || !folder.is_dir() {
             return Ok(());

@@ -6,11 +6,11 @@ use futures_util::TryStreamExt;
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
 
-use super::answer::{Messages, one_line};
 use super::client::credentials;
 use super::daemon::Daemon;
 use super::error::{CUT_OFF, DockerError, unanswered};
 use super::layers::Layers;
+use super::response::{Messages, one_line};
 
 impl Daemon {
     /// Pushes the image of that name and tag, and returns the digest of its manifest. Dropping the
@@ -33,7 +33,7 @@ impl Daemon {
             messages.try_next().await
         };
         let about = |error: DockerError| error.about(&format!("{name}:{tag}"));
-        let answer = self.client.tap(&what, "", call).await.map_err(about)?;
+        let answer = self.client.call_raw(&what, "", call).await.map_err(about)?;
         let mut messages = Messages::new(&what, answer);
         let mut layers = Layers::new(progress);
         let mut digest = None;

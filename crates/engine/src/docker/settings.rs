@@ -32,14 +32,14 @@ const OWN_HEADERS: [HeaderName; 5] = [
 /// What counts for a daemon. Headers and proxies may have passwords in them, and show themselves to
 /// nobody.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct DockerConfig {
     /// Added to every request that has no such header.
     pub(super) headers: HeaderMap,
     /// By the names of the variables.
     proxies: BTreeMap<String, String>,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for DockerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&HeaderName> = self.headers.keys().collect();
         f.debug_struct("Settings")
@@ -83,7 +83,7 @@ impl ConfigFile {
     }
 }
 
-impl Settings {
+impl DockerConfig {
     /// What the file says for a daemon at an address.
     pub(super) fn read(folder: &Path, address: &str) -> Result<Self, Problem> {
         let file = ConfigFile::read(folder)?;
@@ -153,10 +153,10 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, P
 mod tests {
     use super::*;
 
-    fn read(text: &str, address: &str) -> Result<Settings, Problem> {
+    fn read(text: &str, address: &str) -> Result<DockerConfig, Problem> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("config.json"), text).unwrap();
-        Settings::read(folder.path(), address)
+        DockerConfig::read(folder.path(), address)
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
             r#"{"HttpHeaders": null, "proxies": null}"#,
             r#"{"proxies": {"default": null}}"#,
         ] {
-            assert_eq!(read(nothing, "unix:///s").unwrap(), Settings::default());
+            assert_eq!(read(nothing, "unix:///s").unwrap(), DockerConfig::default());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_common::progress::{Progress, Task};
 
-use super::answer::one_line;
+use super::response::one_line;
 
 /// How many of a step's last lines are kept for its failure.
 const LINES: usize = 20;
@@ -14,7 +14,7 @@ const LINE: usize = 1000;
 
 /// A step of a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct BuildStep {
     /// Counted from 1.
     pub number: usize,
     /// How many there are.
@@ -25,7 +25,7 @@ pub(super) struct Step {
 
 pub(super) struct Steps<'a> {
     progress: &'a dyn Progress,
-    current: Option<(Step, Arc<dyn Task>)>,
+    current: Option<(BuildStep, Arc<dyn Task>)>,
     output: VecDeque<String>,
     line: String,
     /// Whether the cursor went back to the line's beginning.
@@ -46,8 +46,8 @@ impl<'a> Steps<'a> {
     /// Takes the next piece of text.
     pub(super) fn read(&mut self, text: &str) {
         // A program may print what looks like a step, but each of the daemon's is one message.
-        if let Some(step) = Step::read(text).filter(|step| self.follows(step)) {
-            self.begin(step);
+        if let Some(step) = BuildStep::read(text).filter(|step| self.follows(step)) {
+            self.start_step(step);
             return;
         }
         for character in text.chars() {
@@ -71,16 +71,16 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn follows(&self, step: &Step) -> bool {
+    fn follows(&self, step: &BuildStep) -> bool {
         match &self.current {
             None => step.number == 1,
             Some((current, _)) => step.number == current.number + 1 && step.count == current.count,
         }
     }
 
-    fn begin(&mut self, step: Step) {
+    fn start_step(&mut self, step: BuildStep) {
         self.finish();
-        let Step {
+        let BuildStep {
             number,
             count,
             instruction,
@@ -117,14 +117,14 @@ impl<'a> Steps<'a> {
     }
 
     /// The step that was under way, and its last lines.
-    pub(super) fn failed(mut self) -> (Option<Step>, Vec<String>) {
+    pub(super) fn into_failure(mut self) -> (Option<BuildStep>, Vec<String>) {
         self.end_line();
         let step = self.current.map(|(step, _)| step);
         (step, self.output.into())
     }
 }
 
-impl Step {
+impl BuildStep {
     /// The image that it begins with, where it is a `FROM`.
     pub(super) fn base(&self) -> Option<&str> {
         let mut words = self.instruction.split(' ');
@@ -152,12 +152,12 @@ mod tests {
 
     use super::*;
 
-    fn read(texts: &[&str]) -> (Option<Step>, Vec<String>) {
+    fn read(texts: &[&str]) -> (Option<BuildStep>, Vec<String>) {
         let mut steps = Steps::new(&Silent);
         for text in texts {
             steps.read(text);
         }
-        steps.failed()
+        steps.into_failure()
     }
 
     #[test]

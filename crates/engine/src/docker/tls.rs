@@ -10,13 +10,15 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, Error, RootCertStore};
 use wincimg_common::diagnose::Problem;
-use wincimg_http::{Accepted, ServerCertificate, read_certificates, read_private_key};
+use wincimg_http::{
+    AcceptedCertificates, CertificateVerifier, read_certificates, read_private_key,
+};
 
 use super::error::unusable;
 
 /// Whom a daemon's certificate has to be from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum TlsVerification {
     /// The CA in the file, and no other.
     Authority,
     /// A CA that the system trusts.
@@ -33,12 +35,12 @@ pub struct TlsFiles {
     /// The client's certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Whether the CA is asked.
-    pub trust: Trust,
+    pub trust: TlsVerification,
 }
 
 impl TlsFiles {
     /// The files under the names that Docker gives them; a certificate of one's own may be missing.
-    pub(super) fn in_folder(folder: &Path, trust: Trust) -> Self {
+    pub(super) fn in_folder(folder: &Path, trust: TlsVerification) -> Self {
         let identity = (folder.join("cert.pem"), folder.join("key.pem"));
         Self {
             authority: folder.join("ca.pem"),
@@ -74,14 +76,14 @@ impl TlsFiles {
     ) -> Result<Arc<dyn ServerCertVerifier>, Problem> {
         match self.trust {
             // As Docker does where `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`.
-            Trust::Anyone => Ok(Arc::new(ServerCertificate {
-                accepted: Accepted::Any,
+            TlsVerification::Anyone => Ok(Arc::new(CertificateVerifier {
+                accepted: AcceptedCertificates::Any,
                 provider,
             })),
-            Trust::System => rustls_platform_verifier::Verifier::new(provider)
+            TlsVerification::System => rustls_platform_verifier::Verifier::new(provider)
                 .map(|verifier| Arc::new(verifier) as _)
                 .map_err(|error| unusable(&self.authority, &error)),
-            Trust::Authority => {
+            TlsVerification::Authority => {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates(&self.authority)? {
                     roots

@@ -44,13 +44,13 @@ pub(super) struct Transport {
 }
 
 /// What the daemon answered; the connection lives as long as this value.
-pub(super) struct Answer {
+pub(super) struct DaemonResponse {
     pub(super) response: Response<Incoming>,
     connection: AbortOnDropHandle<()>,
     left: Arc<AtomicU64>,
 }
 
-impl Answer {
+impl DaemonResponse {
     /// The answer for somebody who reads it to its end; it has at most [`MOST_BYTES`].
     pub(super) fn into_response(self) -> Response<Incoming> {
         drop(self.connection.detach());
@@ -58,7 +58,7 @@ impl Answer {
     }
 
     /// The answer for somebody who bounds what he takes of it.
-    pub(super) fn without_end(self) -> Self {
+    pub(super) fn unbounded(self) -> Self {
         self.left.store(u64::MAX, Ordering::Relaxed);
         self
     }
@@ -77,9 +77,9 @@ impl Transport {
     }
 
     /// Sends a request and waits for the head of the answer. An I/O error is one of connecting.
-    pub(super) async fn send(&self, request: BollardRequest) -> Result<Answer, Error> {
+    pub(super) async fn send(&self, request: BollardRequest) -> Result<DaemonResponse, Error> {
         let left = Arc::new(AtomicU64::new(MOST_BYTES as u64));
-        let stream = Bounded {
+        let stream = LimitedBody {
             stream: self.open().await?,
             left: Arc::clone(&left),
         };
@@ -87,7 +87,7 @@ impl Transport {
         // An error of the connection is also the one of the request or of the body.
         let work = tokio::spawn(async move { drop(work.await) });
         let connection = AbortOnDropHandle::new(work);
-        Ok(Answer {
+        Ok(DaemonResponse {
             response: sender.send_request(request).await?,
             connection,
             left,
@@ -115,12 +115,12 @@ impl Transport {
 }
 
 /// A stream of which no more is read than is left.
-struct Bounded {
+struct LimitedBody {
     stream: Box<dyn Stream>,
     left: Arc<AtomicU64>,
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for LimitedBody {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -137,7 +137,7 @@ impl AsyncRead for Bounded {
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for LimitedBody {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

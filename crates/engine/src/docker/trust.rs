@@ -12,7 +12,7 @@ const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
 /// What makes a daemon trust a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Remedy {
+pub(super) struct TrustInstructions {
     /// The configuration, as a JSON document of its own.
     pub json: String,
     /// The file that it goes into.
@@ -42,7 +42,7 @@ impl RegistryConfig {
     }
 }
 
-impl Remedy {
+impl TrustInstructions {
     /// What to do so that a daemon trusts a registry, and still all that it trusts already.
     pub(super) fn new(info: &Info, registry: &str) -> Self {
         let config = &info.registry_config;
@@ -72,7 +72,7 @@ impl Remedy {
     }
 }
 
-impl std::fmt::Display for Remedy {
+impl std::fmt::Display for TrustInstructions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             json,
@@ -176,7 +176,7 @@ mod tests {
             registry_config: config(KNOWN),
             ..Info::default()
         };
-        let remedy = Remedy::new(&info, "repo.mylan.k8s:8888");
+        let remedy = TrustInstructions::new(&info, "repo.mylan.k8s:8888");
         assert_eq!(
             remedy.json,
             r#"{"insecure-registries":["10.1.0.0/16","fd00::/8","repo.lan:5000","repo.mylan.k8s:8888"]}"#

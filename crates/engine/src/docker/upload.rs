@@ -16,9 +16,9 @@ use wincimg_common::lock;
 use wincimg_common::progress::Task;
 use wincimg_dockerfile::{ContextContent, ContextEntry};
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{Source, Symlink, archive};
+use wincimg_layer::{ContentSource, Symlink, archive};
 
-use super::context::{Listing, is_executable, lacking, unreadable};
+use super::context::{ContextListing, is_executable, lacking, unreadable};
 
 /// The size of one piece.
 const PIECE: usize = 256 << 10;
@@ -27,9 +27,9 @@ const WAITING: usize = 4;
 
 /// What went wrong with a context while it was sent.
 #[derive(Clone, Default)]
-pub(super) struct Outcome(Arc<Mutex<Option<Problem>>>);
+pub(super) struct UploadOutcome(Arc<Mutex<Option<Problem>>>);
 
-impl Outcome {
+impl UploadOutcome {
     /// The reason why the stream ended early, where it was the context's.
     pub(super) fn take(&self) -> Option<Problem> {
         lock(&self.0).take()
@@ -43,14 +43,14 @@ impl Outcome {
 /// Starts to write the stream. All entries carry `timestamp`, so that the same context is the same
 /// stream.
 pub(super) fn upload(
-    listing: Listing,
+    listing: ContextListing,
     timestamp: u64,
     task: Arc<dyn Task>,
 ) -> (
     impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    Outcome,
+    UploadOutcome,
 ) {
-    let outcome = Outcome::default();
+    let outcome = UploadOutcome::default();
     let (sender, receiver) = mpsc::channel(WAITING);
     let failed = outcome.clone();
     tokio::task::spawn_blocking(move || {
@@ -68,7 +68,7 @@ pub(super) fn upload(
     (pieces, outcome)
 }
 
-fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {
+fn write(listing: &ContextListing, timestamp: u64, pieces: Pieces, outcome: &UploadOutcome) {
     let mut tar = Builder::new(pieces);
     let mut members = Vec::new();
     let appended = listing
@@ -76,7 +76,7 @@ fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {
         .iter()
         .try_for_each(|entry| match &entry.content {
             // They come last, in the order of their archives; their folders are there by then.
-            ContextContent::File(Source::Member(member)) => {
+            ContextContent::File(ContentSource::Member(member)) => {
                 members.push((entry.path.as_str(), member));
                 Ok(())
             }
@@ -144,23 +144,23 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
             header.set_mode(0o777);
             tar.append_link(&mut header, &entry.path, target)
         }
-        ContextContent::File(Source::Bytes(bytes)) => {
+        ContextContent::File(ContentSource::Bytes(bytes)) => {
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
             tar.append_data(&mut header, &entry.path, bytes.as_ref())
         }
-        ContextContent::File(Source::Part(part)) => {
+        ContextContent::File(ContentSource::Part(part)) => {
             header.set_size(part.length());
             header.set_mode(0o644);
             let opened = part.open();
             opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
         }
-        ContextContent::File(Source::Lacking { url, .. }) => {
+        ContextContent::File(ContentSource::Lacking { url, .. }) => {
             return Err(Failure::Context(lacking(url)));
         }
         // Those are appended together.
-        ContextContent::File(Source::Member(_)) => return Ok(()),
-        ContextContent::File(Source::Path(path)) => {
+        ContextContent::File(ContentSource::Member(_)) => return Ok(()),
+        ContextContent::File(ContentSource::Path(path)) => {
             return append_file(tar, &mut header, &entry.path, path);
         }
     };
@@ -289,8 +289,8 @@ impl Write for Pieces {
 mod tests {
     use futures_util::TryStreamExt;
     use wincimg_common::progress::Silent;
-    use wincimg_dockerfile::Rendered;
-    use wincimg_layer::archive::{Archives, Place, Selection, UnpackedContent};
+    use wincimg_dockerfile::RenderedDockerfile;
+    use wincimg_layer::archive::{ArchiveLocation, Archives, UnpackSelection, UnpackedContent};
 
     use super::*;
 
@@ -306,8 +306,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.tar");
         std::fs::write(&path, made.into_inner().unwrap()).unwrap();
-        let archive = Archives::default().open(Place::Path(path), "t.tar");
-        let unpacked = archive.unwrap().unwrap().unpacked(&Selection::default());
+        let archive = Archives::default().open(ArchiveLocation::Path(path), "t.tar");
+        let unpacked = archive
+            .unwrap()
+            .unwrap()
+            .unpack(&UnpackSelection::default());
         let mut context = vec![ContextEntry {
             path: "files".to_owned(),
             content: ContextContent::Folder,
@@ -323,12 +326,12 @@ mod tests {
         }
         // By their names, as a plan has them.
         context.sort_by(|a, b| a.path.cmp(&b.path));
-        let rendered = Rendered {
+        let rendered = RenderedDockerfile {
             dockerfile: "FROM x\n".to_owned(),
             context,
-            ..Rendered::default()
+            ..RenderedDockerfile::default()
         };
-        let listing = Listing::new(&rendered).unwrap();
+        let listing = ContextListing::new(&rendered).unwrap();
         let (pieces, _) = upload(listing, 0, Arc::new(Silent));
         let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
         let sent = pieces.concat();

@@ -1,7 +1,7 @@
 //! A fleet's file: a TOML list of images, with what all of them have in common at its top.
 
 mod entry;
-mod shape;
+mod schema;
 mod tags;
 
 use std::fmt;
@@ -10,11 +10,11 @@ use std::str::FromStr;
 
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Excerpt, Problem, line_and_column};
-use wincimg_common::files::{LARGEST_TEXT, like, read_text};
-use wincimg_recipe::mistake;
+use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
+use wincimg_recipe::explain_toml_error;
 
 use self::entry::entry;
-use self::shape::FleetFile;
+use self::schema::FleetFile;
 use self::tags::check_tags;
 use super::Fleet;
 
@@ -24,12 +24,12 @@ pub fn schema() -> schemars::Schema {
 }
 
 /// A file's text, for errors that say where in it something is.
-struct Origin<'a> {
+struct FleetSource<'a> {
     name: String,
     text: &'a str,
 }
 
-impl Origin<'_> {
+impl FleetSource<'_> {
     /// Something at a place of it cannot be meant.
     fn error(&self, offset: usize, problem: impl fmt::Display) -> Problem {
         let (line, column) = line_and_column(self.text, offset);
@@ -59,7 +59,8 @@ impl Fleet {
     pub fn read(path: &Path) -> Result<Self, Problem> {
         let text = read_text(path, LARGEST_TEXT).map_err(|error| {
             let problem = format!("cannot read the fleet {}", path.display());
-            let meant = like(path).map(|meant| format!("did you mean {}?", meant.display()));
+            let meant =
+                similar_path(path).map(|meant| format!("did you mean {}?", meant.display()));
             Problem::new("fleet/unreadable", problem)
                 .hint_if(meant)
                 .source(error)
@@ -70,12 +71,12 @@ impl Fleet {
 
     /// Reads a fleet's text as if it stood in a file of that name in a folder.
     pub fn from_text(name: &str, text: &str, folder: &Path) -> Result<Self, Problem> {
-        let origin = Origin {
+        let origin = FleetSource {
             name: name.to_owned(),
             text,
         };
         let file: FleetFile = toml::from_str(text).map_err(|error| {
-            let found = mistake(text, &error);
+            let found = explain_toml_error(text, &error);
             let told = origin.error(found.offset, found.problem);
             told.hint_if(found.hint)
         })?;

@@ -1,21 +1,21 @@
 //! What a fleet comes to, image by image and build by build.
 
 use serde::Serialize;
-use wincimg_common::diagnose::{Blame, BoxError, in_one_line};
+use wincimg_common::diagnose::{Blame, BoxError, error_chain};
 
-use super::Entry;
-use super::standing::Verdict;
-use crate::delivery::Delivered;
+use super::FleetEntry;
+use super::tag_contents::Verdict;
+use crate::delivery::DeliveryReport;
 use crate::plans::TargetHost;
 use crate::publication::TaggedImage;
 
 /// What became of a fleet, or would become of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct FleetReport {
     /// Whether every image is there for all builds of its nodes.
     pub complete: bool,
     /// How many of what.
-    pub summary: Summary,
+    pub summary: FleetSummary,
     /// The file.
     pub file: String,
     /// The part of it that this is about.
@@ -28,7 +28,7 @@ pub struct Report {
 
 /// How many images for builds there are of each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct FleetSummary {
     /// There as they should be.
     pub current: usize,
     /// Made in this run.
@@ -53,7 +53,7 @@ pub struct ImageReport {
     /// Each build of Windows among its nodes.
     pub builds: Vec<BuildReport>,
     /// What is wrong with all of it.
-    pub problem: Option<Trouble>,
+    pub problem: Option<ReportedError>,
 }
 
 /// An image for one build of Windows.
@@ -64,7 +64,7 @@ pub struct BuildReport {
     /// The nodes that run it.
     pub nodes: Vec<String>,
     /// How it is there.
-    pub state: State,
+    pub state: FleetImageState,
     /// Why it was, or has to be, made.
     pub reason: Option<String>,
     /// The image, by the tag of its version.
@@ -74,13 +74,13 @@ pub struct BuildReport {
     /// The version of Windows that it has or is to have.
     pub os_version: Option<String>,
     /// What kept it from being made.
-    pub problem: Option<Trouble>,
+    pub problem: Option<ReportedError>,
 }
 
 /// How an image is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum FleetImageState {
     /// As it should be.
     Current,
     /// Made in this run.
@@ -93,7 +93,7 @@ pub enum State {
     Failed,
 }
 
-impl State {
+impl FleetImageState {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -106,14 +106,14 @@ impl State {
     }
 
     /// Whether hosts find an image as it should be.
-    pub fn is_there(self) -> bool {
+    pub fn is_present(self) -> bool {
         matches!(self, Self::Current | Self::Built)
     }
 }
 
 /// What went wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Trouble {
+pub struct ReportedError {
     /// What, with its causes.
     pub problem: String,
     /// The next command to type, or what to change.
@@ -123,29 +123,29 @@ pub struct Trouble {
     pub blame: Blame,
 }
 
-impl<E: Into<BoxError>> From<E> for Trouble {
+impl<E: Into<BoxError>> From<E> for ReportedError {
     fn from(error: E) -> Self {
         let error: BoxError = error.into();
         let diagnosis = error.diagnosis();
         Self {
-            problem: in_one_line(error.as_ref()),
+            problem: error_chain(error.as_ref()),
             hint: diagnosis.hint,
             blame: diagnosis.blame,
         }
     }
 }
 
-impl Report {
+impl FleetReport {
     pub(super) fn new(file: String, images: Vec<ImageReport>, left_out: Vec<String>) -> Self {
-        let mut summary = Summary::default();
+        let mut summary = FleetSummary::default();
         for image in &images {
             for build in &image.builds {
                 *match build.state {
-                    State::Current => &mut summary.current,
-                    State::Built => &mut summary.built,
-                    State::Missing => &mut summary.missing,
-                    State::Outdated => &mut summary.outdated,
-                    State::Failed => &mut summary.failed,
+                    FleetImageState::Current => &mut summary.current,
+                    FleetImageState::Built => &mut summary.built,
+                    FleetImageState::Missing => &mut summary.missing,
+                    FleetImageState::Outdated => &mut summary.outdated,
+                    FleetImageState::Failed => &mut summary.failed,
                 } += 1;
             }
             if image.builds.is_empty() && image.problem.is_some() {
@@ -163,8 +163,8 @@ impl Report {
     }
 
     /// Whether nothing at all could be found out, because nobody could be asked.
-    pub fn is_blind(&self) -> bool {
-        let is_blind = |trouble: &Trouble| trouble.blame == Blame::Circumstances;
+    pub fn is_unreachable(&self) -> bool {
+        let is_blind = |trouble: &ReportedError| trouble.blame == Blame::Circumstances;
         let mut images = self.images.iter();
         !self.images.is_empty() && images.all(|image| image.problem.as_ref().is_some_and(is_blind))
     }
@@ -172,7 +172,7 @@ impl Report {
 
 impl ImageReport {
     /// An image of which nothing is known yet.
-    pub(super) fn new(entry: &Entry) -> Self {
+    pub(super) fn new(entry: &FleetEntry) -> Self {
         Self {
             reference: entry.label(),
             from: entry.from.clone(),
@@ -183,19 +183,19 @@ impl ImageReport {
     }
 
     /// Something is wrong with all of it that is not there already.
-    pub(super) fn fail(&mut self, trouble: Trouble) {
+    pub(super) fn fail(&mut self, trouble: ReportedError) {
         for build in &mut self.builds {
-            if !build.state.is_there() {
-                build.state = State::Failed;
+            if !build.state.is_present() {
+                build.state = FleetImageState::Failed;
             }
         }
         self.problem = Some(trouble);
     }
 
     /// Notes how an image is there for each of its hosts.
-    pub(super) fn note_verdict(&mut self, image: &TaggedImage<'_>, tag: &str, verdict: &Verdict) {
+    pub(super) fn record_status(&mut self, image: &TaggedImage<'_>, tag: &str, verdict: &Verdict) {
         for planned in &image.for_hosts {
-            let build = self.of_host(planned.host.as_ref());
+            let build = self.for_host(planned.host.as_ref());
             build.state = verdict.state;
             build.reason.clone_from(&verdict.reason);
             build.digest = verdict.digest.as_ref().map(ToString::to_string);
@@ -205,18 +205,18 @@ impl ImageReport {
     }
 
     /// Notes what was made.
-    pub(super) fn note_built(&mut self, delivered: Delivered) {
+    pub(super) fn record_built(&mut self, delivered: DeliveryReport) {
         for image in delivered.images {
             let builds = self.builds.iter_mut();
             for build in builds.filter(|build| build.image.as_ref() == Some(&image.reference)) {
-                build.state = State::Built;
+                build.state = FleetImageState::Built;
                 build.digest = Some(image.digest.clone());
             }
         }
     }
 
     /// What is known of a host's image.
-    pub(super) fn of_host(&mut self, host: Option<&TargetHost>) -> &mut BuildReport {
+    pub(super) fn for_host(&mut self, host: Option<&TargetHost>) -> &mut BuildReport {
         let name = host.map(|host| host.build.to_string());
         let known = self
             .builds
@@ -226,7 +226,7 @@ impl ImageReport {
             self.builds.push(BuildReport {
                 host_build: name,
                 nodes: host.map(|host| host.nodes.clone()).unwrap_or_default(),
-                state: State::Missing,
+                state: FleetImageState::Missing,
                 reason: None,
                 image: None,
                 digest: None,

@@ -5,20 +5,20 @@ use wincimg_cluster::nodes::Node;
 use wincimg_common::diagnose::Blame;
 use wincimg_oci::reference::Reference;
 
-use super::Entry;
-use super::bring::{Mode, Run};
-use super::report::{ImageReport, State, Trouble};
-use crate::build::Means;
+use super::FleetEntry;
+use super::report::{FleetImageState, ImageReport, ReportedError};
+use super::sync::{SyncMode, SyncOptions};
+use crate::build::BuildContext;
+use crate::compat_check::check_served;
 use crate::plans::TargetHost;
-use crate::publication::Outlook;
-use crate::served::review;
-use crate::update::{Obstacle, UpdateRequest, Verdict, deliver, plan};
+use crate::publication::PlannedTag;
+use crate::update::{UpdateConflict, UpdateRequest, UpdateVerdict, deliver, plan};
 
 /// One image, and what it is updated with.
-pub(super) struct Updating<'a> {
-    pub(super) run: &'a Run<'a>,
-    pub(super) mode: Mode,
-    pub(super) entry: &'a Entry,
+pub(super) struct EntryUpdate<'a> {
+    pub(super) run: &'a SyncOptions<'a>,
+    pub(super) mode: SyncMode,
+    pub(super) entry: &'a FleetEntry,
     pub(super) image: &'a Reference,
     pub(super) base: Option<&'a str>,
     pub(super) hosts: &'a [TargetHost],
@@ -26,12 +26,12 @@ pub(super) struct Updating<'a> {
     pub(super) builds: &'a Semaphore,
 }
 
-impl Updating<'_> {
-    pub(super) async fn settle(
+impl EntryUpdate<'_> {
+    pub(super) async fn run(
         &self,
-        means: &Means<'_>,
+        means: &BuildContext<'_>,
         report: &mut ImageReport,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ReportedError> {
         let (run, entry) = (self.run, self.entry);
         let base_registry = entry.base_registry.as_ref();
         let request = UpdateRequest {
@@ -41,45 +41,46 @@ impl Updating<'_> {
             base_registry: base_registry.unwrap_or(run.base_registry),
             wanted: entry.matched,
             is_shared: true,
-            reads_bases: self.mode == Mode::Build,
+            reads_bases: self.mode == SyncMode::Build,
         };
         let mut updates = plan(&request, means).await?;
         for update in &updates.planned {
-            let build = report.of_host(update.planned.host.as_ref());
+            let build = report.for_host(update.planned.host.as_ref());
             let version = update.planned.base.version_text();
             build.os_version.clone_from(&version);
             build.image = Some(self.tagged(version.as_deref()));
             match &update.verdict {
-                Verdict::UpToDate => {
-                    build.state = State::Current;
+                UpdateVerdict::UpToDate => {
+                    build.state = FleetImageState::Current;
                     build.digest = Some(update.from.digest().to_string());
                 }
-                Verdict::Moves => {
+                UpdateVerdict::Moves => {
                     let fits = version.unwrap_or_default();
-                    build.state = State::Outdated;
+                    build.state = FleetImageState::Outdated;
                     build.reason = Some(format!(
                         "is on {}, and {fits} fits now",
                         update.on.os_version
                     ));
                 }
-                Verdict::Refused(obstacles) => {
-                    build.state = State::Failed;
+                UpdateVerdict::Refused(obstacles) => {
+                    build.state = FleetImageState::Failed;
                     build.problem = Some(refused(self.image, obstacles));
                 }
             }
         }
         updates
             .planned
-            .retain(|update| update.verdict == Verdict::Moves);
-        if self.mode == Mode::Check || updates.planned.is_empty() {
+            .retain(|update| update.verdict == UpdateVerdict::Moves);
+        if self.mode == SyncMode::Check || updates.planned.is_empty() {
             return Ok(());
         }
         let _place = self.builds.acquire().await;
         let name = self.image.repository().to_owned();
-        let review = |outlooks: &[Outlook<'_>]| review(outlooks, self.nodes, run.today, means.tell);
+        let review =
+            |outlooks: &[PlannedTag<'_>]| check_served(outlooks, self.nodes, run.today, means.tell);
         let target = entry.target(name, run.documents.clone(), &review);
         let delivering = deliver(&updates, self.image, target, means);
-        report.note_built(Box::pin(delivering).await?);
+        report.record_built(Box::pin(delivering).await?);
         Ok(())
     }
 
@@ -96,7 +97,7 @@ impl Updating<'_> {
 }
 
 /// What is in the way of an image, by the first of it.
-fn refused(image: &Reference, obstacles: &[Obstacle]) -> Trouble {
+fn refused(image: &Reference, obstacles: &[UpdateConflict]) -> ReportedError {
     let first = obstacles.first().map(|first| {
         let (layer, place) = (first.layer, &first.place);
         format!("layer {layer} has {place}: {}", first.conflict)
@@ -107,7 +108,7 @@ fn refused(image: &Reference, obstacles: &[Obstacle]) -> Trouble {
     } else {
         String::new()
     };
-    Trouble {
+    ReportedError {
         problem: format!("{}{more}", first.unwrap_or_default()),
         hint: Some(format!(
             "build it from its sources: build = \"FOLDER\" in place of update = \"{image}\""

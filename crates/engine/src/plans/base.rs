@@ -6,8 +6,8 @@ use wincimg_inspect::bases::{BaseImage, HOST_PROCESS, HostProcessBase};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::Reference;
 use wincimg_recipe::{Plan, PlanBase, variable};
-use wincimg_registry::Unseen;
-use wincimg_windows::inside::Inside;
+use wincimg_registry::UnknownBase;
+use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::search_path::VARIABLE;
 use wincimg_windows::version::WindowsVersion;
 
@@ -25,7 +25,7 @@ pub struct PlannedBase {
     /// Manifest and configuration.
     pub image: Image,
     /// What is inside, as far as it is known.
-    pub inside: Arc<dyn Inside>,
+    pub inside: Arc<dyn BaseContents>,
 }
 
 impl PlannedBase {
@@ -46,7 +46,7 @@ impl PlannedBase {
     }
 
     /// What people call it: by its tag, which says more than the digest that it is pinned to.
-    pub fn for_people(&self) -> String {
+    pub fn display_name(&self) -> String {
         match &self.reference {
             Some(reference) => format!(
                 "{}/{}:{}",
@@ -75,7 +75,7 @@ impl PlannedBase {
     pub(super) fn for_plan(&self) -> PlanBase {
         let container = &self.image.config().config;
         PlanBase {
-            name: self.for_people(),
+            name: self.display_name(),
             digest: self.digest().to_string(),
             os_version: self.os_version,
             shell: container.shell.clone(),
@@ -94,7 +94,7 @@ impl From<BaseImage> for PlannedBase {
             os_version: Some(base.os_version),
             matched: base.matched.name(),
             image: base.image,
-            inside: Arc::new(Unseen),
+            inside: Arc::new(UnknownBase),
         }
     }
 }
@@ -106,7 +106,7 @@ impl From<HostProcessBase> for PlannedBase {
             os_version: None,
             matched: "any",
             image: base.image,
-            inside: Arc::new(Unseen),
+            inside: Arc::new(UnknownBase),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use wincimg_cluster::nodes::Node;
-use wincimg_inspect::bases::{Match, Resolution};
+use wincimg_inspect::bases::{BaseMatch, Resolution};
 use wincimg_windows::compat::{HostBuild, generation};
 use wincimg_windows::version::WindowsVersion;
 
@@ -24,7 +24,7 @@ pub struct TargetHost {
 
 impl TargetHost {
     /// The different builds of nodes that tell theirs, oldest first, each with its nodes.
-    pub fn of_nodes(nodes: &[Node]) -> Vec<Self> {
+    pub fn from_nodes(nodes: &[Node]) -> Vec<Self> {
         let mut hosts: BTreeMap<HostBuild, Vec<String>> = BTreeMap::new();
         for node in nodes {
             if let Some(build) = node.build {
@@ -50,22 +50,22 @@ impl fmt::Display for TargetHost {
 }
 
 /// Which hosts share an image: it is on the base that the oldest of them would take by itself.
-pub(crate) struct Sharing {
+pub(crate) struct HostGroups {
     builds: Vec<HostBuild>,
     /// The hosts whose bases are looked for: of those that share an image the oldest, in order.
     pub(crate) asked_for: Vec<HostBuild>,
     shares: bool,
 }
 
-impl Sharing {
+impl HostGroups {
     /// Hosts that want exactly their own revision share with nobody.
-    pub(crate) fn new(builds: Vec<HostBuild>, is_shared: bool, matched: Match) -> Self {
+    pub(crate) fn new(builds: Vec<HostBuild>, is_shared: bool, matched: BaseMatch) -> Self {
         let mut sharing = Self {
             builds,
             asked_for: Vec::new(),
-            shares: is_shared && matched == Match::Nearest,
+            shares: is_shared && matched == BaseMatch::Nearest,
         };
-        let leaders = sharing.builds.iter().map(|host| sharing.leader(*host));
+        let leaders = sharing.builds.iter().map(|host| sharing.group_host(*host));
         let mut asked_for: Vec<HostBuild> = leaders.collect();
         asked_for.sort();
         asked_for.dedup();
@@ -75,7 +75,7 @@ impl Sharing {
 
     /// The base of one host, and the place of what was found for whom it shares it with.
     pub(crate) fn base_for(&self, host: HostBuild, found: &[Resolution]) -> (PlannedBase, usize) {
-        let leader = self.leader(host);
+        let leader = self.group_host(host);
         let asked_for = |asked_for: &HostBuild| *asked_for < leader;
         let place = self.asked_for.partition_point(asked_for);
         let used = if self.shares {
@@ -85,11 +85,11 @@ impl Sharing {
             place
         };
         let mut base = found[used].base.clone();
-        base.matched = Match::of(base.os_version, host);
+        base.matched = BaseMatch::compare(base.os_version, host);
         (base.into(), place)
     }
 
-    fn leader(&self, host: HostBuild) -> HostBuild {
+    fn group_host(&self, host: HostBuild) -> HostBuild {
         if self.shares {
             leader(host, &self.builds)
         } else {

@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use wincimg_common::diagnose::BoxError;
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::error_chain;
 use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{
-    Bases, Inputs, Outcome, StageBase, StageError, Stages, all_that_lines_ask,
+    BaseImages, EvaluationResult, Inputs, StageBase, StageError, Stages, run_requirements,
 };
-use wincimg_inspect::bases::{BaseRegistry, Match};
-use wincimg_inspect::{Taken, take};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
+use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
 use wincimg_recipe::Instructions;
+use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
-use wincimg_windows::inside::{Inside, Needs};
 
-use super::{Lacking, PlannedBase, PlannedImage};
-use crate::downloads::Supply;
+use super::{MissingInputs, PlannedBase, PlannedImage};
+use crate::downloads::DownloadSet;
 
 /// What the stages of a Dockerfile are based on, and what of that has to be known.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ pub struct StageBases {
     inputs: Inputs,
     /// The bases by their names in the file.
     bases: BTreeMap<String, PlannedBase>,
-    needs: BTreeMap<String, Needs>,
+    needs: BTreeMap<String, BaseRequirements>,
     /// Whether somebody has to look into one of them before it is known what the image is.
     pub(crate) wants_a_look: bool,
     /// Whether the instructions were carried out on all that is known: they lacked nothing, and nobody
@@ -43,7 +43,7 @@ impl StageBases {
             config: base.image.config().config.clone(),
             inside: Arc::clone(&base.inside),
         };
-        let known: Bases = bases
+        let known: BaseImages = bases
             .iter()
             .map(|(name, base)| (name.clone(), known(base)))
             .collect();
@@ -58,7 +58,7 @@ impl StageBases {
     }
 
     /// The bases, and what has to be known of each.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = (&PlannedBase, Needs)> {
+    pub(crate) fn required(&self) -> impl Iterator<Item = (&PlannedBase, BaseRequirements)> {
         let bases = self.bases.iter();
         bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
     }
@@ -70,12 +70,12 @@ impl StageBases {
     }
 
     /// Whether the instructions depend on what is inside a base.
-    pub fn depend_on(&self, name: &str) -> bool {
+    pub fn depends_on(&self, name: &str) -> bool {
         self.needs.contains_key(name)
     }
 
     /// Takes in what is inside a base.
-    pub(crate) fn tell(&mut self, digest: &Digest, inside: &Arc<dyn Inside>) {
+    pub(crate) fn set_contents(&mut self, digest: &Digest, inside: &Arc<dyn BaseContents>) {
         for (name, base) in &mut self.bases {
             if base.digest() == digest {
                 base.inside = Arc::clone(inside);
@@ -89,12 +89,12 @@ impl StageBases {
 
     /// Carries the instructions out before anything was brought or looked at; the answer holds notes
     /// for their author too.
-    pub(super) fn begin(
+    pub(super) fn evaluate_draft(
         &mut self,
         stages: &Stages,
     ) -> Result<(Instructions, Vec<String>), StageError> {
-        let outcome = stages.evaluate_unseen(&self.inputs)?;
-        self.are_settled = outcome.lacks_nothing();
+        let outcome = stages.evaluate_without_contents(&self.inputs)?;
+        self.are_settled = outcome.is_complete();
         self.inputs.lacking = outcome.lacking;
         self.inputs.wants = outcome.wants;
         self.needs = outcome.needs;
@@ -115,18 +115,18 @@ impl StageBases {
         error: StageError,
         is_rehearsal: bool,
     ) -> Result<Option<String>, StageError> {
-        let bases = stages.bases_to_look_into(&error);
+        let bases = stages.bases_to_inspect(&error);
         let is_asked_for = |base: &String| self.needs.contains_key(base);
         if !bases.iter().all(is_asked_for) {
             for base in bases {
-                self.needs.entry(base).or_insert_with(all_that_lines_ask);
+                self.needs.entry(base).or_insert_with(run_requirements);
             }
             self.wants_a_look = true;
             return Ok(None);
         }
-        let is_unlooked = bases.iter().all(|base| !self.inputs.knows_files_of(base));
-        if is_rehearsal && is_unlooked && error.awaits_looks() {
-            return Ok(Some(in_one_line(&error)));
+        let is_unlooked = bases.iter().all(|base| !self.inputs.has_files_of(base));
+        if is_rehearsal && is_unlooked && error.needs_base_contents() {
+            return Ok(Some(error_chain(&error)));
         }
         Err(error)
     }
@@ -134,27 +134,27 @@ impl StageBases {
 
 /// Files that were taken out of images, by the images and the paths that were asked for: hosts
 /// whose stages are based on the same images share them.
-type TakenFiles = HashMap<(Digest, BTreeSet<String>), BTreeMap<String, Taken>>;
+type ExtractedFilesCache = HashMap<(Digest, BTreeSet<String>), BTreeMap<String, ExtractedEntry>>;
 
 /// One more time that a Dockerfile is carried out for its hosts, with those who can bring what it lacks.
-pub(super) struct Round<'a> {
+pub(super) struct EvaluationPass<'a> {
     pub stages: &'a Stages,
     pub base_registry: &'a BaseRegistry,
-    pub wanted: Match,
-    pub registry: &'a Registry,
-    pub supply: &'a mut Supply,
+    pub wanted: BaseMatch,
+    pub registry: &'a RegistryClient,
+    pub supply: &'a mut DownloadSet,
     pub progress: &'a Arc<dyn Progress>,
     /// Whether somebody has looked inside the bases.
     pub is_seen: bool,
-    pub taken: TakenFiles,
+    pub taken: ExtractedFilesCache,
 }
 
-impl Round<'_> {
+impl EvaluationPass<'_> {
     /// Carries it out for one host, and tells what is lacking in the end.
-    pub(super) async fn carry_out(
+    pub(super) async fn evaluate(
         &mut self,
         image: &mut PlannedImage,
-        lacking: &mut Lacking,
+        lacking: &mut MissingInputs,
     ) -> Result<(), BoxError> {
         image.stages.wants_a_look = false;
         if image.stages.stand(self.is_seen) {
@@ -164,7 +164,7 @@ impl Round<'_> {
         let outcome = match self.outcome(&mut image.stages, &hosts).await? {
             Ok(outcome) => outcome,
             Err(error) => {
-                let is_rehearsal = self.supply.asks_nobody();
+                let is_rehearsal = self.supply.is_offline();
                 let unlooked = image.stages.stall(self.stages, error, is_rehearsal)?;
                 lacking.unlooked.extend(unlooked);
                 return Ok(());
@@ -174,9 +174,9 @@ impl Round<'_> {
         let mut instructions = outcome.instructions;
         instructions
             .downloads_mut()
-            .for_each(|file| self.supply.tell(file));
+            .for_each(|file| self.supply.resolve(file));
         image.plan.instructions = Some(instructions);
-        lacking.files.extend(self.supply.lacking(outcome.wants));
+        lacking.files.extend(self.supply.missing(outcome.wants));
         lacking.unclear.extend(outcome.unclear);
         let known = &mut image.plan.notes;
         for note in outcome.notes {
@@ -193,7 +193,7 @@ impl Round<'_> {
         &mut self,
         on: &mut StageBases,
         hosts: &[HostBuild],
-    ) -> Result<Result<Outcome, StageError>, BoxError> {
+    ) -> Result<Result<EvaluationResult, StageError>, BoxError> {
         loop {
             for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
                 for base in self.images_called(&name, on, hosts).await? {
@@ -203,13 +203,13 @@ impl Round<'_> {
                 }
             }
             let inputs = &mut on.inputs;
-            let came = self.supply.bring(&inputs.wants, self.registry.http());
+            let came = self.supply.fetch(&inputs.wants, self.registry.http());
             let came = came.await?;
-            inputs.downloads.clone_from(self.supply.here());
+            inputs.downloads.clone_from(self.supply.files());
             let evaluated = if self.is_seen {
                 self.stages.evaluate(inputs)
             } else {
-                self.stages.evaluate_unseen(inputs)
+                self.stages.evaluate_without_contents(inputs)
             };
             let outcome = match evaluated {
                 Ok(outcome) => outcome,
@@ -217,7 +217,7 @@ impl Round<'_> {
             };
             let is_whole = outcome.lacking.is_empty();
             let is_same = outcome.wants == inputs.wants && !came;
-            let nobody_has_more = || self.supply.lacking(outcome.wants.clone()).is_empty();
+            let nobody_has_more = || self.supply.missing(outcome.wants.clone()).is_empty();
             if is_whole && (is_same || nobody_has_more()) {
                 return Ok(Ok(outcome));
             }
@@ -236,7 +236,7 @@ impl Round<'_> {
         if let Some(base) = on.bases.get(name) {
             return Ok(vec![base.clone()]);
         }
-        let named = self.base_registry.named(name)?;
+        let named = self.base_registry.parse_dockerfile_name(name)?;
         let found = named.resolve(self.registry, hosts, self.wanted).await?;
         Ok(found.into_iter().map(|found| found.base.into()).collect())
     }
@@ -246,7 +246,7 @@ impl Round<'_> {
         &mut self,
         base: &PlannedBase,
         paths: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, Taken>, BoxError> {
+    ) -> Result<BTreeMap<String, ExtractedEntry>, BoxError> {
         let Some(reference) = &base.reference else {
             return Ok(BTreeMap::new());
         };
@@ -255,7 +255,7 @@ impl Round<'_> {
             return Ok(files.clone());
         }
         let source = Source::Registry(self.registry.repository(reference));
-        let files = take(&source, &base.image, paths, self.progress).await?;
+        let files = extract(&source, &base.image, paths, self.progress).await?;
         self.taken.insert(key, files.clone());
         Ok(files)
     }

@@ -8,17 +8,19 @@
 use futures_util::future::join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{
-    BASE_NAMES, BaseRegistry, Match, NAMES, NameError, NamedBase, Resolution, ResolveError,
+    BASE_NAMES, BaseMatch, BaseNameError, BaseRegistry, NAMES, NamedBase, Resolution, ResolveError,
 };
 use wincimg_inspect::{InspectError, windows_images};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
-use wincimg_oci::reference::{Reference, known_as, parse_reference, pinned, repository_of};
+use wincimg_oci::reference::{
+    Reference, display_host, parse_reference, repository_of, with_digest,
+};
 use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::bases::Wanted;
-use crate::build::Means;
+use crate::bases::BaseQuery;
+use crate::build::BuildContext;
 use crate::error::search;
 
 const MICROSOFT: &str = "mcr.microsoft.com";
@@ -27,10 +29,10 @@ const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
 /// Where bases are looked for.
 pub(super) struct Bases<'a> {
-    pub(super) means: &'a Means<'a>,
+    pub(super) means: &'a BuildContext<'a>,
     pub(super) base_registry: &'a BaseRegistry,
     /// How close they have to be to the hosts.
-    pub(super) wanted: Match,
+    pub(super) wanted: BaseMatch,
 }
 
 /// The base that an image was built on.
@@ -43,13 +45,13 @@ pub(super) struct OldBase {
     /// Manifest and configuration.
     pub(super) image: Image,
     /// How it was found.
-    pub(super) by: FoundBy,
+    pub(super) by: BaseDetection,
 }
 
 /// How the base of an image was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FoundBy {
+pub enum BaseDetection {
     /// The user named it.
     Asked,
     /// The image names it.
@@ -59,7 +61,7 @@ pub enum FoundBy {
 }
 
 /// What an image says of its base.
-struct Says {
+struct BaseAnnotations {
     name: Option<String>,
     digest: Option<Digest>,
 }
@@ -84,7 +86,7 @@ impl Bases<'_> {
     }
 
     /// The images that fit some hosts, in their order.
-    pub(super) async fn fitting(
+    pub(super) async fn find_for_hosts(
         &self,
         named: &NamedBase,
         hosts: &[HostBuild],
@@ -96,20 +98,20 @@ impl Bases<'_> {
         &self,
         named: &NamedBase,
         hosts: &[HostBuild],
-        matched: Match,
+        matched: BaseMatch,
     ) -> Result<Vec<Resolution>, BoxError> {
-        let wanted = Wanted {
+        let wanted = BaseQuery {
             registry: self.base_registry,
             hosts,
             matched,
         };
         let text = format!("{named:?}");
-        self.means.bases.named(&text, named, &wanted).await
+        self.means.bases.by_name(&text, named, &wanted).await
     }
 
     /// The base that an image was built on: the one that is named by the user, by the image, or by its
     /// layers.
-    pub(super) async fn under(
+    pub(super) async fn find_base_of(
         &self,
         image: &Image,
         name: &Reference,
@@ -117,13 +119,13 @@ impl Bases<'_> {
         asked: Option<&str>,
     ) -> Result<OldBase, BoxError> {
         if let Some(asked) = asked {
-            let (named, exactly) = self.asked(asked, version)?;
+            let (named, exactly) = self.requested(asked, version)?;
             let exactly: Vec<Reference> = exactly.into_iter().collect();
             let found = self.at(&named, &exactly, image, version).await?;
-            let found = found.map(|found| found.by(FoundBy::Asked, named));
+            let found = found.map(|found| found.by(BaseDetection::Asked, named));
             return Ok(found.ok_or_else(|| base_gone(name, asked, version))?);
         }
-        let says = Says::of(image);
+        let says = BaseAnnotations::from_image(image);
         let mut gone = None;
         if let Some(base) = &says.name {
             let reference = self.allowed(base, name)?;
@@ -131,10 +133,10 @@ impl Bases<'_> {
             let pinned = says
                 .digest
                 .as_ref()
-                .map(|digest| with_digest(&reference, digest));
+                .map(|digest| at_digest(&reference, digest));
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
             match self.at(&named, &exactly, image, version).await? {
-                Some(found) => return Ok(found.by(FoundBy::Named, named)),
+                Some(found) => return Ok(found.by(BaseDetection::Named, named)),
                 None => gone = Some(base),
             }
         }
@@ -162,17 +164,17 @@ impl Bases<'_> {
     }
 
     /// What the user's word for a base means, and the very image where it says one.
-    fn asked(
+    fn requested(
         &self,
         text: &str,
         version: WindowsVersion,
-    ) -> Result<(NamedBase, Option<Reference>), NameError> {
+    ) -> Result<(NamedBase, Option<Reference>), BaseNameError> {
         match self.base_registry.repository(text) {
             Ok(name) => {
                 let build = version.build;
                 Ok((NamedBase::OfHost { name, build }, None))
             }
-            Err(NameError::Tagged(_)) => {
+            Err(BaseNameError::Tagged(_)) => {
                 let short = text.split(['/', ':', '@']).next().unwrap_or_default();
                 let known = NAMES.iter().find(|(name, _)| *name == short);
                 let long = known
@@ -190,10 +192,12 @@ impl Bases<'_> {
         &self,
         reference: &Reference,
         version: WindowsVersion,
-    ) -> Result<NamedBase, NameError> {
+    ) -> Result<NamedBase, BaseNameError> {
         let (host, path) = (reference.registry(), reference.repository());
         if let Some(tag) = reference.tag() {
-            return self.base_registry.named(&format!("{host}/{path}:{tag}"));
+            return self
+                .base_registry
+                .parse_dockerfile_name(&format!("{host}/{path}:{tag}"));
         }
         let name = match host {
             MICROSOFT => self.base_registry.repository(path)?,
@@ -206,8 +210,8 @@ impl Bases<'_> {
     /// The base that an image names, at a host that may be asked: Microsoft's, which means the registry
     /// of bases, that registry itself, or the image's own.
     fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, BoxError> {
-        let reference = parse_reference(base).map_err(NameError::Repository)?;
-        let host = known_as(reference.registry());
+        let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
+        let host = display_host(reference.registry());
         if [MICROSOFT, self.base_registry.host(), image.registry()].contains(&host) {
             return Ok(reference);
         }
@@ -243,7 +247,7 @@ impl Bases<'_> {
         exactly: &[Reference],
         image: &Image,
         version: WindowsVersion,
-    ) -> Result<Option<Found>, BoxError> {
+    ) -> Result<Option<LocatedBase>, BoxError> {
         for reference in exactly {
             let here = self.here(reference);
             let source = Source::Registry(self.means.registry.repository(&here));
@@ -258,18 +262,18 @@ impl Bases<'_> {
             };
             let below = images.into_iter().find(|base| is_below(base, image));
             if let Some(base) = below {
-                return Ok(Some(Found {
-                    reference: with_digest(&here, base.digest()),
+                return Ok(Some(LocatedBase {
+                    reference: at_digest(&here, base.digest()),
                     image: base,
                 }));
             }
         }
         let host = HostBuild::new(version);
-        match self.resolve(named, &[host], Match::Exact).await {
+        match self.resolve(named, &[host], BaseMatch::Exact).await {
             Ok(found) => {
                 let mut found = found.iter().map(|found| &found.base);
                 let below = found.find(|base| is_below(&base.image, image));
-                Ok(below.map(|base| Found {
+                Ok(below.map(|base| LocatedBase {
                     reference: base.reference.clone(),
                     image: base.image.clone(),
                 }))
@@ -283,7 +287,10 @@ impl Bases<'_> {
 
     /// The same image where bases are taken from.
     fn here(&self, reference: &Reference) -> Reference {
-        match self.base_registry.named(&reference.to_string()) {
+        match self
+            .base_registry
+            .parse_dockerfile_name(&reference.to_string())
+        {
             Ok(NamedBase::OfHost { name, .. }) => name.repository,
             Ok(NamedBase::Exact(reference)) => reference,
             Err(_) => reference.clone(),
@@ -291,7 +298,7 @@ impl Bases<'_> {
     }
 
     /// Where images of a version are mostly based.
-    fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, NameError> {
+    fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, BaseNameError> {
         let usual = USUAL.iter().map(|short| {
             let name = self.base_registry.repository(short)?;
             let build = version.build;
@@ -319,7 +326,7 @@ impl Bases<'_> {
         let mut best: Vec<OldBase> = Vec::new();
         for (found, (_, named)) in join_all(looks).await.into_iter().zip(asked) {
             let Some(found) = found? else { continue };
-            let found = found.by(FoundBy::Layers, named.clone());
+            let found = found.by(BaseDetection::Layers, named.clone());
             let length = |base: &OldBase| base.image.config().rootfs.diff_ids.len();
             match best.first().map(length) {
                 Some(longest) if longest > length(&found) => {}
@@ -355,13 +362,13 @@ fn base_gone(image: &Reference, base: &str, version: WindowsVersion) -> Problem 
 }
 
 /// A base at its place.
-struct Found {
+struct LocatedBase {
     reference: Reference,
     image: Image,
 }
 
-impl Found {
-    fn by(self, by: FoundBy, named: NamedBase) -> OldBase {
+impl LocatedBase {
+    fn by(self, by: BaseDetection, named: NamedBase) -> OldBase {
         OldBase {
             named,
             reference: self.reference,
@@ -371,8 +378,8 @@ impl Found {
     }
 }
 
-impl Says {
-    fn of(image: &Image) -> Self {
+impl BaseAnnotations {
+    fn from_image(image: &Image) -> Self {
         let annotations = image.manifest().other.get("annotations");
         let labels = &image.config().config.labels;
         let said = |key: &str| {
@@ -398,7 +405,7 @@ fn is_below(base: &Image, image: &Image) -> bool {
         && own.rootfs.diff_ids.starts_with(below_ids)
 }
 
-fn with_digest(reference: &Reference, digest: &Digest) -> Reference {
+fn at_digest(reference: &Reference, digest: &Digest) -> Reference {
     let tag = reference.tag().unwrap_or("latest");
-    pinned(reference.registry(), reference.repository(), tag, digest)
+    with_digest(reference.registry(), reference.repository(), tag, digest)
 }

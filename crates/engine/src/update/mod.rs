@@ -10,31 +10,31 @@
 //! registry in it that no line of a Dockerfile names.
 
 mod bases;
-mod carry;
 mod compare;
-mod deliver;
-mod obstacle;
+mod conflict;
+mod delivery;
 mod planner;
+mod rebase;
 
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_inspect::bases::{BaseRegistry, Match};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{InspectError, windows_images_in};
 use wincimg_oci::document::{Descriptor, Document, Image};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
-use wincimg_windows::compat::{HostBuild, Isolation, judge};
+use wincimg_windows::compat::{HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
-pub use self::bases::FoundBy;
+pub use self::bases::BaseDetection;
 use self::bases::{Bases, OldBase};
-pub use self::deliver::deliver;
-pub use self::obstacle::Obstacle;
+pub use self::conflict::UpdateConflict;
+pub use self::delivery::deliver;
 use self::planner::Planner;
-use super::build::Means;
+use super::build::BuildContext;
 use super::plans::{PlannedImage, TargetHost};
 
 /// An image that is to be put on the bases that fit some hosts.
@@ -48,7 +48,7 @@ pub struct UpdateRequest<'a> {
     /// Where bases come from.
     pub base_registry: &'a BaseRegistry,
     /// Which base images will do.
-    pub wanted: Match,
+    pub wanted: BaseMatch,
     /// Whether hosts of one build share an image where one can serve them, as an index needs it.
     pub is_shared: bool,
     /// Whether the layers of bases are read where that is needed and nothing else tells what is inside.
@@ -57,7 +57,7 @@ pub struct UpdateRequest<'a> {
 
 /// What there is to do about an image.
 #[derive(Debug)]
-pub struct Updates {
+pub struct UpdatePlan {
     /// Where the image is.
     pub source: Source,
     /// Whether its tag is an index.
@@ -79,9 +79,9 @@ pub struct PlannedUpdate {
     /// The base that it is on.
     pub on: CurrentBase,
     /// Its own layers.
-    pub own: Vec<OwnLayer>,
+    pub own: Vec<ImageLayer>,
     /// Whether it can be put on the other base.
-    pub verdict: Verdict,
+    pub verdict: UpdateVerdict,
     old: Image,
     /// Whether the new image has to say what its base is, as nobody else could tell.
     notes_base: bool,
@@ -97,12 +97,12 @@ pub struct CurrentBase {
     /// Its version of Windows.
     pub os_version: String,
     /// How it was found.
-    pub found_by: FoundBy,
+    pub found_by: BaseDetection,
 }
 
 /// A layer of the image that is not of its base.
 #[derive(Debug, Clone, Serialize)]
-pub struct OwnLayer {
+pub struct ImageLayer {
     /// Counted from 1 at the bottom of the image.
     pub layer: usize,
     /// The blob's digest.
@@ -112,7 +112,7 @@ pub struct OwnLayer {
     /// The instruction that made it, as the image's history says.
     pub instruction: Option<String>,
     /// With what of the bases it was compared.
-    pub compared: Compared,
+    pub compared: ComparisonScope,
     #[serde(skip)]
     descriptor: Descriptor,
 }
@@ -120,7 +120,7 @@ pub struct OwnLayer {
 /// With what of the bases a layer was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Compared {
+pub enum ComparisonScope {
     /// With nothing: the image stays as it is.
     No,
     /// With what every Windows has: it stays in folders of its own.
@@ -131,18 +131,18 @@ pub enum Compared {
 
 /// Whether an image can be put on the base that fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UpdateVerdict {
     /// It is on it.
     UpToDate,
     /// Its layers mean the same there.
     Moves,
     /// They do not, or nobody knows.
-    Refused(Vec<Obstacle>),
+    Refused(Vec<UpdateConflict>),
 }
 
-impl Verdict {
+impl UpdateVerdict {
     /// What is in the way.
-    pub fn obstacles(&self) -> &[Obstacle] {
+    pub fn obstacles(&self) -> &[UpdateConflict] {
         match self {
             Self::Refused(obstacles) => obstacles,
             Self::UpToDate | Self::Moves => &[],
@@ -159,22 +159,25 @@ impl Verdict {
     }
 }
 
-impl Updates {
+impl UpdatePlan {
     /// Whether there is nothing to do.
     pub fn are_up_to_date(&self) -> bool {
         let mut updates = self.planned.iter();
-        updates.all(|update| update.verdict == Verdict::UpToDate)
+        updates.all(|update| update.verdict == UpdateVerdict::UpToDate)
     }
 
     /// Whether something is in the way for a host.
     pub fn are_refused(&self) -> bool {
         let mut updates = self.planned.iter();
-        updates.any(|update| matches!(update.verdict, Verdict::Refused(_)))
+        updates.any(|update| matches!(update.verdict, UpdateVerdict::Refused(_)))
     }
 }
 
 /// Finds out what there is to do about an image for each host.
-pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Updates, BoxError> {
+pub async fn plan(
+    request: &UpdateRequest<'_>,
+    means: &BuildContext<'_>,
+) -> Result<UpdatePlan, BoxError> {
     let source = Source::Registry(means.registry.repository(request.image));
     let which = request.image.digest().or(request.image.tag());
     let document = source.resolve(which).await.map_err(InspectError::from)?;
@@ -189,7 +192,7 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
         }
     }
     if images.is_empty() {
-        return Ok(Updates {
+        return Ok(UpdatePlan {
             source,
             is_index,
             versions,
@@ -206,7 +209,7 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
     };
     let finding = needed.iter().map(async |place| {
         let (version, image) = &images[*place];
-        let under = bases.under(image, request.image, *version, request.base);
+        let under = bases.find_base_of(image, request.image, *version, request.base);
         Ok::<_, BoxError>((*place, under.await?))
     });
     let old: BTreeMap<usize, OldBase> = try_join_all(finding).await?.into_iter().collect();
@@ -220,9 +223,9 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
     for (host, place) in &chosen {
         let (_, image) = &images[*place];
         let found = planner.new_base(host, &old[place], &chosen, &old).await?;
-        updates.push(planner.planned(host, image, &old[place], found).await?);
+        updates.push(planner.plan_host(host, image, &old[place], found).await?);
     }
-    Ok(Updates {
+    Ok(UpdatePlan {
         source,
         is_index,
         versions,
@@ -269,7 +272,7 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
 /// that is older; what was made for a newer Windows comes last.
 fn image_for(host: HostBuild, images: &[(WindowsVersion, Image)]) -> Option<usize> {
     let rank = |version: WindowsVersion| {
-        let starts = judge(Some(host), Some(version), Isolation::Process).starts();
+        let starts = check(Some(host), Some(version), Isolation::Process).is_startable();
         let is_not_newer = version.build <= host.version.build;
         let of_build = version.build == host.version.build;
         (of_build, starts, is_not_newer, version)

@@ -6,38 +6,39 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_inspect::LayerError;
+use wincimg_inspect::LayerReadError;
 use wincimg_inspect::base::{BaseFacts, Extent};
-use wincimg_inspect::bases::{NamedBase, SetAside};
-use wincimg_inspect::touched::Touched;
+use wincimg_inspect::bases::{NamedBase, RejectedTag};
+use wincimg_inspect::layer_diff::LayerDiff;
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
+use wincimg_windows::base_contents::BaseRequirements;
 use wincimg_windows::compat::HostBuild;
-use wincimg_windows::inside::Needs;
 
 use super::bases::{Bases, OldBase};
 use super::compare::{self, Comparison};
-use super::obstacle::{Conflict, Obstacle};
+use super::conflict::{Conflict, UpdateConflict};
 use super::{
-    Compared, CurrentBase, FoundBy, OwnLayer, PlannedUpdate, UpdateRequest, Verdict, carry,
+    BaseDetection, ComparisonScope, CurrentBase, ImageLayer, PlannedUpdate, UpdateRequest,
+    UpdateVerdict, rebase,
 };
-use crate::build::Means;
-use crate::plans::{PlannedBase, PlannedImage, Sharing, StageBases, TargetHost};
+use crate::build::BuildContext;
+use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost};
 
 /// What plans need to be made.
 pub(super) struct Planner<'a> {
     pub(super) request: &'a UpdateRequest<'a>,
     pub(super) bases: &'a Bases<'a>,
-    pub(super) means: &'a Means<'a>,
+    pub(super) means: &'a BuildContext<'a>,
     pub(super) source: &'a Source,
 }
 
 /// The base for a host, and what was passed over for it.
 pub(super) struct NewBase {
     base: PlannedBase,
-    set_aside: Vec<SetAside>,
+    set_aside: Vec<RejectedTag>,
 }
 
 impl Planner<'_> {
@@ -54,8 +55,11 @@ impl Planner<'_> {
             .iter()
             .filter(|(_, place)| is_alike(&all[place].named, &old.named));
         let builds: Vec<HostBuild> = alike.map(|(host, _)| host.build).collect();
-        let sharing = Sharing::new(builds, self.request.is_shared, self.bases.wanted);
-        let found = self.bases.fitting(&old.named, &sharing.asked_for).await?;
+        let sharing = HostGroups::new(builds, self.request.is_shared, self.bases.wanted);
+        let found = self
+            .bases
+            .find_for_hosts(&old.named, &sharing.asked_for)
+            .await?;
         let (base, place) = sharing.base_for(host.build, &found);
         Ok(NewBase {
             base,
@@ -63,7 +67,7 @@ impl Planner<'_> {
         })
     }
 
-    pub(super) async fn planned(
+    pub(super) async fn plan_host(
         &self,
         host: &TargetHost,
         image: &Image,
@@ -75,24 +79,24 @@ impl Planner<'_> {
             && new.base.image.config().os_version == below.os_version;
         let first = below.rootfs.diff_ids.len();
         let layers = image.manifest().layers.iter().enumerate().skip(first);
-        let instructions = carry::instructions(config, below);
+        let instructions = rebase::instructions(config, below);
         let own = layers.zip(instructions);
-        let mut own: Vec<OwnLayer> = own
-            .map(|((number, blob), instruction)| OwnLayer {
+        let mut own: Vec<ImageLayer> = own
+            .map(|((number, blob), instruction)| ImageLayer {
                 layer: number + 1,
                 digest: blob.digest.to_string(),
                 size: blob.size,
                 instruction,
-                compared: Compared::No,
+                compared: ComparisonScope::No,
                 descriptor: blob.clone(),
             })
             .collect();
         let verdict = if is_there {
-            Verdict::UpToDate
+            UpdateVerdict::UpToDate
         } else {
             match self.obstacles(&mut own, old, &new.base).await? {
-                none if none.is_empty() => Verdict::Moves,
-                some => Verdict::Refused(some),
+                none if none.is_empty() => UpdateVerdict::Moves,
+                some => UpdateVerdict::Refused(some),
             }
         };
         let on = CurrentBase {
@@ -115,24 +119,24 @@ impl Planner<'_> {
             own,
             verdict,
             old: old.image.clone(),
-            notes_base: old.by == FoundBy::Asked,
+            notes_base: old.by == BaseDetection::Asked,
         })
     }
 
     /// What is in the way of an image's layers on another base.
     async fn obstacles(
         &self,
-        own: &mut [OwnLayer],
+        own: &mut [ImageLayer],
         old: &OldBase,
         new: &PlannedBase,
-    ) -> Result<Vec<Obstacle>, BoxError> {
+    ) -> Result<Vec<UpdateConflict>, BoxError> {
         let reading = own.iter().map(async |layer| {
             let touched = self
                 .means
                 .library
-                .touched(self.source, &layer.descriptor)
+                .layer_diff(self.source, &layer.descriptor)
                 .await;
-            touched.map_err(|source| LayerError {
+            touched.map_err(|source| LayerReadError {
                 layer: layer.layer - 1,
                 digest: layer.descriptor.digest.clone(),
                 source,
@@ -145,20 +149,20 @@ impl Planner<'_> {
             && let Some(layer) = own.first()
         {
             let what = "the new base has other ONBUILD instructions, which a build carries out";
-            obstacles.push(layer.obstacle(new.for_people(), Conflict::Strange(what.to_owned())));
+            obstacles.push(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())));
         }
-        let is_apart = |touched: &Arc<Touched>| compare::is_apart(touched);
+        let is_apart = |touched: &Arc<LayerDiff>| compare::is_independent(touched);
         let is_windows = self.bases.is_windows_alone(&old.reference);
         if is_windows && touched.iter().all(is_apart) {
             for layer in &mut *own {
-                layer.compared = Compared::Folders;
+                layer.compared = ComparisonScope::Folders;
             }
             return Ok(obstacles);
         }
         let needs = needs_of(&touched);
         if needs.is_empty() {
             for (layer, touched) in own.iter().zip(&touched) {
-                obstacles.extend(layer.obstacles(compare::strange(touched)));
+                obstacles.extend(layer.obstacles(compare::incomparable(touched)));
             }
             return Ok(obstacles);
         }
@@ -166,7 +170,7 @@ impl Planner<'_> {
             return Ok(obstacles);
         };
         let looks = [(&old.reference, &old.image), (reference, &new.image)];
-        let looks = looks.map(|(reference, image)| self.look(reference, image, &needs));
+        let looks = looks.map(|(reference, image)| self.base_contents(reference, image, &needs));
         let facts = try_join_all(looks).await?;
         let [Some(before), Some(now)] = facts.as_slice() else {
             let missing: Vec<String> = [&old.reference, reference]
@@ -188,7 +192,7 @@ impl Planner<'_> {
         };
         let mut comparison = Comparison::new(before, now);
         for (layer, touched) in own.iter_mut().zip(&touched) {
-            layer.compared = Compared::Bases;
+            layer.compared = ComparisonScope::Bases;
             let found = comparison.layer(touched).map_err(|error| {
                 Problem::from_error("base/facts", error)
                     .hint("run the same command again: it is read from the base anew")
@@ -199,17 +203,17 @@ impl Planner<'_> {
     }
 
     /// What is inside a base; nothing where that would take its layers and they are not to be read.
-    async fn look(
+    async fn base_contents(
         &self,
         reference: &Reference,
         image: &Image,
-        needs: &Needs,
+        needs: &BaseRequirements,
     ) -> Result<Option<Arc<BaseFacts>>, BoxError> {
         let place = Source::Registry(self.means.registry.repository(reference));
         let known = self
             .means
             .library
-            .look_up(&place, image.digest(), needs)
+            .find_cached(&place, image.digest(), needs)
             .await;
         let covers = |facts: &BaseFacts| facts.is_complete() || needs.hives.is_empty();
         if let Some(known) = known.filter(|known| known.covers(needs) && covers(&known.facts)) {
@@ -240,14 +244,14 @@ impl Planner<'_> {
     }
 }
 
-impl OwnLayer {
-    fn obstacles(&self, found: Vec<(String, Conflict)>) -> impl Iterator<Item = Obstacle> {
+impl ImageLayer {
+    fn obstacles(&self, found: Vec<(String, Conflict)>) -> impl Iterator<Item = UpdateConflict> {
         let found = found.into_iter();
         found.map(|(place, conflict)| self.obstacle(place, conflict))
     }
 
-    fn obstacle(&self, place: String, conflict: Conflict) -> Obstacle {
-        Obstacle {
+    fn obstacle(&self, place: String, conflict: Conflict) -> UpdateConflict {
+        UpdateConflict {
             layer: self.layer,
             digest: self.descriptor.digest.clone(),
             instruction: self.instruction.clone(),
@@ -282,21 +286,21 @@ fn name_of(reference: &Reference) -> String {
 }
 
 /// What has to be known of both bases.
-fn needs_of(touched: &[Arc<Touched>]) -> Needs {
+fn needs_of(touched: &[Arc<LayerDiff>]) -> BaseRequirements {
     let has_keys = touched.iter().any(|layer| !layer.keys.is_empty());
-    Needs {
+    BaseRequirements {
         hives: if has_keys {
             [Root::System, Root::Software, Root::DefaultUser].into()
         } else {
             BTreeSet::new()
         },
         files: touched.iter().any(|layer| !layer.files.is_empty()),
-        ..Needs::default()
+        ..BaseRequirements::default()
     }
 }
 
 /// The first place that a layer touches.
-fn first_place(touched: &Touched) -> String {
+fn first_place(touched: &LayerDiff) -> String {
     let file = touched.files.last();
     let file = file.map(|file| format!(r"C:\{}", file.path.replace('/', r"\")));
     let key = || {

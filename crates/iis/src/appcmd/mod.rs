@@ -3,7 +3,7 @@
 mod read;
 
 pub use self::read::read;
-use super::config::{Change, ConfigEdit};
+use super::config::{ConfigChange, ConfigEdit};
 use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
 
 /// Where IIS has it; the folder is not on the path.
@@ -11,7 +11,7 @@ pub const PROGRAM: &str = r"C:\Windows\System32\inetsrv\appcmd.exe";
 
 /// What cmd or Windows is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub enum AppcmdCall {
     /// One command.
     Run(Vec<String>),
     /// Commands of which each may fail.
@@ -43,39 +43,39 @@ fn switch((attribute, value): (&Attribute, &String)) -> String {
 }
 
 /// What makes the application pools, and sets them.
-pub fn app_pools(settings: &IisSettings) -> Vec<Call> {
+pub fn app_pools(settings: &IisSettings) -> Vec<AppcmdCall> {
     let pools = settings.app_pools.iter();
     pools
         .flat_map(|pool| {
             let name = pool.name.as_str();
-            let made = Call::Unless(
+            let made = AppcmdCall::Unless(
                 words(["list", "apppool", name]),
                 words(["add", "apppool", &format!("/name:{name}")]),
             );
             let mut line = words(["set", "apppool", name]);
             let attributes = pool.settings.iter();
             line.extend(attributes.map(switch));
-            let set = (!pool.settings.is_empty()).then_some(Call::Run(line));
-            let variables = calls(&super::lower::environment_edits(pool));
+            let set = (!pool.settings.is_empty()).then_some(AppcmdCall::Run(line));
+            let variables = calls(&super::edits::environment_edits(pool));
             std::iter::once(made).chain(set).chain(variables)
         })
         .collect()
 }
 
 /// What makes the sites, and sets them.
-pub fn sites(settings: &IisSettings) -> Vec<Call> {
+pub fn sites(settings: &IisSettings) -> Vec<AppcmdCall> {
     settings.sites.iter().flat_map(site).collect()
 }
 
-fn site(site: &Site) -> Vec<Call> {
+fn site(site: &Site) -> Vec<AppcmdCall> {
     let name = site.name.as_str();
     let mut new = words(["add", "site", &format!("/name:{name}")]);
     new.extend(site.id.map(|id| format!("/id:{id}")));
-    let mut calls = vec![Call::Unless(words(["list", "site", name]), new)];
+    let mut calls = vec![AppcmdCall::Unless(words(["list", "site", name]), new)];
     for (path, application) in &site.applications {
         let whole = format!("{name}{path}");
         let below = whole.trim_end_matches('/');
-        calls.push(Call::Unless(
+        calls.push(AppcmdCall::Unless(
             words(["list", "app", &whole]),
             words([
                 "add",
@@ -90,13 +90,13 @@ fn site(site: &Site) -> Vec<Call> {
         let attributes = attributes.map(switch);
         let settings: Vec<String> = pool.chain(attributes).collect();
         if !settings.is_empty() {
-            calls.push(Call::Run(
+            calls.push(AppcmdCall::Run(
                 [words(["set", "app", &whole]), settings].concat(),
             ));
         }
         for (path, folder) in &application.folders {
             let virtual_directory = format!("{below}{path}");
-            calls.push(Call::Unless(
+            calls.push(AppcmdCall::Unless(
                 words(["list", "vdir", &virtual_directory]),
                 words([
                     "add",
@@ -106,7 +106,7 @@ fn site(site: &Site) -> Vec<Call> {
                 ]),
             ));
             let folder = format!("/physicalPath:{folder}");
-            calls.push(Call::Run(words([
+            calls.push(AppcmdCall::Run(words([
                 "set",
                 "vdir",
                 &virtual_directory,
@@ -123,7 +123,7 @@ fn site(site: &Site) -> Vec<Call> {
     ]);
     let attributes = site.settings.iter();
     set.extend(attributes.map(switch));
-    calls.push(Call::Run(set));
+    calls.push(AppcmdCall::Run(set));
     calls
 }
 
@@ -133,7 +133,7 @@ pub fn site_config(settings: &IisSettings) -> (Vec<Vec<String>>, Vec<Vec<String>
     let edits = settings.site_edits();
     let site = settings.site.as_str();
     let removals = edits.iter().filter_map(|edit| {
-        let removal = format!("/-{}", edit.replaced()?);
+        let removal = format!("/-{}", edit.replaced_entry()?);
         Some(set_config(edit, Some(site), [removal]))
     });
     let added = edits.chunk_by(|one, other| one.section == other.section);
@@ -146,11 +146,11 @@ pub fn site_config(settings: &IisSettings) -> (Vec<Vec<String>>, Vec<Vec<String>
 
 /// Changes of the server's configuration, in order: what is next to each other and about the same
 /// section is one command.
-pub fn config(settings: &IisSettings) -> Vec<Call> {
+pub fn config(settings: &IisSettings) -> Vec<AppcmdCall> {
     calls(&settings.config)
 }
 
-fn calls(edits: &[ConfigEdit]) -> Vec<Call> {
+fn calls(edits: &[ConfigEdit]) -> Vec<AppcmdCall> {
     let alike = |one: &ConfigEdit, other: &ConfigEdit| {
         let kind = |edit: &ConfigEdit| std::mem::discriminant(&edit.change);
         one.section == other.section && one.location == other.location && kind(one) == kind(other)
@@ -158,7 +158,7 @@ fn calls(edits: &[ConfigEdit]) -> Vec<Call> {
     edits.chunk_by(alike).flat_map(group).collect()
 }
 
-fn group(edits: &[ConfigEdit]) -> Vec<Call> {
+fn group(edits: &[ConfigEdit]) -> Vec<AppcmdCall> {
     let location = |edit: &ConfigEdit| edit.location.as_ref().map(ToString::to_string);
     let for_server = |mut line: Vec<String>| {
         line.push("/commit:apphost".to_owned());
@@ -169,38 +169,41 @@ fn group(edits: &[ConfigEdit]) -> Vec<Call> {
     };
     let together = || {
         let changes = edits.iter().map(|edit| format!("/{}", edit.change));
-        Call::Run(for_server(set_config(
+        AppcmdCall::Run(for_server(set_config(
             &edits[0],
             location(&edits[0]).as_deref(),
             changes,
         )))
     };
     match edits[0].change {
-        Change::Set { .. } | Change::Fill { .. } | Change::New { .. } | Change::Take { .. } => {
+        ConfigChange::Set { .. }
+        | ConfigChange::Fill { .. }
+        | ConfigChange::New { .. }
+        | ConfigChange::Take { .. } => {
             vec![together()]
         }
-        Change::Delegate { allowed } => edits
+        ConfigChange::Delegate { allowed } => edits
             .iter()
             .map(|edit| {
                 let mut line = set_config(edit, location(edit).as_deref(), None);
                 let verb = if allowed { "unlock" } else { "lock" };
                 verb.clone_into(&mut line[0]);
-                Call::Run(for_server(line))
+                AppcmdCall::Run(for_server(line))
             })
             .collect(),
-        Change::Add { .. } | Change::Ensure { .. } => {
+        ConfigChange::Add { .. } | ConfigChange::Ensure { .. } => {
             let removals = edits
                 .iter()
-                .filter_map(|edit| Some(alone(edit, format!("/-{}", edit.replaced()?))));
-            vec![Call::Try(removals.collect()), together()]
+                .filter_map(|edit| Some(alone(edit, format!("/-{}", edit.replaced_entry()?))));
+            vec![AppcmdCall::Try(removals.collect()), together()]
         }
-        Change::Remove { .. } => {
+        ConfigChange::Remove { .. } => {
             let removals = edits
                 .iter()
                 .map(|edit| alone(edit, format!("/{}", edit.change)));
-            vec![Call::Try(removals.collect())]
+            vec![AppcmdCall::Try(removals.collect())]
         }
-        Change::Clear { .. } => edits
+        ConfigChange::Clear { .. } => edits
             .iter()
             .map(|edit| {
                 let path = edit.change.to_string();
@@ -208,7 +211,7 @@ fn group(edits: &[ConfigEdit]) -> Vec<Call> {
                 let path = path.map(|path| format!("/{path}"));
                 let mut line = set_config(edit, location(edit).as_deref(), path);
                 "clear".clone_into(&mut line[0]);
-                Call::Run(for_server(line))
+                AppcmdCall::Run(for_server(line))
             })
             .collect(),
     }

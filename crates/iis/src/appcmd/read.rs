@@ -1,11 +1,11 @@
 //! What `appcmd` would do, from what it is called with.
 
-use super::super::config::{
-    APP_POOLS, Change, ConfigEdit, ElementPath, Location, SITES, SectionPath, Server,
+use super::super::change::{
+    IisChange, IisChangeError, NewSite, app_pool, application, bindings, edit, entry_named,
+    location, new, split_folder, take, virtual_directory, without_site,
 };
-use super::super::order::{
-    NewSite, Order, OrderError, app_pool, application, bindings, edit, location, named, new,
-    split_folder, take, virtual_directory, without_site,
+use super::super::config::{
+    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SITES, SectionPath, Server,
 };
 
 /// The section with the modules that there are.
@@ -16,7 +16,7 @@ const MODULES: &str = "system.webServer/modules";
 
 /// What the program is called with, behind its verb and its object.
 #[derive(Debug, Default)]
-struct Line {
+struct AppcmdArguments {
     /// The word that is not a switch.
     name: Option<String>,
     switches: Vec<Switch>,
@@ -32,12 +32,12 @@ enum Switch {
 }
 
 /// Reads what the program is called with, on a server that is configured like this.
-pub fn read(words: &[String], server: &Server) -> Result<Order, OrderError> {
+pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeError> {
     let [verb, object, rest @ ..] = words else {
-        return Err(OrderError::unclear("it is told no verb and object"));
+        return Err(IisChangeError::unclear("it is told no verb and object"));
     };
     let (verb, object) = (verb.to_lowercase(), object.to_lowercase());
-    let mut line = Line::read(rest)?;
+    let mut line = AppcmdArguments::read(rest)?;
     let order = match (verb.as_str(), object.as_str()) {
         ("set", "config") => set_config(&mut line, server),
         ("clear", "config") => clear_config(&mut line, server),
@@ -51,14 +51,14 @@ pub fn read(words: &[String], server: &Server) -> Result<Order, OrderError> {
         ("install", "module") => install_module(&mut line),
         ("add", "module") => add_module(&mut line),
         ("start" | "stop", "site" | "apppool") | ("recycle", "apppool") | ("list", _) => {
-            return is_there(&verb, &object, &mut line, server);
+            return check_exists(&verb, &object, &mut line, server);
         }
-        _ => Err(OrderError::unclear(format!(
+        _ => Err(IisChangeError::unclear(format!(
             "{verb} {object} is not understood"
         ))),
     }?;
     if let Some(left) = line.switches.first() {
-        return Err(OrderError::unclear(format!(
+        return Err(IisChangeError::unclear(format!(
             "{left} is not understood here"
         )));
     }
@@ -66,10 +66,12 @@ pub fn read(words: &[String], server: &Server) -> Result<Order, OrderError> {
 }
 
 /// The order with all names as the schema has them.
-fn spelled(order: Order, server: &Server) -> Result<Order, OrderError> {
+fn spelled(order: IisChange, server: &Server) -> Result<IisChange, IisChangeError> {
     let edits = order.edits.into_iter();
-    let edits: Result<_, _> = edits.map(|edit| server.schema().spelled(edit)).collect();
-    Ok(Order {
+    let edits: Result<_, _> = edits
+        .map(|edit| server.schema().normalize_names(edit))
+        .collect();
+    Ok(IisChange {
         edits: edits?,
         ..order
     })
@@ -86,15 +88,15 @@ impl std::fmt::Display for Switch {
     }
 }
 
-impl Line {
-    fn read(words: &[String]) -> Result<Self, OrderError> {
+impl AppcmdArguments {
+    fn read(words: &[String]) -> Result<Self, IisChangeError> {
         let mut line = Self::default();
         for word in words {
             match word.strip_prefix(['/', '-']) {
                 Some(switch) => line.switches.push(Switch::read(switch)),
                 None if line.name.is_none() => line.name = Some(word.clone()),
                 None => {
-                    return Err(OrderError::fails(format!(
+                    return Err(IisChangeError::failure(format!(
                         "the parameter {word:?} must begin with / or -: what has spaces needs quotes"
                     )));
                 }
@@ -114,23 +116,23 @@ impl Line {
         }
     }
 
-    fn needed(&mut self, name: &str) -> Result<String, OrderError> {
+    fn needed(&mut self, name: &str) -> Result<String, IisChangeError> {
         self.taken(name)
-            .ok_or_else(|| OrderError::fails(format!("it needs /{name}:")))
+            .ok_or_else(|| IisChangeError::failure(format!("it needs /{name}:")))
     }
 
     /// What the object is called: `NAME` or `/site.name:NAME`.
-    fn named(&mut self, object: &str) -> Result<String, OrderError> {
+    fn named(&mut self, object: &str) -> Result<String, IisChangeError> {
         let by_switch = self.taken(&format!("{object}.name"));
         by_switch
             .or_else(|| self.name.take())
-            .ok_or_else(|| OrderError::fails(format!("it names no {object}")))
+            .ok_or_else(|| IisChangeError::failure(format!("it names no {object}")))
     }
 
     /// Refuses another file than the server's for what is in that one only.
-    fn at_server(&mut self) -> Result<(), OrderError> {
+    fn at_server(&mut self) -> Result<(), IisChangeError> {
         match self.taken("commit") {
-            Some(commit) if !is_host(&commit) => Err(OrderError::unclear(format!(
+            Some(commit) if !is_host(&commit) => Err(IisChangeError::unclear(format!(
                 "/commit:{commit} is not understood here"
             ))),
             _ => Ok(()),
@@ -142,7 +144,7 @@ impl Line {
         &mut self,
         section: &SectionPath,
         at: &ElementPath,
-    ) -> Result<Vec<ConfigEdit>, OrderError> {
+    ) -> Result<Vec<ConfigEdit>, IisChangeError> {
         let below = |path: ElementPath| {
             let steps = path.steps().iter().cloned();
             steps.fold(at.clone(), ElementPath::with)
@@ -152,7 +154,7 @@ impl Line {
             let change = match &switch {
                 Switch::Set(path, value) => {
                     let (element, attribute) = ElementPath::with_attribute(path)?;
-                    Change::Set {
+                    ConfigChange::Set {
                         element: below(element),
                         attribute,
                         value: value.clone(),
@@ -161,16 +163,18 @@ impl Line {
                 Switch::Add(path) => {
                     let start = path.rfind("[@start,");
                     let path = path.replacen("[@start,", "[", usize::from(start.is_some()));
-                    Change::New {
+                    ConfigChange::New {
                         entry: below(ElementPath::with_entry(&path)?),
                         first: start.is_some(),
                     }
                 }
-                Switch::Remove(path) => Change::Take {
+                Switch::Remove(path) => ConfigChange::Take {
                     entry: below(ElementPath::with_entry(path)?),
                 },
                 Switch::Bare(_) => {
-                    return Err(OrderError::unclear(format!("{switch} is not understood")));
+                    return Err(IisChangeError::unclear(format!(
+                        "{switch} is not understood"
+                    )));
                 }
             };
             edits.push(ConfigEdit {
@@ -226,11 +230,11 @@ fn is_host(commit: &str) -> bool {
 
 /// The section, whose file is changed, and at which location in it.
 fn target(
-    line: &mut Line,
+    line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<(SectionPath, Option<Location>, Option<Location>), OrderError> {
+) -> Result<(SectionPath, Option<ConfigLocation>, Option<ConfigLocation>), IisChangeError> {
     let section = line.needed("section")?;
-    let section = server.schema().section_named(&section)?;
+    let section = server.schema().find_section(&section)?;
     let name = line.name.take();
     let place = name.as_deref().map(location).transpose()?.flatten();
     let commit = line.taken("commit");
@@ -245,14 +249,14 @@ fn target(
                 _ => location(commit)?.as_ref() == Some(&place),
             };
             if !is_own {
-                return Err(OrderError::unclear(format!(
+                return Err(IisChangeError::unclear(format!(
                     "/commit:{commit} is not understood for {place}"
                 )));
             }
             (Some(place), None)
         }
         (Some(commit), None) => {
-            return Err(OrderError::unclear(format!(
+            return Err(IisChangeError::unclear(format!(
                 "/commit:{commit} is not understood for the whole server"
             )));
         }
@@ -260,23 +264,23 @@ fn target(
     Ok((section, into, at))
 }
 
-fn set_config(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+fn set_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, IisChangeError> {
     let (section, into, at) = target(line, server)?;
     let mut edits = line.changes(&section, &ElementPath::default())?;
     if edits.is_empty() {
-        return Err(OrderError::unclear("it changes nothing"));
+        return Err(IisChangeError::unclear("it changes nothing"));
     }
     for edit in &mut edits {
         edit.location.clone_from(&at);
     }
-    Ok(Order {
+    Ok(IisChange {
         edits,
         into,
-        ..Order::default()
+        ..IisChange::default()
     })
 }
 
-fn clear_config(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, IisChangeError> {
     let (section, into, at) = target(line, server)?;
     let mut elements = Vec::new();
     for switch in std::mem::take(&mut line.switches) {
@@ -285,7 +289,9 @@ fn clear_config(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
                 elements.push(path.parse()?);
             }
             other => {
-                return Err(OrderError::unclear(format!("{other} is not understood")));
+                return Err(IisChangeError::unclear(format!(
+                    "{other} is not understood"
+                )));
             }
         }
     }
@@ -295,28 +301,32 @@ fn clear_config(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
     let edits = elements.into_iter().map(|element| ConfigEdit {
         section: section.clone(),
         location: at.clone(),
-        change: Change::Clear { element },
+        change: ConfigChange::Clear { element },
     });
-    Ok(Order {
+    Ok(IisChange {
         edits: edits.collect(),
         into,
-        ..Order::default()
+        ..IisChange::default()
     })
 }
 
-fn delegate(line: &mut Line, server: &Server, allowed: bool) -> Result<Order, OrderError> {
+fn delegate(
+    line: &mut AppcmdArguments,
+    server: &Server,
+    allowed: bool,
+) -> Result<IisChange, IisChangeError> {
     let (section, into, at) = target(line, server)?;
     // The file of a site cannot say that about itself.
     let location = into.or(at);
-    let change = Change::Delegate { allowed };
-    Ok(Order::of(vec![ConfigEdit {
+    let change = ConfigChange::Delegate { allowed };
+    Ok(IisChange::new(vec![ConfigEdit {
         section,
         location,
         change,
     }]))
 }
 
-fn add_site(line: &mut Line) -> Result<Order, OrderError> {
+fn add_site(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let name = match line.taken("name") {
         Some(name) => name,
@@ -324,7 +334,7 @@ fn add_site(line: &mut Line) -> Result<Order, OrderError> {
     };
     let id = line.taken("id").map(|id| {
         let number = id.parse::<u32>();
-        number.map_err(|_| OrderError::fails(format!("invalid id {id:?}")))
+        number.map_err(|_| IisChangeError::failure(format!("invalid id {id:?}")))
     });
     let ways = line.taken("bindings");
     let folder = line.taken("physicalPath");
@@ -337,82 +347,86 @@ fn add_site(line: &mut Line) -> Result<Order, OrderError> {
     };
     let mut edits = site.edits();
     refuse(line, &["applicationPool"])?;
-    edits.extend(line.changes(&sites(), &named(&name))?);
-    Ok(Order::of(edits))
+    edits.extend(line.changes(&sites(), &entry_named(&name))?);
+    Ok(IisChange::new(edits))
 }
 
-fn add_application(line: &mut Line) -> Result<Order, OrderError> {
+fn add_application(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let site = line.needed("site.name")?;
     let path = line.needed("path")?;
     let folder = line.taken("physicalPath");
     let pool = line.taken("applicationPool");
     let mut edits = application(&site, &path, folder.as_deref(), pool.as_deref());
-    let at = named(&site).entry([("path", path.as_str())]);
+    let at = entry_named(&site).entry([("path", path.as_str())]);
     edits.extend(line.changes(&sites(), &at)?);
-    Ok(Order::of(edits))
+    Ok(IisChange::new(edits))
 }
 
-fn add_folder(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let application = line.needed("app.name")?;
     let (site, application, rest) = split_folder(&application, server);
     if rest != "/" {
-        return Err(OrderError::fails(format!(
+        return Err(IisChangeError::failure(format!(
             "there is no application {rest} in {site}"
         )));
     }
     let path = line.needed("path")?;
     let folder = line.taken("physicalPath");
     let mut edits = virtual_directory(&site, &application, &path, folder.as_deref());
-    let at = named(&site)
+    let at = entry_named(&site)
         .entry([("path", application.as_str())])
         .entry([("path", path.as_str())]);
     edits.extend(line.changes(&sites(), &at)?);
-    Ok(Order::of(edits))
+    Ok(IisChange::new(edits))
 }
 
-fn add_pool(line: &mut Line) -> Result<Order, OrderError> {
+fn add_pool(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let name = match line.taken("name") {
         Some(name) => name,
         None => line.named("apppool")?,
     };
     let mut edits = vec![app_pool(&name)];
-    edits.extend(line.changes(&SectionPath::of(APP_POOLS), &named(&name))?);
-    Ok(Order::of(edits))
+    edits.extend(line.changes(&SectionPath::of(APP_POOLS), &entry_named(&name))?);
+    Ok(IisChange::new(edits))
 }
 
 /// Where an object is: its section, and the way to it there.
 fn place(
     object: &str,
-    line: &mut Line,
+    line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<(SectionPath, ElementPath), OrderError> {
+) -> Result<(SectionPath, ElementPath), IisChangeError> {
     let name = line.named(object)?;
     Ok(match object {
-        "apppool" => (SectionPath::of(APP_POOLS), named(&name)),
-        "site" => (sites(), named(&name)),
+        "apppool" => (SectionPath::of(APP_POOLS), entry_named(&name)),
+        "site" => (sites(), entry_named(&name)),
         "app" => {
             let (site, path) = name.split_once('/').unwrap_or((&name, ""));
             let path = format!("/{}", path.trim_matches('/'));
-            (sites(), named(site).entry([("path", path.as_str())]))
+            (sites(), entry_named(site).entry([("path", path.as_str())]))
         }
         _ => {
             let (site, application, folder) = split_folder(&name, server);
-            let at = named(&site).entry([("path", application.as_str())]);
+            let at = entry_named(&site).entry([("path", application.as_str())]);
             (sites(), at.entry([("path", folder.as_str())]))
         }
     })
 }
 
-fn set_object(object: &str, line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+fn set_object(
+    object: &str,
+    line: &mut AppcmdArguments,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let (section, at) = place(object, line, server)?;
     let mut edits = Vec::new();
     if object == "site" {
         refuse(line, &["applicationPool", "physicalPath"])?;
-        if let (Some(ways), [super::super::config::Step::Entry(entry)]) =
+        if let (Some(ways), [super::super::config::PathStep::Entry(entry)]) =
             (line.taken("bindings"), at.steps())
         {
             let name = entry.attributes().next().map_or("", |(_, name)| name);
@@ -424,18 +438,18 @@ fn set_object(object: &str, line: &mut Line, server: &Server) -> Result<Order, O
     }
     edits.extend(line.changes(&section, &at)?);
     if edits.is_empty() {
-        return Err(OrderError::unclear("it changes nothing"));
+        return Err(IisChangeError::unclear("it changes nothing"));
     }
-    Ok(Order::of(edits))
+    Ok(IisChange::new(edits))
 }
 
 /// Refuses what is an attribute of something else.
-fn refuse(line: &Line, names: &[&str]) -> Result<(), OrderError> {
+fn refuse(line: &AppcmdArguments, names: &[&str]) -> Result<(), IisChangeError> {
     for switch in &line.switches {
         if let Switch::Set(path, _) = switch
             && names.iter().any(|name| name.eq_ignore_ascii_case(path))
         {
-            return Err(OrderError::fails(format!(
+            return Err(IisChangeError::failure(format!(
                 "{switch} is an attribute of something else"
             )));
         }
@@ -443,28 +457,32 @@ fn refuse(line: &Line, names: &[&str]) -> Result<(), OrderError> {
     Ok(())
 }
 
-fn delete(object: &str, line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+fn delete(
+    object: &str,
+    line: &mut AppcmdArguments,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     if object == "site" {
         let name = line.named(object)?;
-        return Ok(Order::of(vec![without_site(&name, server)?]));
+        return Ok(IisChange::new(vec![without_site(&name, server)?]));
     }
     let (section, at) = place(object, line, server)?;
-    Ok(Order::of(vec![take(section.as_str(), at)]))
+    Ok(IisChange::new(vec![take(section.as_str(), at)]))
 }
 
-fn install_module(line: &mut Line) -> Result<Order, OrderError> {
+fn install_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let name = line.needed("name")?;
     let image = line.needed("image")?;
     let entry = [("name", name.as_str()), ("image", image.as_str())];
-    Ok(Order::of(vec![
+    Ok(IisChange::new(vec![
         new(GLOBAL_MODULES, ElementPath::default().entry(entry)),
-        new(MODULES, named(&name)),
+        new(MODULES, entry_named(&name)),
     ]))
 }
 
-fn add_module(line: &mut Line) -> Result<Order, OrderError> {
+fn add_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
     let name = line.needed("name")?;
     let kind = line.taken("type");
@@ -474,36 +492,41 @@ fn add_module(line: &mut Line) -> Result<Order, OrderError> {
     let entry = std::iter::once(("name", name.as_str()));
     let entry = ElementPath::default().entry(entry.chain(kind).chain(condition));
     let first = false;
-    Ok(Order::of(vec![edit(MODULES, Change::New { entry, first })]))
+    Ok(IisChange::new(vec![edit(
+        MODULES,
+        ConfigChange::New { entry, first },
+    )]))
 }
 
 /// Fails where a site or pool that is listed, started or stopped is not there.
-fn is_there(
+fn check_exists(
     verb: &str,
     object: &str,
-    line: &mut Line,
+    line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<Order, OrderError> {
+) -> Result<IisChange, IisChangeError> {
     let known = match object {
         "site" => server.sites(),
         "apppool" => server.app_pools(),
-        _ => return Ok(Order::default()),
+        _ => return Ok(IisChange::default()),
     };
     let name = match line.named(object) {
         Ok(name) => name,
-        Err(_) if verb == "list" && line.switches.is_empty() => return Ok(Order::default()),
+        Err(_) if verb == "list" && line.switches.is_empty() => return Ok(IisChange::default()),
         Err(error) => return Err(error),
     };
     let is_known = known
         .iter()
         .any(|known| known.to_lowercase() == name.to_lowercase());
     if !is_known {
-        return Err(OrderError::fails(format!("there is no {object} {name:?}")));
+        return Err(IisChangeError::failure(format!(
+            "there is no {object} {name:?}"
+        )));
     }
     Ok(if verb == "list" {
-        Order::default()
+        IisChange::default()
     } else {
-        Order::skipped()
+        IisChange::no_change()
     })
 }
 
@@ -512,14 +535,14 @@ fn sites() -> SectionPath {
 }
 
 /// `http/*:80:,https/*:443:www.example.com`, or `http://*:80`.
-fn read_bindings(text: &str) -> Result<Vec<(String, String)>, OrderError> {
+fn read_bindings(text: &str) -> Result<Vec<(String, String)>, IisChangeError> {
     text.split(',')
         .map(|text| read_binding(text.trim()))
         .collect()
 }
 
-fn read_binding(text: &str) -> Result<(String, String), OrderError> {
-    let unclear = || OrderError::unclear(format!("the binding {text:?} is not understood"));
+fn read_binding(text: &str) -> Result<(String, String), IisChangeError> {
+    let unclear = || IisChangeError::unclear(format!("the binding {text:?} is not understood"));
     if let Some((protocol, rest)) = text.split_once("://") {
         let (host, port) = rest
             .trim_end_matches('/')

@@ -1,10 +1,11 @@
 //! Cmdlets on sections of the configuration.
 
+use super::super::change::{IisChange, IisChangeError, edit, new, take};
 use super::super::config::{
-    Change, ConfigEdit, ElementPath, Found, Location, SectionPath, Selector, Server, Step,
+    ConfigChange, ConfigEdit, ConfigLocation, ElementPath, FilterTarget, PathStep, SectionPath,
+    Selector, Server,
 };
-use super::super::order::{Order, OrderError, edit, new, take};
-use super::{Call, Value};
+use super::{CmdletCall, ParameterValue};
 
 /// The section with the handlers.
 const HANDLERS: &str = "system.webServer/handlers";
@@ -15,10 +16,10 @@ const GLOBAL_MODULES: &str = "system.webServer/globalModules";
 /// The section with the modules that are in use.
 const MODULES: &str = "system.webServer/modules";
 
-pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let (into, at) = call.place()?;
     let filter = call.needed("filter")?;
-    let found = server.schema().filtered(&filter)?;
+    let found = server.schema().resolve_filter(&filter)?;
     let changes = match call.name {
         "set-webconfigurationproperty" => set_property(call, &found, server)?,
         "add-webconfigurationproperty" => {
@@ -31,10 +32,10 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
             let element = below(&found.element, &name, &found, server)?;
             let value = call
                 .value("atelement")
-                .ok_or_else(|| OrderError::unclear("it lacks -AtElement"))?;
+                .ok_or_else(|| IisChangeError::unclear("it lacks -AtElement"))?;
             let entry = entry(&found.section, &element, value, server)?;
-            let entry = element.with(Step::Entry(entry));
-            vec![Change::Take { entry }]
+            let entry = element.with(PathStep::Entry(entry));
+            vec![ConfigChange::Take { entry }]
         }
         "clear-webconfigurationproperty" => {
             let name = call.needed("name")?;
@@ -50,7 +51,7 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
                 return override_mode(call, found, into.or(at));
             }
             Some(kind) => {
-                return Err(OrderError::unclear(format!(
+                return Err(IisChangeError::unclear(format!(
                     "-Metadata {kind} is not understood"
                 )));
             }
@@ -59,7 +60,9 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
         "add-webconfiguration" => add(call, &found, &found.element, server)?,
         "clear-webconfiguration" => clear(found.element.clone(), &found, server)?,
         other => {
-            return Err(OrderError::unclear(format!("{other} is not understood")));
+            return Err(IisChangeError::unclear(format!(
+                "{other} is not understood"
+            )));
         }
     };
     let edits = changes.into_iter().map(|change| ConfigEdit {
@@ -67,10 +70,10 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
         location: at.clone(),
         change,
     });
-    Ok(Order {
+    Ok(IisChange {
         edits: edits.collect(),
         into,
-        ..Order::default()
+        ..IisChange::default()
     })
 }
 
@@ -78,18 +81,18 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
 fn below(
     element: &ElementPath,
     name: &str,
-    found: &Found,
+    found: &FilterTarget,
     server: &Server,
-) -> Result<ElementPath, OrderError> {
+) -> Result<ElementPath, IisChangeError> {
     if found.attribute.is_some() {
-        return Err(OrderError::unclear("the filter leads to an attribute"));
+        return Err(IisChangeError::unclear("the filter leads to an attribute"));
     }
     if matches!(name.to_lowercase().as_str(), "" | "." | "collection") {
         return Ok(element.clone());
     }
     let element = name.split('.').fold(element.clone(), ElementPath::element);
     if !server.schema().is_collection(&found.section, &element) {
-        return Err(OrderError::unclear(format!(
+        return Err(IisChangeError::unclear(format!(
             "{name} is not a collection of {}",
             found.section
         )));
@@ -97,14 +100,18 @@ fn below(
     Ok(element)
 }
 
-fn set_property(call: Call<'_>, found: &Found, server: &Server) -> Result<Vec<Change>, OrderError> {
+fn set_property(
+    call: CmdletCall<'_>,
+    found: &FilterTarget,
+    server: &Server,
+) -> Result<Vec<ConfigChange>, IisChangeError> {
     call.without(&["atelement", "atindex", "atname", "clr"])?;
     let name = call.needed("name")?;
     let value = call
         .value("value")
-        .ok_or_else(|| OrderError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
     if found.attribute.is_some() {
-        return Err(OrderError::unclear("the filter leads to an attribute"));
+        return Err(IisChangeError::unclear("the filter leads to an attribute"));
     }
     if name == "." {
         return of_element(found, &found.element, value, server);
@@ -115,15 +122,21 @@ fn set_property(call: Call<'_>, found: &Found, server: &Server) -> Result<Vec<Ch
         .into_iter()
         .fold(found.element.clone(), ElementPath::element);
     match value {
-        Value::Table(_) | Value::List(_) => of_element(found, &owner.element(last), value, server),
+        ParameterValue::Table(_) | ParameterValue::List(_) => {
+            of_element(found, &owner.element(last), value, server)
+        }
         value => Ok(vec![attribute(found, owner, last, value, server)?]),
     }
 }
 
-fn set_whole(call: Call<'_>, found: &Found, server: &Server) -> Result<Vec<Change>, OrderError> {
+fn set_whole(
+    call: CmdletCall<'_>,
+    found: &FilterTarget,
+    server: &Server,
+) -> Result<Vec<ConfigChange>, IisChangeError> {
     let value = call
         .value("value")
-        .ok_or_else(|| OrderError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
     match &found.attribute {
         Some(name) => Ok(vec![attribute(
             found,
@@ -138,31 +151,31 @@ fn set_whole(call: Call<'_>, found: &Found, server: &Server) -> Result<Vec<Chang
 
 /// The attributes of an element that is not a collection: what becomes of one's entries is not certain.
 fn of_element(
-    found: &Found,
+    found: &FilterTarget,
     element: &ElementPath,
-    value: &Value,
+    value: &ParameterValue,
     server: &Server,
-) -> Result<Vec<Change>, OrderError> {
+) -> Result<Vec<ConfigChange>, IisChangeError> {
     let is_collection = server.schema().is_collection(&found.section, element);
     match value {
-        Value::Table(entries) if !is_collection => {
-            let edits = of_table(&found.section, element, entries, server)?;
+        ParameterValue::Table(entries) if !is_collection => {
+            let edits = attributes_from_table(&found.section, element, entries, server)?;
             Ok(edits.into_iter().map(|edit| edit.change).collect())
         }
-        _ => Err(OrderError::unclear(
+        _ => Err(IisChangeError::unclear(
             "a whole collection is set: add and remove its entries",
         )),
     }
 }
 
 fn attribute(
-    found: &Found,
+    found: &FilterTarget,
     element: ElementPath,
     name: &str,
-    value: &Value,
+    value: &ParameterValue,
     server: &Server,
-) -> Result<Change, OrderError> {
-    Ok(Change::Set {
+) -> Result<ConfigChange, IisChangeError> {
+    Ok(ConfigChange::Set {
         value: text(&found.section, &element, name, value, server)?,
         attribute: name.to_owned(),
         element,
@@ -172,35 +185,43 @@ fn attribute(
 /// Adds the entries of a value to a collection; what is a table in an entry are attributes of an
 /// element of it.
 fn add(
-    call: Call<'_>,
-    found: &Found,
+    call: CmdletCall<'_>,
+    found: &FilterTarget,
     collection: &ElementPath,
     server: &Server,
-) -> Result<Vec<Change>, OrderError> {
+) -> Result<Vec<ConfigChange>, IisChangeError> {
     call.without(&["atelement", "atname"])?;
     let first = match call.value("atindex") {
         None => false,
-        Some(Value::Number(0)) => true,
-        Some(_) => return Err(OrderError::unclear("-AtIndex is understood as 0 only")),
+        Some(ParameterValue::Number(0)) => true,
+        Some(_) => return Err(IisChangeError::unclear("-AtIndex is understood as 0 only")),
     };
     if !server.schema().is_collection(&found.section, collection) {
-        return Err(OrderError::unclear("it adds to what is not a collection"));
+        return Err(IisChangeError::unclear(
+            "it adds to what is not a collection",
+        ));
     }
     let value = call
         .value("value")
-        .ok_or_else(|| OrderError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
     let mut changes = Vec::new();
     for value in value.items() {
-        let Value::Table(all) = value else {
-            return Err(OrderError::unclear(
+        let ParameterValue::Table(all) = value else {
+            return Err(IisChangeError::unclear(
                 "an entry is not understood: expected @{name='value'}",
             ));
         };
-        let is_inner = |(_, value): &&(String, Value)| matches!(value, Value::Table(_));
+        let is_inner =
+            |(_, value): &&(String, ParameterValue)| matches!(value, ParameterValue::Table(_));
         let own: Vec<_> = all.iter().filter(|it| !is_inner(it)).cloned().collect();
-        let own = entry(&found.section, collection, &Value::Table(own), server)?;
-        let at = collection.clone().with(Step::Entry(own));
-        changes.push(Change::New {
+        let own = entry(
+            &found.section,
+            collection,
+            &ParameterValue::Table(own),
+            server,
+        )?;
+        let at = collection.clone().with(PathStep::Entry(own));
+        changes.push(ConfigChange::New {
             entry: at.clone(),
             first,
         });
@@ -211,46 +232,50 @@ fn add(
     Ok(changes)
 }
 
-fn clear(element: ElementPath, found: &Found, server: &Server) -> Result<Vec<Change>, OrderError> {
+fn clear(
+    element: ElementPath,
+    found: &FilterTarget,
+    server: &Server,
+) -> Result<Vec<ConfigChange>, IisChangeError> {
     let element = match &found.attribute {
         Some(name) => element.element(name),
         None => element,
     };
     if server.schema().is_collection(&found.section, &element) {
-        return Err(OrderError::unclear(
+        return Err(IisChangeError::unclear(
             "what clearing a collection leaves of inherited entries is not certain",
         ));
     }
     if element.split_entry().is_some() {
-        return Ok(vec![Change::Take { entry: element }]);
+        return Ok(vec![ConfigChange::Take { entry: element }]);
     }
-    Ok(vec![Change::Clear { element }])
+    Ok(vec![ConfigChange::Clear { element }])
 }
 
 fn override_mode(
-    call: Call<'_>,
-    found: Found,
-    location: Option<Location>,
-) -> Result<Order, OrderError> {
+    call: CmdletCall<'_>,
+    found: FilterTarget,
+    location: Option<ConfigLocation>,
+) -> Result<IisChange, IisChangeError> {
     let value = call.needed("value")?;
     let allowed = match value.to_lowercase().as_str() {
         "allow" => true,
         "deny" => false,
         _ => {
-            return Err(OrderError::unclear(format!(
+            return Err(IisChangeError::unclear(format!(
                 "the overrideMode {value} is not understood"
             )));
         }
     };
     if !found.element.steps().is_empty() || found.attribute.is_some() {
-        return Err(OrderError::unclear(
+        return Err(IisChangeError::unclear(
             "only whole sections have an overrideMode",
         ));
     }
-    Ok(Order::of(vec![ConfigEdit {
+    Ok(IisChange::new(vec![ConfigEdit {
         section: found.section,
         location,
-        change: Change::Delegate { allowed },
+        change: ConfigChange::Delegate { allowed },
     }]))
 }
 
@@ -259,36 +284,38 @@ pub(super) fn text(
     section: &SectionPath,
     element: &ElementPath,
     name: &str,
-    value: &Value,
+    value: &ParameterValue,
     server: &Server,
-) -> Result<String, OrderError> {
+) -> Result<String, IisChangeError> {
     let written = match value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Number(number) => server.schema().of_number(section, element, name, *number),
-        Value::Table(_) | Value::List(_) => None,
+        ParameterValue::Text(text) => Some(text.clone()),
+        ParameterValue::Bool(value) => Some(value.to_string()),
+        ParameterValue::Number(number) => {
+            server.schema().enum_text(section, element, name, *number)
+        }
+        ParameterValue::Table(_) | ParameterValue::List(_) => None,
     };
     written.ok_or_else(|| unclear_value(name, value))
 }
 
-fn unclear_value(name: &str, value: &Value) -> OrderError {
+fn unclear_value(name: &str, value: &ParameterValue) -> IisChangeError {
     let value = value.text().unwrap_or_else(|| "a table".to_owned());
-    OrderError::unclear(format!("what {value} means for {name} is not certain"))
+    IisChangeError::unclear(format!("what {value} means for {name} is not certain"))
 }
 
 /// The attributes of an element.
-pub(super) fn of_table(
+pub(super) fn attributes_from_table(
     section: &SectionPath,
     element: &ElementPath,
-    entries: &[(String, Value)],
+    entries: &[(String, ParameterValue)],
     server: &Server,
-) -> Result<Vec<ConfigEdit>, OrderError> {
+) -> Result<Vec<ConfigEdit>, IisChangeError> {
     if entries.is_empty() {
-        return Err(OrderError::unclear("its table is empty"));
+        return Err(IisChangeError::unclear("its table is empty"));
     }
-    let set = |(name, value): &(String, Value)| {
+    let set = |(name, value): &(String, ParameterValue)| {
         let value = text(section, element, name, value, server)?;
-        let change = Change::Set {
+        let change = ConfigChange::Set {
             element: element.clone(),
             attribute: name.clone(),
             value,
@@ -302,39 +329,39 @@ pub(super) fn of_table(
 pub(super) fn entry(
     section: &SectionPath,
     collection: &ElementPath,
-    value: &Value,
+    value: &ParameterValue,
     server: &Server,
-) -> Result<Selector, OrderError> {
-    let Value::Table(all) = value else {
-        return Err(OrderError::unclear(
+) -> Result<Selector, IisChangeError> {
+    let ParameterValue::Table(all) = value else {
+        return Err(IisChangeError::unclear(
             "an entry is not understood: expected @{name='value'}",
         ));
     };
     let mut attributes: Vec<(String, String)> = Vec::new();
     for (name, value) in all {
         let written = match value {
-            Value::Text(text) => Some(text.clone()),
-            Value::Bool(value) => Some(value.to_string()),
-            Value::Number(number) => {
+            ParameterValue::Text(text) => Some(text.clone()),
+            ParameterValue::Bool(value) => Some(value.to_string()),
+            ParameterValue::Number(number) => {
                 let schema = server.schema();
-                schema.of_number_in_entry(section, collection, name, *number)
+                schema.entry_enum_text(section, collection, name, *number)
             }
-            Value::Table(_) | Value::List(_) => None,
+            ParameterValue::Table(_) | ParameterValue::List(_) => None,
         };
         let written = written.ok_or_else(|| unclear_value(name, value))?;
         attributes.push((name.clone(), written));
     }
     if attributes.is_empty() {
-        return Err(OrderError::unclear("its table is empty"));
+        return Err(IisChangeError::unclear("its table is empty"));
     }
     let pairs = attributes.iter();
-    Ok(Selector::of(
+    Ok(Selector::from_attributes(
         pairs.map(|(name, value)| (name.as_str(), value.as_str())),
     ))
 }
 
 /// `New-WebHandler`, `New-WebGlobalModule` and what belongs to them.
-pub(super) fn handler_or_module(call: Call<'_>) -> Result<Order, OrderError> {
+pub(super) fn handler_or_module(call: CmdletCall<'_>) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
     let (into, at) = call.place()?;
     let attributes = |names: &[(&'static str, &str)]| {
@@ -342,13 +369,13 @@ pub(super) fn handler_or_module(call: Call<'_>) -> Result<Order, OrderError> {
         for (attribute, parameter) in names {
             all.extend(call.text(parameter)?.map(|text| (*attribute, text)));
         }
-        Ok::<_, OrderError>(all)
+        Ok::<_, IisChangeError>(all)
     };
     let entry = |all: &[(&'static str, String)]| {
         ElementPath::default().entry(all.iter().map(|(name, text)| (*name, text.as_str())))
     };
     let own = ElementPath::default().entry([("name", name.as_str())]);
-    let mut order = Order::of(vec![match call.name {
+    let mut order = IisChange::new(vec![match call.name {
         "new-webhandler" => {
             call.needed("path")?;
             call.needed("verb")?;

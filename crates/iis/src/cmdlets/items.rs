@@ -1,15 +1,15 @@
 //! What PowerShell's own cmdlets do to items of the drive `IIS:`.
 
+use super::super::change::{
+    IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, bindings, edit, entry_named, set,
+    split_folder, take, without_site,
+};
 use super::super::config::{
-    APP_POOLS, Change, ConfigEdit, ElementPath, SITES, SectionPath, Server,
+    APP_POOLS, ConfigChange, ConfigEdit, ElementPath, SITES, SectionPath, Server,
 };
-use super::super::order::{
-    Folder, NewSite, Order, OrderError, app_pool, bindings, edit, named, set, split_folder, take,
-    without_site,
-};
-use super::configuration::{entry, of_table, text};
+use super::configuration::{attributes_from_table, entry, text};
 use super::sites::{check_free, id, new_application, new_folder};
-use super::{Call, Value};
+use super::{CmdletCall, ParameterValue};
 
 /// What `IIS:\Sites\NAME` shows of the site's own application.
 const OF_APPLICATION: [&str; 5] = [
@@ -24,14 +24,14 @@ const OF_APPLICATION: [&str; 5] = [
 const OF_FOLDER: [&str; 1] = ["physicalPath"];
 
 /// An item.
-enum Item {
+enum IisDriveItem {
     Pool(String),
     Site(String),
     /// A site, and a path below it.
     Below(String, String),
 }
 
-pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let path = call.needed("path")?;
     let item = item(&path)?;
     match call.name {
@@ -41,46 +41,53 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
     }
 }
 
-fn item(path: &str) -> Result<Item, OrderError> {
+fn item(path: &str) -> Result<IisDriveItem, IisChangeError> {
     let names: Vec<&str> = path
         .split(['\\', '/'])
         .filter(|name| !name.is_empty())
         .collect();
-    let unclear = || OrderError::unclear(format!(r"IIS:\{} is not understood", names.join(r"\")));
+    let unclear =
+        || IisChangeError::unclear(format!(r"IIS:\{} is not understood", names.join(r"\")));
     if path.contains(['*', '?']) {
         return Err(unclear());
     }
     match names.as_slice() {
         [folder, name] if folder.eq_ignore_ascii_case("apppools") => {
-            Ok(Item::Pool((*name).to_owned()))
+            Ok(IisDriveItem::Pool((*name).to_owned()))
         }
         [folder, name] if folder.eq_ignore_ascii_case("sites") => {
-            Ok(Item::Site((*name).to_owned()))
+            Ok(IisDriveItem::Site((*name).to_owned()))
         }
         [folder, site, below @ ..] if folder.eq_ignore_ascii_case("sites") && !below.is_empty() => {
             let path = format!("/{}", below.join("/"));
-            Ok(Item::Below((*site).to_owned(), path))
+            Ok(IisDriveItem::Below((*site).to_owned(), path))
         }
         _ => Err(unclear()),
     }
 }
 
-fn make(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderError> {
+fn make(
+    call: CmdletCall<'_>,
+    item: &IisDriveItem,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
     match item {
-        Item::Pool(name) => {
+        IisDriveItem::Pool(name) => {
             call.without(&["bindings", "physicalpath", "applicationpool", "id", "value"])?;
             let mut known = server.app_pools().into_iter();
             if known.any(|known| known.to_lowercase() == name.to_lowercase()) && call.has("force") {
-                return Err(OrderError::unclear(
+                return Err(IisChangeError::unclear(
                     "what -Force leaves of a pool that is there is not certain",
                 ));
             }
-            Ok(Order::of(vec![app_pool(name)]))
+            Ok(IisChange::new(vec![app_pool(name)]))
         }
-        Item::Site(name) => make_site(call, name, server),
-        Item::Below(site, path) => {
+        IisDriveItem::Site(name) => make_site(call, name, server),
+        IisDriveItem::Below(site, path) => {
             if !server.has_site(site) {
-                return Err(OrderError::fails(format!("there is no site {site:?}")));
+                return Err(IisChangeError::failure(format!(
+                    "there is no site {site:?}"
+                )));
             }
             let kind = call.text("itemtype")?.unwrap_or_default().to_lowercase();
             match kind.as_str() {
@@ -90,7 +97,7 @@ fn make(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderErro
                     let (_, application, folder) = split_folder(&whole, server);
                     new_folder(call, site, &application, &folder)
                 }
-                _ => Err(OrderError::unclear(format!(
+                _ => Err(IisChangeError::unclear(format!(
                     "the type {kind:?} is not understood"
                 ))),
             }
@@ -98,17 +105,21 @@ fn make(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderErro
     }
 }
 
-fn make_site(call: Call<'_>, name: &str, server: &Server) -> Result<Order, OrderError> {
+fn make_site(
+    call: CmdletCall<'_>,
+    name: &str,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
     if server.has_site(name) {
         return Err(if call.has("force") {
-            OrderError::unclear("what -Force leaves of a site that is there is not certain")
+            IisChangeError::unclear("what -Force leaves of a site that is there is not certain")
         } else {
-            OrderError::fails(format!("there is a site {name:?} already"))
+            IisChangeError::failure(format!("there is a site {name:?} already"))
         });
     }
     let ways = call
         .value("bindings")
-        .ok_or_else(|| OrderError::unclear("it lacks -bindings"))?;
+        .ok_or_else(|| IisChangeError::unclear("it lacks -bindings"))?;
     let directory = call.needed("physicalpath")?;
     let pool = call.text("applicationpool")?;
     let site = NewSite {
@@ -119,23 +130,23 @@ fn make_site(call: Call<'_>, name: &str, server: &Server) -> Result<Order, Order
         app_pool: pool.as_deref(),
     };
     check_free(name, &site.bindings, server)?;
-    Ok(Order {
-        folder: (!call.has("force")).then(|| Folder {
+    Ok(IisChange {
+        folder: (!call.has("force")).then(|| RequiredFolder {
             path: directory.clone(),
             fails: false,
         }),
-        ..Order::of(site.edits())
+        ..IisChange::new(site.edits())
     })
 }
 
 /// `@{protocol='http';bindingInformation='*:80:'}`
-fn way(value: &Value) -> Result<(String, String), OrderError> {
+fn way(value: &ParameterValue) -> Result<(String, String), IisChangeError> {
     let unclear = || {
-        OrderError::unclear(
+        IisChangeError::unclear(
             "a binding is not understood: expected @{protocol='http';bindingInformation='*:80:'}",
         )
     };
-    let Value::Table(entries) = value else {
+    let ParameterValue::Table(entries) = value else {
         return Err(unclear());
     };
     let given = |name: &str| {
@@ -153,62 +164,76 @@ fn way(value: &Value) -> Result<(String, String), OrderError> {
     }
 }
 
-fn remove(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderError> {
+fn remove(
+    call: CmdletCall<'_>,
+    item: &IisDriveItem,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
     if !call.has("recurse") {
-        return Err(OrderError::unclear(
+        return Err(IisChangeError::unclear(
             "whether it asks without -Recurse is not certain",
         ));
     }
-    Ok(Order::of(vec![match item {
-        Item::Pool(name) => take(APP_POOLS, named(name)),
-        Item::Site(name) => without_site(name, server)?,
-        Item::Below(site, path) if server.is_application(site, path) => {
-            take(SITES, named(site).entry([("path", path.as_str())]))
+    Ok(IisChange::new(vec![match item {
+        IisDriveItem::Pool(name) => take(APP_POOLS, entry_named(name)),
+        IisDriveItem::Site(name) => without_site(name, server)?,
+        IisDriveItem::Below(site, path) if server.is_application(site, path) => {
+            take(SITES, entry_named(site).entry([("path", path.as_str())]))
         }
-        Item::Below(site, path) => take(SITES, folder_of(&format!("{site}{path}"), server)),
+        IisDriveItem::Below(site, path) => take(SITES, folder_of(&format!("{site}{path}"), server)),
     }]))
 }
 
 fn folder_of(path: &str, server: &Server) -> ElementPath {
     let (site, application, folder) = split_folder(path, server);
-    let at = named(&site).entry([("path", application.as_str())]);
+    let at = entry_named(&site).entry([("path", application.as_str())]);
     at.entry([("path", folder.as_str())])
 }
 
 /// `Set-ItemProperty IIS:\… -Name … -Value …`
-fn change(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderError> {
+fn change(
+    call: CmdletCall<'_>,
+    item: &IisDriveItem,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
     let value = call
         .value("value")
-        .ok_or_else(|| OrderError::unclear("it lacks -value"))?;
+        .ok_or_else(|| IisChangeError::unclear("it lacks -value"))?;
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
     if is(&["name", "state", "userName", "password"]) {
-        return Err(OrderError::unclear(format!(
+        return Err(IisChangeError::unclear(format!(
             "-Name {name} is not understood"
         )));
     }
     let (section, at) = match item {
-        Item::Pool(pool) => (APP_POOLS, named(pool)),
-        Item::Site(site) if is(&["bindings"]) => {
+        IisDriveItem::Pool(pool) => (APP_POOLS, entry_named(pool)),
+        IisDriveItem::Site(site) if is(&["bindings"]) => {
             let ways = value
                 .items()
                 .iter()
                 .map(way)
                 .collect::<Result<Vec<_>, _>>()?;
             if !server.has_site(site) {
-                return Err(OrderError::fails(format!("there is no site {site:?}")));
+                return Err(IisChangeError::failure(format!(
+                    "there is no site {site:?}"
+                )));
             }
-            return Ok(Order::of(vec![bindings(site, &ways)]));
+            return Ok(IisChange::new(vec![bindings(site, &ways)]));
         }
-        Item::Site(site) if is(&OF_FOLDER) => (SITES, folder_of(site, server)),
-        Item::Site(site) if is(&OF_APPLICATION) => (SITES, named(site).entry([("path", "/")])),
-        Item::Site(site) => (SITES, named(site)),
-        Item::Below(site, path) if is(&OF_FOLDER) => {
+        IisDriveItem::Site(site) if is(&OF_FOLDER) => (SITES, folder_of(site, server)),
+        IisDriveItem::Site(site) if is(&OF_APPLICATION) => {
+            (SITES, entry_named(site).entry([("path", "/")]))
+        }
+        IisDriveItem::Site(site) => (SITES, entry_named(site)),
+        IisDriveItem::Below(site, path) if is(&OF_FOLDER) => {
             (SITES, folder_of(&format!("{site}{path}"), server))
         }
-        Item::Below(site, path) => (SITES, named(site).entry([("path", path.as_str())])),
+        IisDriveItem::Below(site, path) => {
+            (SITES, entry_named(site).entry([("path", path.as_str())]))
+        }
     };
-    property(section, at, &name, value, server).map(Order::of)
+    property(section, at, &name, value, server).map(IisChange::new)
 }
 
 /// An attribute, attributes of an element, or the entries of a collection.
@@ -216,29 +241,31 @@ fn property(
     section: &str,
     at: ElementPath,
     name: &str,
-    value: &Value,
+    value: &ParameterValue,
     server: &Server,
-) -> Result<Vec<ConfigEdit>, OrderError> {
+) -> Result<Vec<ConfigEdit>, IisChangeError> {
     let section_path = SectionPath::of(section);
     let mut names: Vec<&str> = name.split('.').collect();
     let last = names.pop().unwrap_or_default();
     let owner = names.into_iter().fold(at, ElementPath::element);
     let inner = owner.clone().element(last);
     match value {
-        Value::Table(_) | Value::List(_)
+        ParameterValue::Table(_) | ParameterValue::List(_)
             if server.schema().is_collection(&section_path, &inner) =>
         {
             let entries = value.items().iter();
             let entries = entries.map(|value| entry(&section_path, &inner, value, server));
             Ok(vec![edit(
                 section,
-                Change::Fill {
+                ConfigChange::Fill {
                     collection: inner.clone(),
                     entries: entries.collect::<Result<_, _>>()?,
                 },
             )])
         }
-        Value::Table(entries) => of_table(&section_path, &inner, entries, server),
+        ParameterValue::Table(entries) => {
+            attributes_from_table(&section_path, &inner, entries, server)
+        }
         value => {
             let value = text(&section_path, &owner, last, value, server)?;
             Ok(vec![set(section, owner, last, &value)])

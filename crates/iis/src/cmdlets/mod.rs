@@ -5,12 +5,12 @@ mod configuration;
 mod items;
 mod sites;
 
-use super::config::{Location, Server};
-use super::order::{Order, OrderError, location};
+use super::change::{IisChange, IisChangeError, location};
+use super::config::{ConfigLocation, Server};
 
 /// What a parameter is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum ParameterValue {
     /// A text.
     Text(String),
     /// A number.
@@ -18,22 +18,22 @@ pub enum Value {
     /// `$true`, `$false`, or a switch.
     Bool(bool),
     /// `@{ … }`
-    Table(Vec<(String, Value)>),
+    Table(Vec<(String, ParameterValue)>),
     /// Several.
-    List(Vec<Value>),
+    List(Vec<ParameterValue>),
 }
 
 /// A cmdlet and its parameters, all names in small letters and in full.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct CmdletCall<'a> {
     /// The cmdlet; those of PowerShell's own for what they do on the drive `IIS:`.
     pub name: &'a str,
     /// The parameters.
-    pub parameters: &'a [(String, Value)],
+    pub parameters: &'a [(String, ParameterValue)],
 }
 
 /// Reads a call, on a server that is configured like this.
-pub fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let order = match call.name {
         "set-itemproperty" | "new-item" | "remove-item" => items::read(call, server),
         name if name.contains("-webconfiguration") => configuration::read(call, server),
@@ -45,49 +45,53 @@ pub fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
         _ => sites::read(call, server),
     }?;
     let edits = order.edits.into_iter();
-    let edits: Result<_, _> = edits.map(|edit| server.schema().spelled(edit)).collect();
-    Ok(Order {
+    let edits: Result<_, _> = edits
+        .map(|edit| server.schema().normalize_names(edit))
+        .collect();
+    Ok(IisChange {
         edits: edits?,
         ..order
     })
 }
 
-impl Call<'_> {
-    fn value(&self, name: &str) -> Option<&Value> {
+impl CmdletCall<'_> {
+    fn value(&self, name: &str) -> Option<&ParameterValue> {
         let mut all = self.parameters.iter();
         all.find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    fn text(&self, name: &str) -> Result<Option<String>, OrderError> {
+    fn text(&self, name: &str) -> Result<Option<String>, IisChangeError> {
         self.value(name)
             .map(|value| {
                 value.text().ok_or_else(|| {
-                    OrderError::unclear(format!("-{name} is given more than one text"))
+                    IisChangeError::unclear(format!("-{name} is given more than one text"))
                 })
             })
             .transpose()
     }
 
-    fn needed(&self, name: &str) -> Result<String, OrderError> {
+    fn needed(&self, name: &str) -> Result<String, IisChangeError> {
         self.text(name)?
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| OrderError::unclear(format!("it lacks -{name}")))
+            .ok_or_else(|| IisChangeError::unclear(format!("it lacks -{name}")))
     }
 
     fn has(&self, name: &str) -> bool {
-        self.value(name) == Some(&Value::Bool(true))
+        self.value(name) == Some(&ParameterValue::Bool(true))
     }
 
     /// Refuses a parameter that is not followed.
-    fn without(&self, names: &[&str]) -> Result<(), OrderError> {
+    fn without(&self, names: &[&str]) -> Result<(), IisChangeError> {
         match names.iter().find(|name| self.value(name).is_some()) {
-            Some(name) => Err(OrderError::unclear(format!("-{name} is not understood"))),
+            Some(name) => Err(IisChangeError::unclear(format!(
+                "-{name} is not understood"
+            ))),
             None => Ok(()),
         }
     }
 
     /// Whose `web.config` is changed, or which location in the server's configuration.
-    fn place(&self) -> Result<(Option<Location>, Option<Location>), OrderError> {
+    fn place(&self) -> Result<(Option<ConfigLocation>, Option<ConfigLocation>), IisChangeError> {
         let path = self.text("pspath")?.unwrap_or_default().replace('\\', "/");
         let lower = path.to_lowercase();
         let into = match lower.strip_prefix("iis:") {
@@ -98,7 +102,7 @@ impl Call<'_> {
                     let start = lower.find("sites/").unwrap_or_default();
                     location(&path[start + "sites/".len()..])?
                 }
-                _ => return Err(OrderError::unclear(format!("{path} is not understood"))),
+                _ => return Err(IisChangeError::unclear(format!("{path} is not understood"))),
             },
         };
         let at = self.text("location")?.filter(|text| !text.is_empty());
@@ -106,7 +110,7 @@ impl Call<'_> {
             .map(|text| location(&text.replace('\\', "/")))
             .transpose()?;
         match (into, at.flatten()) {
-            (Some(_), Some(_)) => Err(OrderError::unclear(
+            (Some(_), Some(_)) => Err(IisChangeError::unclear(
                 "a -Location in the file of a site is not understood",
             )),
             place => Ok(place),
@@ -114,7 +118,7 @@ impl Call<'_> {
     }
 }
 
-impl Value {
+impl ParameterValue {
     /// The value as PowerShell makes a text of it; none where it is several.
     fn text(&self) -> Option<String> {
         match self {

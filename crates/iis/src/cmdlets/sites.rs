@@ -1,22 +1,22 @@
 //! Cmdlets that make and remove sites, applications, pools and bindings.
 
-use super::super::config::{APP_POOLS, SITES, Server};
-use super::super::order::{
-    Folder, NewSite, Order, OrderError, app_pool, application, named, new, set, take,
-    virtual_directory, without_site,
+use super::super::change::{
+    IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, application, entry_named, new,
+    set, take, virtual_directory, without_site,
 };
-use super::{Call, Value};
+use super::super::config::{APP_POOLS, SITES, Server};
+use super::{CmdletCall, ParameterValue};
 
 /// The port that a site or binding has unless another one is given.
 const PORT: &str = "80";
 
-pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     match call.name {
         "new-website" => new_website(call, server),
         "new-iissite" => new_iis_site(call, server),
         "remove-website" => {
             let name = call.needed("name")?;
-            Ok(Order::of(vec![without_site(&name, server)?]))
+            Ok(IisChange::new(vec![without_site(&name, server)?]))
         }
         "remove-iissite" => remove_iis_sites(call, server),
         "new-webapppool" => {
@@ -24,11 +24,11 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
             let known = server.app_pools();
             let is_known = known.iter().any(|known| is_same(known, &name));
             check_new(is_known, &format!("an application pool {name:?}"), call)?;
-            Ok(Order::of(vec![app_pool(&name)]))
+            Ok(IisChange::new(vec![app_pool(&name)]))
         }
-        "remove-webapppool" => Ok(Order::of(vec![take(
+        "remove-webapppool" => Ok(IisChange::new(vec![take(
             APP_POOLS,
-            named(&call.needed("name")?),
+            entry_named(&call.needed("name")?),
         )])),
         "new-webapplication" => {
             let (site, path) = (site(call, server)?, url_path(&call.needed("name")?));
@@ -42,33 +42,35 @@ pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
         }
         "remove-webapplication" => {
             let (site, path) = (site(call, server)?, url_path(&call.needed("name")?));
-            let at = named(&site).entry([("path", path.as_str())]);
-            Ok(Order::of(vec![take(SITES, at)]))
+            let at = entry_named(&site).entry([("path", path.as_str())]);
+            Ok(IisChange::new(vec![take(SITES, at)]))
         }
         "remove-webvirtualdirectory" => {
             let site = site(call, server)?;
             let application = call.text("application")?.unwrap_or_default();
             let application = url_path(&application);
             let path = url_path(&call.needed("name")?);
-            let at = named(&site).entry([("path", application.as_str())]);
+            let at = entry_named(&site).entry([("path", application.as_str())]);
             let at = at.entry([("path", path.as_str())]);
-            Ok(Order::of(vec![take(SITES, at)]))
+            Ok(IisChange::new(vec![take(SITES, at)]))
         }
         "new-webbinding" => new_binding(call, server),
         "remove-webbinding" => remove_bindings(call, server),
         "set-webbinding" => set_binding(call, server),
         "start-website" | "stop-website" | "start-iissite" | "stop-iissite" => {
-            is_there("site", &call.needed("name")?, &server.sites())
+            check_exists("site", &call.needed("name")?, &server.sites())
         }
-        "start-webapppool" | "stop-webapppool" | "restart-webapppool" => is_there(
+        "start-webapppool" | "stop-webapppool" | "restart-webapppool" => check_exists(
             "application pool",
             &call.needed("name")?,
             &server.app_pools(),
         ),
         "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => {
-            Ok(Order::default())
+            Ok(IisChange::default())
         }
-        other => Err(OrderError::unclear(format!("{other} is not understood"))),
+        other => Err(IisChangeError::unclear(format!(
+            "{other} is not understood"
+        ))),
     }
 }
 
@@ -76,19 +78,21 @@ fn is_same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-fn is_there(what: &str, name: &str, known: &[String]) -> Result<Order, OrderError> {
+fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange, IisChangeError> {
     if known.iter().any(|known| is_same(known, name)) {
-        return Ok(Order::skipped());
+        return Ok(IisChange::no_change());
     }
-    Err(OrderError::fails(format!("there is no {what} {name:?}")))
+    Err(IisChangeError::failure(format!(
+        "there is no {what} {name:?}"
+    )))
 }
 
 /// What is new must not be there; what `-Force` leaves of it is not certain.
-fn check_new(is_known: bool, what: &str, call: Call<'_>) -> Result<(), OrderError> {
+fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<(), IisChangeError> {
     match (is_known, call.has("force")) {
         (false, _) => Ok(()),
-        (true, false) => Err(OrderError::fails(format!("there is {what} already"))),
-        (true, true) => Err(OrderError::unclear(format!(
+        (true, false) => Err(IisChangeError::failure(format!("there is {what} already"))),
+        (true, true) => Err(IisChangeError::unclear(format!(
             "there is {what} already, and what -Force leaves of it is not certain: remove it first"
         ))),
     }
@@ -98,27 +102,29 @@ fn url_path(name: &str) -> String {
     format!("/{}", name.replace('\\', "/").trim_matches('/'))
 }
 
-fn site(call: Call<'_>, server: &Server) -> Result<String, OrderError> {
+fn site(call: CmdletCall<'_>, server: &Server) -> Result<String, IisChangeError> {
     let name = call.needed("site")?;
     known_site(name, server)
 }
 
-fn known_site(name: String, server: &Server) -> Result<String, OrderError> {
+fn known_site(name: String, server: &Server) -> Result<String, IisChangeError> {
     if server.has_site(&name) {
         return Ok(name);
     }
-    Err(OrderError::fails(format!("there is no site {name:?}")))
+    Err(IisChangeError::failure(format!(
+        "there is no site {name:?}"
+    )))
 }
 
 /// The folder that is given, which has to be there unless `-Force` is.
-fn folder(call: Call<'_>) -> Result<(String, Option<Folder>), OrderError> {
+fn folder(call: CmdletCall<'_>) -> Result<(String, Option<RequiredFolder>), IisChangeError> {
     let folder = call.needed("physicalpath")?;
     if !is_whole(&folder) {
-        return Err(OrderError::unclear(format!(
+        return Err(IisChangeError::unclear(format!(
             "-PhysicalPath is not a whole path: {folder}"
         )));
     }
-    let needed = (!call.has("force")).then(|| Folder {
+    let needed = (!call.has("force")).then(|| RequiredFolder {
         path: folder.clone(),
         fails: true,
     });
@@ -134,13 +140,13 @@ fn is_whole(path: &str) -> bool {
 }
 
 /// `ADDRESS:PORT:HOST`
-fn information(call: Call<'_>) -> Result<String, OrderError> {
-    let text = |name, default: &str| -> Result<String, OrderError> {
+fn information(call: CmdletCall<'_>) -> Result<String, IisChangeError> {
+    let text = |name, default: &str| -> Result<String, IisChangeError> {
         Ok(call.text(name)?.unwrap_or_else(|| default.to_owned()))
     };
     let port = text("port", PORT)?;
     if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-        return Err(OrderError::fails(format!("invalid port {port:?}")));
+        return Err(IisChangeError::failure(format!("invalid port {port:?}")));
     }
     let address = text("ipaddress", "*")?;
     let host = text("hostheader", "")?;
@@ -152,13 +158,13 @@ pub(super) fn check_free(
     site: &str,
     bindings: &[(String, String)],
     server: &Server,
-) -> Result<(), OrderError> {
+) -> Result<(), IisChangeError> {
     for other in server.sites() {
         let taken = server.bindings(&other);
         if let Some((protocol, information)) = taken.iter().find(|way| bindings.contains(way))
             && !is_same(&other, site)
         {
-            return Err(OrderError::unclear(format!(
+            return Err(IisChangeError::unclear(format!(
                 "the site {other:?} answers {protocol} {information} already, and what comes of a second one is not certain: remove it first"
             )));
         }
@@ -166,18 +172,18 @@ pub(super) fn check_free(
     Ok(())
 }
 
-fn new_website(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
     check_new(server.has_site(&name), &format!("a site {name:?}"), call)?;
     if call
         .value("sslflags")
-        .is_some_and(|flags| *flags != Value::Number(0))
+        .is_some_and(|flags| *flags != ParameterValue::Number(0))
     {
         call.without(&["sslflags"])?;
     }
     let is_secure = call.has("ssl");
     if is_secure && call.value("port").is_none() {
-        return Err(OrderError::unclear(
+        return Err(IisChangeError::unclear(
             "which port it has with -Ssl is not certain",
         ));
     }
@@ -192,22 +198,22 @@ fn new_website(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
         app_pool: app_pool.as_deref(),
     };
     check_free(&name, &site.bindings, server)?;
-    Ok(Order {
+    Ok(IisChange {
         folder: needed,
-        ..Order::of(site.edits())
+        ..IisChange::new(site.edits())
     })
 }
 
-pub(super) fn id(call: Call<'_>) -> Result<Option<u32>, OrderError> {
+pub(super) fn id(call: CmdletCall<'_>) -> Result<Option<u32>, IisChangeError> {
     let id = call.text("id")?;
     id.map(|id| {
         let number = id.parse();
-        number.map_err(|_| OrderError::fails(format!("invalid id {id:?}")))
+        number.map_err(|_| IisChangeError::failure(format!("invalid id {id:?}")))
     })
     .transpose()
 }
 
-fn new_iis_site(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
     check_new(server.has_site(&name), &format!("a site {name:?}"), call)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
@@ -219,70 +225,70 @@ fn new_iis_site(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
         ..NewSite::default()
     };
     check_free(&name, &site.bindings, server)?;
-    Ok(Order {
-        folder: needed.map(|needed| Folder {
+    Ok(IisChange {
+        folder: needed.map(|needed| RequiredFolder {
             fails: false,
             ..needed
         }),
-        ..Order::of(site.edits())
+        ..IisChange::new(site.edits())
     })
 }
 
-fn remove_iis_sites(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
-    if call.value("confirm") != Some(&Value::Bool(false)) {
-        return Err(OrderError::unclear(
+fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+    if call.value("confirm") != Some(&ParameterValue::Bool(false)) {
+        return Err(IisChangeError::unclear(
             "without -Confirm:$false it asks, and nobody answers",
         ));
     }
-    let names = call.value("name").map_or(&[][..], Value::items);
+    let names = call.value("name").map_or(&[][..], ParameterValue::items);
     let mut edits = Vec::new();
     for name in names {
         let name = name.text().unwrap_or_default();
         edits.push(without_site(&name, server)?);
     }
     if edits.is_empty() {
-        return Err(OrderError::unclear("it names no site"));
+        return Err(IisChangeError::unclear("it names no site"));
     }
-    Ok(Order::of(edits))
+    Ok(IisChange::new(edits))
 }
 
 /// An application of a site, as two cmdlets make it.
 pub(super) fn new_application(
-    call: Call<'_>,
+    call: CmdletCall<'_>,
     server: &Server,
     site: &str,
     path: &str,
-) -> Result<Order, OrderError> {
+) -> Result<IisChange, IisChangeError> {
     let what = format!("an application {path} in {site:?}");
     check_new(server.is_application(site, path), &what, call)?;
     let (directory, needed) = folder(call)?;
     let pool = call.text("applicationpool")?;
-    Ok(Order {
+    Ok(IisChange {
         folder: needed,
-        ..Order::of(application(site, path, Some(&directory), pool.as_deref()))
+        ..IisChange::new(application(site, path, Some(&directory), pool.as_deref()))
     })
 }
 
 /// A folder of an application, as two cmdlets make it.
 pub(super) fn new_folder(
-    call: Call<'_>,
+    call: CmdletCall<'_>,
     site: &str,
     application: &str,
     path: &str,
-) -> Result<Order, OrderError> {
+) -> Result<IisChange, IisChangeError> {
     let (directory, needed) = folder(call)?;
-    Ok(Order {
+    Ok(IisChange {
         folder: needed,
-        ..Order::of(virtual_directory(site, application, path, Some(&directory)))
+        ..IisChange::new(virtual_directory(site, application, path, Some(&directory)))
     })
 }
 
-fn new_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = known_site(call.needed("name")?, server)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
     let is_http = is_same(&protocol, "http");
     if !is_http && (!is_same(&protocol, "https") || call.value("port").is_none()) {
-        return Err(OrderError::unclear(format!(
+        return Err(IisChangeError::unclear(format!(
             "a binding for {protocol} without a port is not understood"
         )));
     }
@@ -293,16 +299,16 @@ fn new_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
     ];
     let flags = call.text("sslflags")?.filter(|flags| flags != "0");
     entry.extend(flags.iter().map(|flags| ("sslFlags", flags.as_str())));
-    let entry = named(&name).element("bindings").entry(entry);
-    Ok(Order::of(vec![new(SITES, entry)]))
+    let entry = entry_named(&name).element("bindings").entry(entry);
+    Ok(IisChange::new(vec![new(SITES, entry)]))
 }
 
 /// The bindings of a site that fit what is given.
 fn fitting(
-    call: Call<'_>,
+    call: CmdletCall<'_>,
     name: &str,
     server: &Server,
-) -> Result<Vec<(String, String)>, OrderError> {
+) -> Result<Vec<(String, String)>, IisChangeError> {
     let given = |name| call.text(name);
     let (protocol, whole) = (given("protocol")?, given("bindinginformation")?);
     let (address, port, host) = (given("ipaddress")?, given("port")?, given("hostheader")?);
@@ -322,7 +328,7 @@ fn fitting(
     Ok(bindings)
 }
 
-fn remove_bindings(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+fn remove_bindings(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = known_site(call.needed("name")?, server)?;
     let found = fitting(call, &name, server)?;
     let edits = found.iter().map(|(protocol, information)| {
@@ -330,16 +336,16 @@ fn remove_bindings(call: Call<'_>, server: &Server) -> Result<Order, OrderError>
             ("protocol", protocol.as_str()),
             ("bindingInformation", information.as_str()),
         ];
-        take(SITES, named(&name).element("bindings").entry(entry))
+        take(SITES, entry_named(&name).element("bindings").entry(entry))
     });
-    Ok(Order::of(edits.collect()))
+    Ok(IisChange::new(edits.collect()))
 }
 
-fn set_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = known_site(call.needed("name")?, server)?;
     let found = fitting(call, &name, server)?;
     let [(protocol, information)] = found.as_slice() else {
-        return Err(OrderError::unclear(format!(
+        return Err(IisChangeError::unclear(format!(
             "it fits {} bindings of {name:?}: which one it changes is not certain",
             found.len()
         )));
@@ -354,7 +360,7 @@ fn set_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
         "ipaddress" => ("bindingInformation", format!("{value}:{port}:{host}")),
         "bindinginformation" => ("bindingInformation", value),
         _ => {
-            return Err(OrderError::unclear(format!(
+            return Err(IisChangeError::unclear(format!(
                 "the property {property} of a binding is not understood"
             )));
         }
@@ -363,6 +369,6 @@ fn set_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
         ("protocol", protocol.as_str()),
         ("bindingInformation", information.as_str()),
     ];
-    let at = named(&name).element("bindings").entry(entry);
-    Ok(Order::of(vec![set(SITES, at, attribute, &value)]))
+    let at = entry_named(&name).element("bindings").entry(entry);
+    Ok(IisChange::new(vec![set(SITES, at, attribute, &value)]))
 }

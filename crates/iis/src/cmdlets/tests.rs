@@ -13,29 +13,29 @@ fn server() -> Server {
     Server::read(FILE.as_bytes(), schema).unwrap()
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: &str) -> ParameterValue {
+    ParameterValue::Text(text.to_owned())
 }
 
-fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+fn table<const N: usize>(entries: [(&str, ParameterValue); N]) -> ParameterValue {
     let entries = entries.into_iter();
-    Value::Table(
+    ParameterValue::Table(
         entries
             .map(|(name, value)| (name.to_owned(), value))
             .collect(),
     )
 }
 
-fn order(name: &str, parameters: &[(&str, Value)]) -> Result<Order, OrderError> {
-    let parameters: Vec<(String, Value)> = parameters
+fn order(name: &str, parameters: &[(&str, ParameterValue)]) -> Result<IisChange, IisChangeError> {
+    let parameters: Vec<(String, ParameterValue)> = parameters
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()))
         .collect();
     let parameters = &parameters;
-    read(Call { name, parameters }, &server())
+    read(CmdletCall { name, parameters }, &server())
 }
 
-fn asked(name: &str, parameters: &[(&str, Value)]) -> Vec<String> {
+fn asked(name: &str, parameters: &[(&str, ParameterValue)]) -> Vec<String> {
     let order = order(name, parameters);
     let order = order.unwrap_or_else(|error| panic!("{name} {parameters:?}: {error}"));
     let into = order.into.map(|of| format!("in {of}'s web.config"));
@@ -44,7 +44,7 @@ fn asked(name: &str, parameters: &[(&str, Value)]) -> Vec<String> {
     edits.chain(into).chain(folder).collect()
 }
 
-fn refusal(name: &str, parameters: &[(&str, Value)]) -> OrderError {
+fn refusal(name: &str, parameters: &[(&str, ParameterValue)]) -> IisChangeError {
     match order(name, parameters) {
         Ok(order) => panic!("{name} {parameters:?}: {order:?}"),
         Err(error) => error,
@@ -58,7 +58,7 @@ fn sites_and_what_is_in_them_are_made() {
             "new-website",
             &[
                 ("name", text("w")),
-                ("port", Value::Number(8080)),
+                ("port", ParameterValue::Number(8080)),
                 ("physicalpath", text(r"c:\w")),
                 ("applicationpool", text("DefaultAppPool")),
             ]
@@ -80,7 +80,7 @@ fn sites_and_what_is_in_them_are_made() {
                 ("name", text("a/b")),
                 ("site", text("default web site")),
                 ("physicalpath", text(r"C:\w")),
-                ("force", Value::Bool(true)),
+                ("force", ParameterValue::Bool(true)),
             ]
         ),
         [
@@ -107,7 +107,7 @@ fn sites_and_what_is_in_them_are_made() {
             "remove-webbinding",
             &[
                 ("name", text("Default Web Site")),
-                ("port", Value::Number(80))
+                ("port", ParameterValue::Number(80))
             ]
         ),
         [format!(
@@ -120,7 +120,7 @@ fn sites_and_what_is_in_them_are_made() {
 
 #[test]
 fn items_of_the_drive_are_sites_and_pools() {
-    let property = |path: &str, name: &str, value: Value| {
+    let property = |path: &str, name: &str, value: ParameterValue| {
         asked(
             "set-itemproperty",
             &[("path", text(path)), ("name", text(name)), ("value", value)],
@@ -132,11 +132,21 @@ fn items_of_the_drive_are_sites_and_pools() {
         (
             pool,
             "processmodel.identityType",
-            Value::Number(2),
+            ParameterValue::Number(2),
             "processModel.identityType:NetworkService",
         ),
-        (pool, "autoStart", Value::Number(0), "autoStart:false"),
-        (pool, "autoStart", Value::Bool(true), "autoStart:true"),
+        (
+            pool,
+            "autoStart",
+            ParameterValue::Number(0),
+            "autoStart:false",
+        ),
+        (
+            pool,
+            "autoStart",
+            ParameterValue::Bool(true),
+            "autoStart:true",
+        ),
         (
             pool,
             "managedRuntimeVersion",
@@ -193,8 +203,9 @@ fn items_of_the_drive_are_sites_and_pools() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of filters")]
 fn filters_and_places_lead_to_sections() {
-    let set = |filter: &str, more: &[(&str, Value)]| {
+    let set = |filter: &str, more: &[(&str, ParameterValue)]| {
         let own = [
             ("filter", text(filter)),
             ("name", text("errormode")),
@@ -281,8 +292,11 @@ fn filters_and_places_lead_to_sections() {
                     "value",
                     table([
                         ("name", text("p")),
-                        ("queueLength", Value::Number(5)),
-                        ("processModel", table([("identityType", Value::Number(4))])),
+                        ("queueLength", ParameterValue::Number(5)),
+                        (
+                            "processModel",
+                            table([("identityType", ParameterValue::Number(4))])
+                        ),
                     ])
                 ),
             ]
@@ -299,7 +313,7 @@ fn filters_and_places_lead_to_sections() {
 #[test]
 #[allow(clippy::too_many_lines)]
 fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
-    let site = |more: &[(&str, Value)]| {
+    let site = |more: &[(&str, ParameterValue)]| {
         let own = [("physicalpath", text(r"C:\w"))];
         refusal("new-website", &[&own[..], more].concat())
     };
@@ -312,7 +326,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
         (
             site(&[
                 ("name", text("default web site")),
-                ("force", Value::Bool(true)),
+                ("force", ParameterValue::Bool(true)),
             ]),
             true,
             "what -Force leaves of it",
@@ -365,7 +379,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
                 &[
                     ("path", text(r"\AppPools\p")),
                     ("name", text("processModel.idleTimeout")),
-                    ("value", Value::Number(0)),
+                    ("value", ParameterValue::Number(0)),
                 ],
             ),
             true,
@@ -401,7 +415,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
             "a whole collection is set",
         ),
     ] {
-        let is = matches!(error, OrderError::Unclear(_));
+        let is = matches!(error, IisChangeError::Unclear(_));
         assert!(
             is == is_unclear && error.to_string().contains(said),
             "{error:?}"
@@ -409,16 +423,16 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
     }
 }
 
-fn value() -> impl Strategy<Value = Value> {
+fn value() -> impl Strategy<Value = ParameterValue> {
     let leaf = prop_oneof![
-        ".{0,8}".prop_map(Value::Text),
-        any::<i64>().prop_map(Value::Number),
-        any::<bool>().prop_map(Value::Bool),
+        ".{0,8}".prop_map(ParameterValue::Text),
+        any::<i64>().prop_map(ParameterValue::Number),
+        any::<bool>().prop_map(ParameterValue::Bool),
     ];
     leaf.prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::List),
-            proptest::collection::vec((".{0,6}", inner), 0..3).prop_map(Value::Table),
+            proptest::collection::vec(inner.clone(), 0..3).prop_map(ParameterValue::List),
+            proptest::collection::vec((".{0,6}", inner), 0..3).prop_map(ParameterValue::Table),
         ]
     })
 }
@@ -430,10 +444,10 @@ proptest! {
         filter in "(system.webServer/staticContent)?[a-z/@='\\[\\]]{0,10}",
         values in proptest::collection::vec(("(name|value|path|filter|physicalpath|site|bindings|pspath|location|atelement|atindex|port|metadata)", value()), 0..6),
     ) {
-        let own = [("filter".to_owned(), Value::Text(filter))];
-        let parameters: Vec<(String, Value)> = own.into_iter().chain(values).collect();
+        let own = [("filter".to_owned(), ParameterValue::Text(filter))];
+        let parameters: Vec<(String, ParameterValue)> = own.into_iter().chain(values).collect();
         let mut server = server();
-        let call = Call { name: &name, parameters: &parameters };
+        let call = CmdletCall { name: &name, parameters: &parameters };
         if let Ok(order) = read(call, &server) {
             for edit in &order.edits {
                 let _ = server.apply(edit);

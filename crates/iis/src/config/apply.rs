@@ -4,10 +4,10 @@
 //! IIS refuses a second entry with the key of another one, wherever that is: in the server's
 //! configuration, too. So where an entry may be above, its removal comes before the new one.
 
-use super::document::{Document, Id, Place};
-use super::path::{Selector, Step};
-use super::schema::{CollectionSchema, Schema, Unsound, owner};
-use super::{Change, ConfigError, ElementPath, Problem, SectionPath};
+use super::document::{Id, InsertPosition, XmlDocument};
+use super::path::{PathStep, Selector};
+use super::schema::{CollectionSchema, Schema, SchemaViolation, owner};
+use super::{ConfigChange, ConfigError, ConfigProblem, ElementPath, SectionPath};
 
 /// Why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum EditError {
     File(#[from] ConfigError),
     /// The schema does not.
     #[error(transparent)]
-    Unsound(#[from] Unsound),
+    Unsound(#[from] SchemaViolation),
     /// An entry that is to be changed is not there.
     #[error("{owner} has no entry {entry}")]
     NoEntry {
@@ -74,14 +74,14 @@ pub(crate) struct Level {
     /// The elements in which its sections stand; new ones go into the first.
     pub(crate) roots: Vec<Id>,
     /// What is inherited.
-    pub(crate) above: Above,
+    pub(crate) above: ParentLevels,
     /// The locations that inherit from it.
     pub(crate) below: Vec<Id>,
 }
 
 /// The levels above one.
 #[derive(Debug)]
-pub(crate) enum Above {
+pub(crate) enum ParentLevels {
     /// They are in another file, into which nobody has looked.
     Unseen,
     /// The roots of each, the outermost first.
@@ -90,7 +90,7 @@ pub(crate) enum Above {
 
 /// What the levels say about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CollectionEntryState {
     /// Nothing.
     Untold,
     /// That there is none.
@@ -100,31 +100,31 @@ enum State {
 }
 
 /// One change on its way.
-pub(crate) struct Editing<'a> {
-    pub(crate) document: &'a mut Document,
+pub(crate) struct SectionEditor<'a> {
+    pub(crate) document: &'a mut XmlDocument,
     pub(crate) schema: &'a Schema,
     pub(crate) section: &'a SectionPath,
     pub(crate) level: &'a Level,
 }
 
-impl<'a> Editing<'a> {
-    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), EditError> {
+impl<'a> SectionEditor<'a> {
+    pub(crate) fn apply(&mut self, change: &ConfigChange) -> Result<(), EditError> {
         self.check_section()?;
         match change {
-            Change::Set {
+            ConfigChange::Set {
                 element,
                 attribute,
                 value,
             } => self.set(element.steps(), attribute, value),
-            Change::Add { entry, first } => self.add(entry, *first, false),
-            Change::Ensure { entry } => self.add(entry, false, true),
-            Change::New { entry, first } => {
+            ConfigChange::Add { entry, first } => self.add(entry, *first, false),
+            ConfigChange::Ensure { entry } => self.add(entry, false, true),
+            ConfigChange::New { entry, first } => {
                 if self.has(entry)? {
                     return Err(self.exists(entry));
                 }
                 self.add(entry, *first, false)
             }
-            Change::Take { entry } => {
+            ConfigChange::Take { entry } => {
                 if !self.has(entry)? {
                     return Err(
                         self.of_entry(entry, |owner, entry| EditError::NoEntry { owner, entry })
@@ -132,14 +132,14 @@ impl<'a> Editing<'a> {
                 }
                 self.remove(entry)
             }
-            Change::Remove { entry } => self.remove(entry),
-            Change::Fill {
+            ConfigChange::Remove { entry } => self.remove(entry),
+            ConfigChange::Fill {
                 collection,
                 entries,
             } => self.fill(collection, entries),
-            Change::Clear { element } => self.clear(element.steps()),
+            ConfigChange::Clear { element } => self.clear(element.steps()),
             // That is about locations, which the server has.
-            Change::Delegate { .. } => Ok(()),
+            ConfigChange::Delegate { .. } => Ok(()),
         }
     }
 
@@ -148,12 +148,12 @@ impl<'a> Editing<'a> {
         let (steps, selector, collection) = self.entry(entry)?;
         let keys = collection.keys(selector);
         let above = self.above(steps, collection, &keys)?;
-        let above = above.unwrap_or(State::Untold);
+        let above = above.unwrap_or(CollectionEntryState::Untold);
         let state = match self.find(&self.level.roots, steps)? {
             Some(place) => self.state(place, collection, &keys, above)?,
             None => above,
         };
-        Ok(matches!(state, State::Entry(_)))
+        Ok(matches!(state, CollectionEntryState::Entry(_)))
     }
 
     /// That a new entry is there already.
@@ -175,7 +175,7 @@ impl<'a> Editing<'a> {
         }
     }
 
-    fn set(&mut self, steps: &[Step], attribute: &str, value: &str) -> Result<(), EditError> {
+    fn set(&mut self, steps: &[PathStep], attribute: &str, value: &str) -> Result<(), EditError> {
         let schema = self.schema.walk(self.section, steps)?;
         let value = schema.check(&owner(self.section, steps), attribute, value)?;
         let known = schema.attribute(attribute);
@@ -191,28 +191,35 @@ impl<'a> Editing<'a> {
     fn add(&mut self, entry: &ElementPath, first: bool, keeps: bool) -> Result<(), EditError> {
         let (steps, selector, collection) = self.entry(entry)?;
         let owner = owner(self.section, steps);
-        let new = collection.checked(&owner, selector)?;
+        let new = collection.check_entry(&owner, selector)?;
         let keys = collection.keys(&new);
         let place = self.find(&self.level.roots, steps)?;
         let local = match place {
-            Some(place) => self.state(place, collection, &keys, State::Untold)?,
-            None => State::Untold,
+            Some(place) => self.state(place, collection, &keys, CollectionEntryState::Untold)?,
+            None => CollectionEntryState::Untold,
         };
         let above = self.above(steps, collection, &keys)?;
         match local {
-            State::Entry(_) if keeps => return Ok(()),
-            State::Entry(id) if !first => {
+            CollectionEntryState::Entry(_) if keeps => return Ok(()),
+            CollectionEntryState::Entry(id) if !first => {
                 self.replace(id, collection, &new);
                 return Ok(());
             }
-            State::Entry(id) => self.document.remove(id),
-            State::Untold if keeps && matches!(above, Some(State::Entry(_))) => return Ok(()),
-            State::Untold | State::Removed => {}
+            CollectionEntryState::Entry(id) => self.document.remove(id),
+            CollectionEntryState::Untold
+                if keeps && matches!(above, Some(CollectionEntryState::Entry(_))) =>
+            {
+                return Ok(());
+            }
+            CollectionEntryState::Untold | CollectionEntryState::Removed => {}
         }
         self.check_locks(steps, Lock::Element(collection.entry_name()))?;
         let place = self.made(steps)?;
-        let needs_removal =
-            local == State::Untold && !matches!(above, Some(State::Untold | State::Removed));
+        let needs_removal = local == CollectionEntryState::Untold
+            && !matches!(
+                above,
+                Some(CollectionEntryState::Untold | CollectionEntryState::Removed)
+            );
         if needs_removal {
             self.insert_removal(place, collection, &keys, &owner, above)?;
         }
@@ -226,7 +233,7 @@ impl<'a> Editing<'a> {
     /// key.
     fn give_way(
         &mut self,
-        steps: &[Step],
+        steps: &[PathStep],
         collection: &CollectionSchema,
         keys: &Selector,
     ) -> Result<(), EditError> {
@@ -238,17 +245,17 @@ impl<'a> Editing<'a> {
             let Some(place) = self.find(&[*location], steps)? else {
                 continue;
             };
-            let local = self.state(place, collection, keys, State::Untold)?;
+            let local = self.state(place, collection, keys, CollectionEntryState::Untold)?;
             let has_removal = self.document.children(place).any(|child| {
                 let name = self.document.name(child);
                 collection.clear.as_deref() == Some(name)
                     || (name == remove && self.is_meant(child, collection, keys))
             });
-            if let State::Entry(id) = local
+            if let CollectionEntryState::Entry(id) = local
                 && !has_removal
             {
                 self.document
-                    .insert(place, Place::Before(id), remove, keys.attributes());
+                    .insert(place, InsertPosition::Before(id), remove, keys.attributes());
             }
         }
         Ok(())
@@ -261,18 +268,23 @@ impl<'a> Editing<'a> {
             collection.entry.check(&owner, name, value)?;
         }
         let place = self.find(&self.level.roots, steps)?;
-        let mut local = State::Untold;
+        let mut local = CollectionEntryState::Untold;
         if let Some(place) = place {
-            local = self.state(place, collection, selector, State::Untold)?;
-            if let State::Entry(id) = local {
+            local = self.state(place, collection, selector, CollectionEntryState::Untold)?;
+            if let CollectionEntryState::Entry(id) = local {
                 self.document.remove(id);
-                local = self.state(place, collection, selector, State::Untold)?;
+                local = self.state(place, collection, selector, CollectionEntryState::Untold)?;
             }
         }
         let above = self.above(steps, collection, selector)?;
-        if local == State::Untold && !matches!(above, Some(State::Untold | State::Removed)) {
+        if local == CollectionEntryState::Untold
+            && !matches!(
+                above,
+                Some(CollectionEntryState::Untold | CollectionEntryState::Removed)
+            )
+        {
             let keys = match above {
-                Some(State::Entry(id)) => self.keys_in(id, collection),
+                Some(CollectionEntryState::Entry(id)) => self.keys_in(id, collection),
                 _ => selector.clone(),
             };
             let place = self.made(steps)?;
@@ -298,13 +310,13 @@ impl<'a> Editing<'a> {
             }
         }
         entries.iter().try_for_each(|entry| {
-            let entry = path.clone().with(Step::Entry(entry.clone()));
+            let entry = path.clone().with(PathStep::Entry(entry.clone()));
             self.add(&entry, false, false)
         })
     }
 
-    fn clear(&mut self, steps: &[Step]) -> Result<(), EditError> {
-        if let Some((Step::Element(name), outer)) = steps.split_last() {
+    fn clear(&mut self, steps: &[PathStep]) -> Result<(), EditError> {
+        if let Some((PathStep::Element(name), outer)) = steps.split_last() {
             let schema = self.schema.walk(self.section, outer)?;
             let owner = owner(self.section, outer);
             if let Err(error) = schema.element(&owner, name) {
@@ -327,10 +339,10 @@ impl<'a> Editing<'a> {
     fn entry<'e>(
         &self,
         entry: &'e ElementPath,
-    ) -> Result<(&'e [Step], &'e Selector, &'a CollectionSchema), EditError> {
+    ) -> Result<(&'e [PathStep], &'e Selector, &'a CollectionSchema), EditError> {
         let Some((steps, selector)) = entry.split_entry() else {
             let owner = owner(self.section, entry.steps());
-            return Err(Unsound::NoCollection(owner).into());
+            return Err(SchemaViolation::NoCollection(owner).into());
         };
         let collection = self.schema.collection(self.section, steps, selector)?;
         Ok((steps, selector, collection))
@@ -346,7 +358,7 @@ impl<'a> Editing<'a> {
             }
         }
         match whole[..] {
-            [_, second, ..] => Err(self.problem(second, Problem::Twice)),
+            [_, second, ..] => Err(self.problem(second, ConfigProblem::Twice)),
             _ => Ok(whole.first().copied()),
         }
     }
@@ -366,10 +378,10 @@ impl<'a> Editing<'a> {
 
     /// The one element of a name.
     fn only(&self, parent: Id, name: &str) -> Result<Option<Id>, ConfigError> {
-        let mut named = self.document.named(parent, name);
+        let mut named = self.document.children_named(parent, name);
         let found = named.next();
         match named.next() {
-            Some(second) => Err(self.problem(second, Problem::Twice)),
+            Some(second) => Err(self.problem(second, ConfigProblem::Twice)),
             None => Ok(found),
         }
     }
@@ -381,28 +393,28 @@ impl<'a> Editing<'a> {
         };
         let has = |name| self.document.attribute(section, name).is_some();
         if has("configSource") {
-            return Err(self.problem(section, Problem::Elsewhere).into());
+            return Err(self.problem(section, ConfigProblem::Elsewhere).into());
         }
         if has("configProtectionProvider") {
-            return Err(self.problem(section, Problem::Encrypted).into());
+            return Err(self.problem(section, ConfigProblem::Encrypted).into());
         }
         Ok(())
     }
 
     /// What steps lead to on a level, if it is there.
-    fn find(&self, roots: &[Id], steps: &[Step]) -> Result<Option<Id>, EditError> {
+    fn find(&self, roots: &[Id], steps: &[PathStep]) -> Result<Option<Id>, EditError> {
         let Some(mut element) = self.section(roots)? else {
             return Ok(None);
         };
         for (place, step) in steps.iter().enumerate() {
             let next = match step {
-                Step::Element(name) => self.only(element, name)?,
-                Step::Entry(selector) => {
+                PathStep::Element(name) => self.only(element, name)?,
+                PathStep::Entry(selector) => {
                     let (schema, steps) = (self.schema, &steps[..place]);
                     let collection = schema.collection(self.section, steps, selector)?;
-                    match self.state(element, collection, selector, State::Untold)? {
-                        State::Entry(id) => Some(id),
-                        State::Untold | State::Removed => None,
+                    match self.state(element, collection, selector, CollectionEntryState::Untold)? {
+                        CollectionEntryState::Entry(id) => Some(id),
+                        CollectionEntryState::Untold | CollectionEntryState::Removed => None,
                     }
                 }
             };
@@ -415,7 +427,7 @@ impl<'a> Editing<'a> {
     }
 
     /// What steps lead to on this level, made where it is not there.
-    fn made(&mut self, steps: &[Step]) -> Result<Id, EditError> {
+    fn made(&mut self, steps: &[PathStep]) -> Result<Id, EditError> {
         let roots = &self.level.roots;
         let mut element = match self.section(roots)? {
             Some(section) => section,
@@ -423,17 +435,17 @@ impl<'a> Editing<'a> {
                 let (group, missing) = self.descend(roots[0])?;
                 let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
                 missing.iter().fold(group, |parent, name| {
-                    self.document.insert(parent, Place::End, name, [])
+                    self.document.insert(parent, InsertPosition::End, name, [])
                 })
             }
         };
         for (place, step) in steps.iter().enumerate() {
             element = match step {
-                Step::Element(name) => match self.only(element, name)? {
+                PathStep::Element(name) => match self.only(element, name)? {
                     Some(found) => found,
-                    None => self.document.insert(element, Place::End, name, []),
+                    None => self.document.insert(element, InsertPosition::End, name, []),
                 },
-                Step::Entry(selector) => self.made_entry(element, &steps[..place], selector)?,
+                PathStep::Entry(selector) => self.made_entry(element, &steps[..place], selector)?,
             };
         }
         Ok(element)
@@ -443,16 +455,18 @@ impl<'a> Editing<'a> {
     fn made_entry(
         &mut self,
         place: Id,
-        steps: &[Step],
+        steps: &[PathStep],
         selector: &Selector,
     ) -> Result<Id, EditError> {
         let owner = owner(self.section, steps);
         let collection = self.schema.collection(self.section, steps, selector)?;
-        if let State::Entry(id) = self.state(place, collection, selector, State::Untold)? {
+        if let CollectionEntryState::Entry(id) =
+            self.state(place, collection, selector, CollectionEntryState::Untold)?
+        {
             return Ok(id);
         }
         let above = self.above(steps, collection, selector)?;
-        let Some(State::Entry(inherited)) = above else {
+        let Some(CollectionEntryState::Entry(inherited)) = above else {
             return Err(EditError::NoEntry {
                 owner,
                 entry: selector.to_string(),
@@ -466,14 +480,14 @@ impl<'a> Editing<'a> {
     /// What the levels above come to for an entry; none where nobody has looked.
     fn above(
         &self,
-        steps: &[Step],
+        steps: &[PathStep],
         collection: &CollectionSchema,
         selector: &Selector,
-    ) -> Result<Option<State>, EditError> {
-        let Above::Seen(levels) = &self.level.above else {
+    ) -> Result<Option<CollectionEntryState>, EditError> {
+        let ParentLevels::Seen(levels) = &self.level.above else {
             return Ok(None);
         };
-        let mut state = State::Untold;
+        let mut state = CollectionEntryState::Untold;
         for roots in levels {
             if let Some(place) = self.find(roots, steps)? {
                 state = self.state(place, collection, selector, state)?;
@@ -488,8 +502,8 @@ impl<'a> Editing<'a> {
         place: Id,
         collection: &CollectionSchema,
         selector: &Selector,
-        before: State,
-    ) -> Result<State, ConfigError> {
+        before: CollectionEntryState,
+    ) -> Result<CollectionEntryState, ConfigError> {
         let mut state = before;
         let mut is_here = false;
         for child in self.document.children(place) {
@@ -500,14 +514,14 @@ impl<'a> Editing<'a> {
                     && self.is_meant(child, collection, &collection.keys(selector))
             };
             if is(&collection.clear) || is_removal() {
-                state = State::Removed;
+                state = CollectionEntryState::Removed;
                 is_here = false;
             } else if collection.is_entry(name) && self.is_meant(child, collection, selector) {
                 if is_here && collection.is_unique() {
                     let key = self.key_text(child, collection);
-                    return Err(self.problem(child, |_| Problem::EntryTwice(key)));
+                    return Err(self.problem(child, |_| ConfigProblem::EntryTwice(key)));
                 }
-                state = State::Entry(child);
+                state = CollectionEntryState::Entry(child);
                 is_here = true;
             }
         }
@@ -526,7 +540,7 @@ impl<'a> Editing<'a> {
 
     /// The attributes by which an entry is known.
     fn keys_in(&self, id: Id, collection: &CollectionSchema) -> Selector {
-        collection.keys(&Selector::of(self.document.attributes(id)))
+        collection.keys(&Selector::from_attributes(self.document.attributes(id)))
     }
 
     fn key_text(&self, id: Id, collection: &CollectionSchema) -> String {
@@ -565,12 +579,12 @@ impl<'a> Editing<'a> {
         collection: &CollectionSchema,
         keys: &Selector,
         owner: &str,
-        above: Option<State>,
+        above: Option<CollectionEntryState>,
     ) -> Result<(), EditError> {
         let Some(remove) = &collection.remove else {
-            return Err(Unsound::NoRemove(owner.to_owned()).into());
+            return Err(SchemaViolation::NoRemove(owner.to_owned()).into());
         };
-        if let Some(State::Entry(id)) = above
+        if let Some(CollectionEntryState::Entry(id)) = above
             && self.document.attribute(id, "lockItem") == Some("true")
         {
             let what = self.key_text(id, collection);
@@ -582,11 +596,13 @@ impl<'a> Editing<'a> {
     }
 
     /// Where a new entry goes: before the others, or after them and before what else is there.
-    fn place_of(&self, place: Id, collection: &CollectionSchema, first: bool) -> Place {
+    fn place_of(&self, place: Id, collection: &CollectionSchema, first: bool) -> InsertPosition {
         let is_entry = |id: &Id| collection.is_entry(self.document.name(*id));
         let mut children = self.document.children(place);
         if first {
-            return children.find(is_entry).map_or(Place::End, Place::Before);
+            return children
+                .find(is_entry)
+                .map_or(InsertPosition::End, InsertPosition::Before);
         }
         let is_of_it = |id: &Id| {
             let name = self.document.name(*id);
@@ -594,12 +610,14 @@ impl<'a> Editing<'a> {
                 || collection.remove.as_deref() == Some(name)
                 || collection.clear.as_deref() == Some(name)
         };
-        children.rfind(is_of_it).map_or(Place::End, Place::After)
+        children
+            .rfind(is_of_it)
+            .map_or(InsertPosition::End, InsertPosition::After)
     }
 
     /// Refuses what a level above has locked.
-    fn check_locks(&self, steps: &[Step], lock: Lock<'_>) -> Result<(), EditError> {
-        let Above::Seen(levels) = &self.level.above else {
+    fn check_locks(&self, steps: &[PathStep], lock: Lock<'_>) -> Result<(), EditError> {
+        let ParentLevels::Seen(levels) = &self.level.above else {
             return Ok(());
         };
         for roots in levels {
@@ -608,8 +626,8 @@ impl<'a> Editing<'a> {
                     break;
                 };
                 let next = match steps.get(depth) {
-                    Some(Step::Element(name)) => Some(Lock::Element(name)),
-                    Some(Step::Entry(_)) => None,
+                    Some(PathStep::Element(name)) => Some(Lock::Element(name)),
+                    Some(PathStep::Entry(_)) => None,
                     None => Some(lock),
                 };
                 if self.document.attribute(element, "lockItem") == Some("true") {
@@ -645,10 +663,10 @@ impl<'a> Editing<'a> {
 
     fn locked(&self, id: Id, what: String, by: &str) -> ConfigError {
         let by = by.to_owned();
-        self.document.error(id, Problem::Locked { what, by })
+        self.document.error(id, ConfigProblem::Locked { what, by })
     }
 
-    fn problem(&self, id: Id, problem: impl FnOnce(String) -> Problem) -> ConfigError {
+    fn problem(&self, id: Id, problem: impl FnOnce(String) -> ConfigProblem) -> ConfigError {
         let name = self.document.name(id).to_owned();
         self.document.error(id, problem(name))
     }

@@ -10,7 +10,7 @@ fn server(text: &str) -> Server {
     Server::read(text.as_bytes(), schema).unwrap()
 }
 
-fn edit(section: &str, change: Change) -> ConfigEdit {
+fn edit(section: &str, change: ConfigChange) -> ConfigEdit {
     ConfigEdit {
         section: section.parse().unwrap(),
         location: None,
@@ -19,7 +19,7 @@ fn edit(section: &str, change: Change) -> ConfigEdit {
 }
 
 fn delegated(section: &str, allowed: bool) -> ConfigEdit {
-    edit(section, Change::Delegate { allowed })
+    edit(section, ConfigChange::Delegate { allowed })
 }
 
 fn after(text: &str, edit: &ConfigEdit) -> Option<String> {
@@ -56,13 +56,13 @@ fn new_entries_must_not_be_there_and_taken_ones_must() {
     let new = |entry| {
         edit(
             APP_POOLS,
-            Change::New {
+            ConfigChange::New {
                 entry,
                 first: false,
             },
         )
     };
-    let take = |entry| edit(APP_POOLS, Change::Take { entry });
+    let take = |entry| edit(APP_POOLS, ConfigChange::Take { entry });
     let mut server = server(FILE);
     let exists = server.apply(&new(default.clone())).unwrap_err();
     assert!(matches!(exists, EditError::Exists { .. }), "{exists}");

@@ -11,8 +11,8 @@ use quick_xml::events::attributes::AttrError;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Error, Reader};
 
-use super::encoding::Decoded;
-use super::{ConfigError, Problem};
+use super::encoding::DecodedText;
+use super::{ConfigError, ConfigProblem};
 
 /// How deep elements may lie in each other; IIS's own lie eight deep.
 const DEEPEST: usize = 64;
@@ -22,18 +22,18 @@ pub(crate) type Id = usize;
 
 /// The tree of a file.
 #[derive(Debug)]
-pub(crate) struct Document {
-    file: Decoded,
+pub(crate) struct XmlDocument {
+    file: DecodedText,
     elements: Vec<Element>,
     /// What stands outside of every element, and the outermost one.
-    outside: Vec<Node>,
+    outside: Vec<XmlNode>,
     root: Id,
     layout: Layout,
 }
 
 /// What stands in an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Node {
+enum XmlNode {
     /// Text, comments and whatever else is not an element, as it is in the file.
     Raw(String),
     Element(Id),
@@ -45,7 +45,7 @@ struct Element {
     /// From `<` to `>`, as it is in the file.
     tag: String,
     attributes: Vec<Attribute>,
-    nodes: Vec<Node>,
+    nodes: Vec<XmlNode>,
     /// The end tag as it is in the file; none where the start tag ends in `/>`.
     end: Option<String>,
     parent: Option<Id>,
@@ -64,7 +64,7 @@ struct Attribute {
 
 /// Where a new element goes among those that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum InsertPosition {
     /// After all others.
     End,
     /// Before this one.
@@ -81,14 +81,14 @@ struct Layout {
     indent: String,
 }
 
-impl Document {
+impl XmlDocument {
     /// The tree of a file whose outermost element is this one.
     pub(crate) fn read(bytes: &[u8], root: &str) -> Result<Self, ConfigError> {
-        let file = Decoded::read(bytes)?;
+        let file = DecodedText::read(bytes)?;
         let document = Self::scan(file)?;
         let found = &document.elements[document.root];
         if found.name != root {
-            let problem = Problem::Root {
+            let problem = ConfigProblem::Root {
                 found: found.name.clone(),
                 expected: root.to_owned(),
             };
@@ -97,7 +97,7 @@ impl Document {
         Ok(document)
     }
 
-    fn scan(file: Decoded) -> Result<Self, ConfigError> {
+    fn scan(file: DecodedText) -> Result<Self, ConfigError> {
         let text = file.text.as_str();
         check_characters(text)?;
         let mut scan = Scan {
@@ -189,19 +189,23 @@ impl Document {
             .nodes
             .iter()
             .filter_map(|node| match node {
-                Node::Element(child) => Some(*child),
-                Node::Raw(_) => None,
+                XmlNode::Element(child) => Some(*child),
+                XmlNode::Raw(_) => None,
             })
     }
 
     /// The elements of a name in an element.
-    pub(crate) fn named<'a>(&'a self, id: Id, name: &'a str) -> impl Iterator<Item = Id> + 'a {
+    pub(crate) fn children_named<'a>(
+        &'a self,
+        id: Id,
+        name: &'a str,
+    ) -> impl Iterator<Item = Id> + 'a {
         self.children(id)
             .filter(move |child| self.elements[*child].name == name)
     }
 
     /// A problem with an element, at its place.
-    pub(crate) fn error(&self, id: Id, problem: Problem) -> ConfigError {
+    pub(crate) fn error(&self, id: Id, problem: ConfigProblem) -> ConfigError {
         ConfigError::at(&self.file.text, self.elements[id].offset, problem)
     }
 
@@ -270,7 +274,7 @@ impl Document {
     pub(crate) fn insert<'n>(
         &mut self,
         parent: Id,
-        place: Place,
+        place: InsertPosition,
         name: &str,
         attributes: impl IntoIterator<Item = (&'n str, &'n str)>,
     ) -> Id {
@@ -288,9 +292,9 @@ impl Document {
             self.set_attribute(id, name, value);
         }
         match place {
-            Place::End => self.append(parent, id),
-            Place::Before(other) => self.put_beside(parent, other, id, false),
-            Place::After(other) => self.put_beside(parent, other, id, true),
+            InsertPosition::End => self.append(parent, id),
+            InsertPosition::Before(other) => self.put_beside(parent, other, id, false),
+            InsertPosition::After(other) => self.put_beside(parent, other, id, true),
         }
         id
     }
@@ -302,12 +306,12 @@ impl Document {
         };
         let stands_alone = self.indentation(id).is_some() && self.ends_line(parent, id);
         let nodes = &mut self.elements[parent].nodes;
-        let Some(at) = nodes.iter().position(|node| *node == Node::Element(id)) else {
+        let Some(at) = nodes.iter().position(|node| *node == XmlNode::Element(id)) else {
             return;
         };
         if stands_alone
             && let Some(before) = at.checked_sub(1)
-            && let Node::Raw(text) = &mut nodes[before]
+            && let XmlNode::Raw(text) = &mut nodes[before]
         {
             let line = text.rfind('\n').unwrap_or(text.len());
             let line = text[..line].strip_suffix('\r').map_or(line, str::len);
@@ -326,7 +330,7 @@ impl Document {
         let pairs = attributes
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
-        let copy = self.insert(parent, Place::End, &name, pairs);
+        let copy = self.insert(parent, InsertPosition::End, &name, pairs);
         for child in self.children(from).collect::<Vec<_>>() {
             self.copy(child, copy);
         }
@@ -351,37 +355,39 @@ impl Document {
         self.open(parent);
         let nodes = &mut self.elements[parent].nodes;
         // The end tag stands on a line of its own, or nothing else is on the line.
-        if let Some(Node::Raw(text)) = nodes.last_mut()
+        if let Some(XmlNode::Raw(text)) = nodes.last_mut()
             && let Some(outer) = blank_line_end(text).map(str::to_owned)
         {
             text.truncate(text.len() - outer.len());
             text.push_str(&like.unwrap_or_else(|| format!("{outer}{indent}")));
-            nodes.push(Node::Element(id));
-            nodes.push(Node::Raw(format!("{newline}{outer}")));
+            nodes.push(XmlNode::Element(id));
+            nodes.push(XmlNode::Raw(format!("{newline}{outer}")));
             return;
         }
         match own {
             Some(own) => {
                 let inner = like.unwrap_or_else(|| format!("{own}{indent}"));
-                nodes.push(Node::Raw(format!("{newline}{inner}")));
-                nodes.push(Node::Element(id));
-                nodes.push(Node::Raw(format!("{newline}{own}")));
+                nodes.push(XmlNode::Raw(format!("{newline}{inner}")));
+                nodes.push(XmlNode::Element(id));
+                nodes.push(XmlNode::Raw(format!("{newline}{own}")));
             }
-            None => nodes.push(Node::Element(id)),
+            None => nodes.push(XmlNode::Element(id)),
         }
     }
 
     fn put_beside(&mut self, parent: Id, other: Id, id: Id, is_after: bool) {
         let gap = self
             .indentation(other)
-            .map(|inner| Node::Raw(format!("{}{inner}", self.layout.newline)));
+            .map(|inner| XmlNode::Raw(format!("{}{inner}", self.layout.newline)));
         let nodes = &mut self.elements[parent].nodes;
-        let at = nodes.iter().position(|node| *node == Node::Element(other));
+        let at = nodes
+            .iter()
+            .position(|node| *node == XmlNode::Element(other));
         let at = at.map_or(nodes.len(), |at| at + usize::from(is_after));
         let (first, second) = if is_after {
-            (gap, Some(Node::Element(id)))
+            (gap, Some(XmlNode::Element(id)))
         } else {
-            (Some(Node::Element(id)), gap)
+            (Some(XmlNode::Element(id)), gap)
         };
         nodes.splice(at..at, first.into_iter().chain(second));
     }
@@ -403,10 +409,12 @@ impl Document {
             Some(parent) => &self.elements[parent].nodes,
             None => &self.outside,
         };
-        let at = nodes.iter().position(|node| *node == Node::Element(id))?;
+        let at = nodes
+            .iter()
+            .position(|node| *node == XmlNode::Element(id))?;
         match nodes.get(at.checked_sub(1)?)? {
-            Node::Raw(text) => blank_line_end(text),
-            Node::Element(_) => None,
+            XmlNode::Raw(text) => blank_line_end(text),
+            XmlNode::Element(_) => None,
         }
     }
 
@@ -415,10 +423,12 @@ impl Document {
         let nodes = &self.elements[parent].nodes;
         let mut after = nodes
             .iter()
-            .skip_while(|node| **node != Node::Element(id))
+            .skip_while(|node| **node != XmlNode::Element(id))
             .skip(1);
         match after.next() {
-            Some(Node::Raw(text)) => text.trim_start_matches([' ', '\t', '\r']).starts_with('\n'),
+            Some(XmlNode::Raw(text)) => {
+                text.trim_start_matches([' ', '\t', '\r']).starts_with('\n')
+            }
             _ => false,
         }
     }
@@ -432,11 +442,11 @@ impl Document {
         })
     }
 
-    fn write_nodes(&self, nodes: &[Node], text: &mut String) {
+    fn write_nodes(&self, nodes: &[XmlNode], text: &mut String) {
         for node in nodes {
             match node {
-                Node::Raw(raw) => text.push_str(raw),
-                Node::Element(id) => {
+                XmlNode::Raw(raw) => text.push_str(raw),
+                XmlNode::Element(id) => {
                     let element = &self.elements[*id];
                     text.push_str(&element.tag);
                     self.write_nodes(&element.nodes, text);
@@ -478,7 +488,7 @@ fn blank_line_end(text: &str) -> Option<&str> {
 struct Scan<'a> {
     text: &'a str,
     elements: Vec<Element>,
-    outside: Vec<Node>,
+    outside: Vec<XmlNode>,
     open: Vec<Id>,
 }
 
@@ -525,20 +535,20 @@ impl Scan<'_> {
                 return Err(ConfigError::at(
                     self.text,
                     range.start,
-                    Problem::DocumentType,
+                    ConfigProblem::DocumentType,
                 ));
             }
             Event::CData(_) | Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => {}
         }
         match self.nodes().last_mut() {
-            Some(Node::Raw(text)) => text.push_str(raw),
-            _ => self.nodes().push(Node::Raw(raw.to_owned())),
+            Some(XmlNode::Raw(text)) => text.push_str(raw),
+            _ => self.nodes().push(XmlNode::Raw(raw.to_owned())),
         }
         Ok(())
     }
 
     /// What is in the innermost open element so far.
-    fn nodes(&mut self) -> &mut Vec<Node> {
+    fn nodes(&mut self) -> &mut Vec<XmlNode> {
         match self.open.last() {
             Some(parent) => &mut self.elements[*parent].nodes,
             None => &mut self.outside,
@@ -557,7 +567,7 @@ impl Scan<'_> {
             return Err(self.malformed(range.start, format!("invalid element name {name:?}")));
         }
         let attributes = self.attributes(tag, range.start)?;
-        self.nodes().push(Node::Element(id));
+        self.nodes().push(XmlNode::Element(id));
         self.elements.push(Element {
             name,
             tag: self.text[range.clone()].to_owned(),
@@ -636,7 +646,7 @@ impl Scan<'_> {
     }
 
     fn malformed(&self, at: usize, problem: impl Into<String>) -> ConfigError {
-        ConfigError::at(self.text, at, Problem::Malformed(problem.into()))
+        ConfigError::at(self.text, at, ConfigProblem::Malformed(problem.into()))
     }
 }
 
@@ -647,7 +657,7 @@ fn check_characters(text: &str) -> Result<(), ConfigError> {
     };
     match text.find(forbidden) {
         Some(at) => {
-            let problem = Problem::Malformed("a control character".to_owned());
+            let problem = ConfigProblem::Malformed("a control character".to_owned());
             Err(ConfigError::at(text, at, problem))
         }
         None => Ok(()),

@@ -1,8 +1,8 @@
 //! The bytes of a configuration file as text and back, without losing one.
 
-use wincimg_registry::text::{CutUtf16, from_utf16};
+use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
-use super::{ConfigError, Problem};
+use super::{ConfigError, ConfigProblem};
 
 /// How a file's characters are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Encoding {
 
 /// A file's text without its byte order mark, and what it takes to write it again.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedText {
     pub(crate) text: String,
     encoding: Encoding,
     has_mark: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Decoded {
 
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-impl Decoded {
+impl DecodedText {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, ConfigError> {
         let (encoding, has_mark, content) = match bytes {
             [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8, true, rest),
@@ -89,10 +89,10 @@ fn declared(bytes: &[u8]) -> Result<Encoding, ConfigError> {
     match name.as_str() {
         "utf-8" | "utf8" => Ok(Encoding::Utf8),
         "utf-16" | "unicode" | "ucs-2" | "utf-16le" | "utf-16be" => {
-            refused(Problem::NotAsDeclared(name))
+            refused(ConfigProblem::NotAsDeclared(name))
         }
         _ if is_single_byte => Ok(Encoding::SingleByte),
-        _ => refused(Problem::Encoding(name)),
+        _ => refused(ConfigProblem::Encoding(name)),
     }
 }
 
@@ -116,14 +116,14 @@ fn utf8(bytes: &[u8]) -> Result<String, ConfigError> {
             ConfigError::at(
                 &before,
                 before.len(),
-                Problem::NotAsDeclared("utf-8".to_owned()),
+                ConfigProblem::NotAsDeclared("utf-8".to_owned()),
             )
         })
 }
 
 fn utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, ConfigError> {
-    from_utf16(bytes, from_bytes).map_err(|CutUtf16 { before }| {
-        let problem = Problem::NotAsDeclared("utf-16".to_owned());
+    from_utf16(bytes, from_bytes).map_err(|TruncatedUtf16 { before }| {
+        let problem = ConfigProblem::NotAsDeclared("utf-16".to_owned());
         ConfigError::at(&before, before.len(), problem)
     })
 }

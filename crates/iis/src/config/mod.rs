@@ -19,14 +19,14 @@ use serde::{Serialize, Serializer};
 use wincimg_windows::invalid::InvalidText;
 
 pub use self::apply::EditError;
-pub(super) use self::apply::{Above, Editing, Level};
-pub(super) use self::document::Document;
+pub(super) use self::apply::{Level, ParentLevels, SectionEditor};
+pub(super) use self::document::XmlDocument;
 #[cfg(test)]
-pub(super) use self::encoding::Decoded;
+pub(super) use self::encoding::DecodedText;
 pub(crate) use self::names::FilterError;
-pub use self::names::Found;
-pub use self::path::{ElementPath, SectionPath, Selector, Step, is_value};
-pub use self::schema::{Schema, SchemaError, Unsound};
+pub use self::names::FilterTarget;
+pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
+pub use self::schema::{Schema, SchemaError, SchemaViolation};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
 
@@ -39,12 +39,12 @@ pub struct ConfigError {
     /// The character in the line, counted from 1.
     pub column: usize,
     /// What is wrong there.
-    pub problem: Problem,
+    pub problem: ConfigProblem,
 }
 
 /// What is wrong with a file of IIS's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ConfigProblem {
     /// It is in an encoding that is not known here.
     #[error("unknown encoding {0:?}: save the file as UTF-8")]
     Encoding(String),
@@ -88,7 +88,7 @@ pub enum Problem {
 }
 
 impl ConfigError {
-    fn at(text: &str, offset: usize, problem: Problem) -> Self {
+    fn at(text: &str, offset: usize, problem: ConfigProblem) -> Self {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;
@@ -109,15 +109,15 @@ pub struct ConfigEdit {
     /// The section.
     pub section: SectionPath,
     /// The site, or a path below one, that it is for; the whole server where absent.
-    pub location: Option<Location>,
+    pub location: Option<ConfigLocation>,
     /// What changes in it.
-    pub change: Change,
+    pub change: ConfigChange,
 }
 
 /// What changes in a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum ConfigChange {
     /// An attribute gets a value.
     Set {
         /// The element that has it; the section itself where empty.
@@ -177,9 +177,9 @@ pub enum Change {
 
 /// A site or a path below one: `Default Web Site/app`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location(String);
+pub struct ConfigLocation(String);
 
-impl std::str::FromStr for Location {
+impl std::str::FromStr for ConfigLocation {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -196,7 +196,7 @@ impl std::str::FromStr for Location {
     }
 }
 
-impl Location {
+impl ConfigLocation {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -216,13 +216,13 @@ impl Location {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for ConfigLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Serialize for Location {
+impl Serialize for ConfigLocation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
@@ -239,7 +239,7 @@ impl fmt::Display for ConfigEdit {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for ConfigChange {
     /// As appcmd takes it, without the slash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,13 +1,13 @@
 //! Names of IIS's configuration as people write them: in any case, sections by their last name, and
 //! paths as filters of `XPath`.
 
-use super::path::{Selector, Step};
-use super::schema::{CollectionSchema, ElementSchema, Schema, Unsound, owner};
-use super::{Change, ConfigEdit, ElementPath, SectionPath};
+use super::path::{PathStep, Selector};
+use super::schema::{CollectionSchema, ElementSchema, Schema, SchemaViolation, owner};
+use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
 
 /// What a filter leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FilterTarget {
     /// The section.
     pub section: SectionPath,
     /// The element or entry in it.
@@ -24,18 +24,18 @@ pub(crate) enum FilterError {
     Syntax(String),
     /// The schema does not have it.
     #[error(transparent)]
-    Unsound(#[from] Unsound),
+    Unsound(#[from] SchemaViolation),
 }
 
 /// A name of a filter, with the attributes that stand in brackets behind it.
-struct Part {
+struct FilterPart {
     name: String,
     entry: Option<Selector>,
 }
 
 impl Schema {
     /// The section of that path, or of that last name if only one has it.
-    pub(crate) fn section_named(&self, text: &str) -> Result<SectionPath, Unsound> {
+    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, SchemaViolation> {
         let text = text.trim_matches('/');
         let mut known = self.sections.keys();
         if let Some(name) = known.find(|name| name.eq_ignore_ascii_case(text)) {
@@ -47,7 +47,7 @@ impl Schema {
         });
         match (named.next(), named.next()) {
             (Some(name), None) => Ok(SectionPath::of(name)),
-            _ => Err(Unsound::Section {
+            _ => Err(SchemaViolation::Section {
                 name: text.to_owned(),
                 known: self.sections.keys().cloned().collect(),
             }),
@@ -55,49 +55,49 @@ impl Schema {
     }
 
     /// The edit with the names as the schema spells them.
-    pub fn spelled(&self, edit: ConfigEdit) -> Result<ConfigEdit, Unsound> {
-        let section = self.section_named(edit.section.as_str())?;
+    pub fn normalize_names(&self, edit: ConfigEdit) -> Result<ConfigEdit, SchemaViolation> {
+        let section = self.find_section(edit.section.as_str())?;
         let at = self.section(&section)?;
         let path = |path: ElementPath| spelled(at, &path).0;
         let change = match edit.change {
-            Change::Set {
+            ConfigChange::Set {
                 element,
                 attribute,
                 value,
             } => {
                 let (element, schema) = spelled(at, &element);
-                Change::Set {
+                ConfigChange::Set {
                     attribute: attribute_in(schema, &attribute),
                     element,
                     value,
                 }
             }
-            Change::Add { entry, first } => Change::Add {
+            ConfigChange::Add { entry, first } => ConfigChange::Add {
                 entry: path(entry),
                 first,
             },
-            Change::Ensure { entry } => Change::Ensure { entry: path(entry) },
-            Change::New { entry, first } => Change::New {
+            ConfigChange::Ensure { entry } => ConfigChange::Ensure { entry: path(entry) },
+            ConfigChange::New { entry, first } => ConfigChange::New {
                 entry: path(entry),
                 first,
             },
-            Change::Take { entry } => Change::Take { entry: path(entry) },
-            Change::Remove { entry } => Change::Remove { entry: path(entry) },
-            Change::Fill {
+            ConfigChange::Take { entry } => ConfigChange::Take { entry: path(entry) },
+            ConfigChange::Remove { entry } => ConfigChange::Remove { entry: path(entry) },
+            ConfigChange::Fill {
                 collection,
                 entries,
             } => {
                 let (collection, schema) = spelled(at, &collection);
                 let entries = entries.into_iter();
-                Change::Fill {
+                ConfigChange::Fill {
                     entries: entries.map(|entry| entry_in(schema, &entry).0).collect(),
                     collection,
                 }
             }
-            Change::Clear { element } => Change::Clear {
+            ConfigChange::Clear { element } => ConfigChange::Clear {
                 element: path(element),
             },
-            change @ Change::Delegate { .. } => change,
+            change @ ConfigChange::Delegate { .. } => change,
         };
         Ok(ConfigEdit {
             section,
@@ -107,7 +107,7 @@ impl Schema {
     }
 
     /// What a filter leads to.
-    pub(crate) fn filtered(&self, filter: &str) -> Result<Found, FilterError> {
+    pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget, FilterError> {
         let syntax = || FilterError::Syntax(filter.to_owned());
         let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;
         if parts
@@ -132,10 +132,10 @@ impl Schema {
         let last = leading + usize::from(leading < parts.len());
         let Some(count) = (1..=last).rev().find(whole) else {
             return Err(self
-                .section_named(&names(leading.max(1).min(parts.len())))
+                .find_section(&names(leading.max(1).min(parts.len())))
                 .map_or_else(FilterError::Unsound, |_| syntax()));
         };
-        let section = self.section_named(&names(count))?;
+        let section = self.find_section(&names(count))?;
         if parts[count - 1].entry.is_some() {
             return Err(syntax());
         }
@@ -155,10 +155,10 @@ impl Schema {
                         names.any(|name| name.eq_ignore_ascii_case(&part.name))
                     };
                     let Some(collection) = at.collections.iter().find(is_of_it) else {
-                        return Err(Unsound::NoCollection(owner).into());
+                        return Err(SchemaViolation::NoCollection(owner).into());
                     };
                     let entry = collection.spelled(entry).unwrap_or_else(|| entry.clone());
-                    element = element.with(Step::Entry(entry));
+                    element = element.with(PathStep::Entry(entry));
                     at = &collection.entry;
                 }
                 (None, None) if at.collections.iter().any(|it| it.is_entry(&part.name)) => {
@@ -170,7 +170,7 @@ impl Schema {
                 (Some(_), Some(_)) => return Err(syntax()),
             }
         }
-        Ok(Found {
+        Ok(FilterTarget {
             attribute: attribute.map(|name| attribute_in(Some(at), &name)),
             section,
             element,
@@ -184,7 +184,7 @@ impl Schema {
     }
 
     /// What IIS writes into an attribute where it is given a number; none where that is not known.
-    pub(crate) fn of_number(
+    pub(crate) fn enum_text(
         &self,
         section: &SectionPath,
         element: &ElementPath,
@@ -193,21 +193,21 @@ impl Schema {
     ) -> Option<String> {
         let schema = self.at(section, element)?;
         let name = attribute_in(Some(schema), attribute);
-        schema.attribute(&name).of_number(number)
+        schema.attribute(&name).text_for_number(number)
     }
 
     /// The same for an attribute of a new entry.
-    pub(crate) fn of_number_in_entry(
+    pub(crate) fn entry_enum_text(
         &self,
         section: &SectionPath,
         collection: &ElementPath,
         attribute: &str,
         number: i64,
     ) -> Option<String> {
-        let entry = Selector::of([(attribute, "")]);
+        let entry = Selector::from_attributes([(attribute, "")]);
         let (entry, schema) = entry_in(self.at(section, collection), &entry);
         let (name, _) = entry.attributes().next()?;
-        schema?.attribute(name).of_number(number)
+        schema?.attribute(name).text_for_number(number)
     }
 
     /// What is known of an element, however its path is spelled.
@@ -276,7 +276,7 @@ fn spelled<'a>(
     let mut spelled = ElementPath::default();
     for step in path.steps() {
         match step {
-            Step::Element(name) => {
+            PathStep::Element(name) => {
                 let inner = schema.and_then(|schema| schema.element_named(name));
                 let own = inner.map_or_else(
                     // The path of a clearing ends with an attribute.
@@ -286,9 +286,9 @@ fn spelled<'a>(
                 spelled = spelled.element(&own);
                 schema = inner.map(|(_, inner)| inner);
             }
-            Step::Entry(entry) => {
+            PathStep::Entry(entry) => {
                 let (entry, inner) = entry_in(schema, entry);
-                spelled = spelled.with(Step::Entry(entry));
+                spelled = spelled.with(PathStep::Entry(entry));
                 schema = inner;
             }
         }
@@ -297,7 +297,7 @@ fn spelled<'a>(
 }
 
 /// `/a/b[@name='x' and @path='y']/@attribute`, with one slash or two in front or none.
-fn parts(filter: &str) -> Option<(Vec<Part>, Option<String>)> {
+fn parts(filter: &str) -> Option<(Vec<FilterPart>, Option<String>)> {
     let text = filter.trim();
     let mut rest = text
         .strip_prefix("//")
@@ -322,7 +322,7 @@ fn parts(filter: &str) -> Option<(Vec<Part>, Option<String>)> {
                 (Some(entry), after)
             }
         };
-        parts.push(Part {
+        parts.push(FilterPart {
             name: name.to_owned(),
             entry,
         });
@@ -376,7 +376,7 @@ mod tests {
 
     fn filtered(filter: &str) -> Result<String, String> {
         let found = schema()
-            .filtered(filter)
+            .resolve_filter(filter)
             .map_err(|error| error.to_string())?;
         let attribute = found.attribute.map(|name| format!(" @{name}"));
         Ok(format!(
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn sections_go_by_their_last_names_too() {
         let schema = schema();
-        let named = |text| schema.section_named(text).map(|path| path.to_string());
+        let named = |text| schema.find_section(text).map(|path| path.to_string());
         assert_eq!(named("HTTPERRORS").unwrap(), "system.webServer/httpErrors");
         assert!(named("webServer").is_err());
     }
@@ -456,7 +456,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_filter_makes_it_panic(filter in "[a-z/@='\"\\[\\]. ]{0,40}") {
-            let _ = schema().filtered(&filter);
+            let _ = schema().resolve_filter(&filter);
         }
     }
 }

@@ -12,11 +12,11 @@ pub struct SectionPath(String);
 
 /// Where in a section something is: `[name='api'].processModel`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ElementPath(Vec<Step>);
+pub struct ElementPath(Vec<PathStep>);
 
 /// A step further in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// The element of this name.
     Element(String),
     /// The entry of the collection with these attributes.
@@ -29,7 +29,7 @@ pub struct Selector(pub(super) Vec<(String, String)>);
 
 impl Selector {
     /// These attributes.
-    pub fn of<'a>(attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub fn from_attributes<'a>(attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         Self(attributes.into_iter().map(owned).collect())
     }
@@ -75,13 +75,13 @@ impl FromStr for SectionPath {
 
 impl ElementPath {
     /// The steps, from the section inwards.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.0
     }
 
     /// With a further step.
     #[must_use]
-    pub fn with(mut self, step: Step) -> Self {
+    pub fn with(mut self, step: PathStep) -> Self {
         self.0.push(step);
         self
     }
@@ -89,19 +89,19 @@ impl ElementPath {
     /// With an element as a further step.
     #[must_use]
     pub fn element(self, name: &str) -> Self {
-        self.with(Step::Element(name.to_owned()))
+        self.with(PathStep::Element(name.to_owned()))
     }
 
     /// With an entry as a further step.
     #[must_use]
     pub fn entry<'a>(self, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        self.with(Step::Entry(Selector::of(attributes)))
+        self.with(PathStep::Entry(Selector::from_attributes(attributes)))
     }
 
     /// What the last step selects, and the path to it; none where that is not an entry.
-    pub(crate) fn split_entry(&self) -> Option<(&[Step], &Selector)> {
+    pub(crate) fn split_entry(&self) -> Option<(&[PathStep], &Selector)> {
         match self.0.split_last() {
-            Some((Step::Entry(selector), collection)) => Some((collection, selector)),
+            Some((PathStep::Entry(selector), collection)) => Some((collection, selector)),
             _ => None,
         }
     }
@@ -110,7 +110,7 @@ impl ElementPath {
     pub fn with_attribute(text: &str) -> Result<(Self, String), InvalidText> {
         let mut path: Self = text.parse()?;
         match path.0.pop() {
-            Some(Step::Element(attribute)) => Ok((path, attribute)),
+            Some(PathStep::Element(attribute)) => Ok((path, attribute)),
             _ => Err(InvalidText::new(
                 "path of an attribute",
                 text,
@@ -162,7 +162,7 @@ fn read_path(text: &str) -> Option<ElementPath> {
     while !rest.is_empty() {
         if let Some(entry) = rest.strip_prefix('[') {
             let (selector, after) = read_entry(entry)?;
-            steps.push(Step::Entry(selector));
+            steps.push(PathStep::Entry(selector));
             rest = after;
         } else {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());
@@ -170,7 +170,7 @@ fn read_path(text: &str) -> Option<ElementPath> {
             if !is_name(name) {
                 return None;
             }
-            steps.push(Step::Element(name.to_owned()));
+            steps.push(PathStep::Element(name.to_owned()));
             rest = after;
         }
         match rest.strip_prefix('.') {
@@ -237,8 +237,8 @@ impl fmt::Display for ElementPath {
                 f.write_str(".")?;
             }
             match step {
-                Step::Element(name) => f.write_str(name)?,
-                Step::Entry(selector) => selector.fmt(f)?,
+                PathStep::Element(name) => f.write_str(name)?,
+                PathStep::Entry(selector) => selector.fmt(f)?,
             }
         }
         Ok(())

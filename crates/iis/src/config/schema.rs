@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::document::{Document, Id};
-use super::path::{Selector, Step};
-use super::value::{AttributeSchema, Key, Kind, Validation};
-use super::{Change, ConfigEdit, ConfigError, ElementPath, SectionPath};
+use super::document::{Id, XmlDocument};
+use super::path::{PathStep, Selector};
+use super::value::{AttributeSchema, KeyKind, Validation, ValueKind};
+use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, SectionPath};
 
 /// What is known without a base's schema: names and keys, and nothing about values.
 const KNOWN: &str = include_str!("known.xml");
@@ -53,7 +53,7 @@ pub(crate) struct CollectionSchema {
 
 /// Something that a schema does not have, or does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unsound {
+pub enum SchemaViolation {
     /// There is no section of that name.
     #[error("the schema has no section {name:?}")]
     Section {
@@ -121,7 +121,7 @@ impl Schema {
                 source,
             })?;
         }
-        for (name, section) in &Self::known().sections {
+        for (name, section) in &Self::builtin().sections {
             let known = || section.clone();
             schema.sections.entry(name.clone()).or_insert_with(known);
         }
@@ -129,7 +129,7 @@ impl Schema {
     }
 
     /// What is known without a file.
-    pub(crate) fn known() -> &'static Self {
+    pub(crate) fn builtin() -> &'static Self {
         static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             let mut schema = Schema::default();
             // The tests read it.
@@ -140,8 +140,8 @@ impl Schema {
     }
 
     fn add(&mut self, bytes: &[u8]) -> Result<(), ConfigError> {
-        let document = Document::read(bytes, "configSchema")?;
-        for id in document.named(document.root(), "sectionSchema") {
+        let document = XmlDocument::read(bytes, "configSchema")?;
+        for id in document.children_named(document.root(), "sectionSchema") {
             let name = document.attribute(id, "name").unwrap_or_default();
             let section = self.sections.entry(name.to_owned()).or_default();
             section.add(&document, id);
@@ -153,14 +153,14 @@ impl Schema {
     pub(crate) fn walk(
         &self,
         section: &SectionPath,
-        steps: &[Step],
-    ) -> Result<&ElementSchema, Unsound> {
+        steps: &[PathStep],
+    ) -> Result<&ElementSchema, SchemaViolation> {
         let mut schema = self.section(section)?;
         for (place, step) in steps.iter().enumerate() {
             let owner = owner(section, &steps[..place]);
             schema = match step {
-                Step::Element(name) => schema.element(&owner, name)?,
-                Step::Entry(selector) => {
+                PathStep::Element(name) => schema.element(&owner, name)?,
+                PathStep::Entry(selector) => {
                     let collection = schema.collection(&owner, selector)?;
                     for (name, value) in selector.attributes() {
                         collection.entry.check(&owner, name, value)?;
@@ -176,16 +176,16 @@ impl Schema {
     pub(crate) fn collection(
         &self,
         section: &SectionPath,
-        steps: &[Step],
+        steps: &[PathStep],
         entry: &Selector,
-    ) -> Result<&CollectionSchema, Unsound> {
+    ) -> Result<&CollectionSchema, SchemaViolation> {
         let schema = self.walk(section, steps)?;
         schema.collection(&owner(section, steps), entry)
     }
 
-    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, Unsound> {
+    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, SchemaViolation> {
         let found = self.sections.get(path.as_str());
-        found.ok_or_else(|| Unsound::Section {
+        found.ok_or_else(|| SchemaViolation::Section {
             name: path.to_string(),
             known: self.sections.keys().cloned().collect(),
         })
@@ -194,7 +194,7 @@ impl Schema {
 
 impl ElementSchema {
     /// Adds what one element of the schema says.
-    fn add(&mut self, document: &Document, id: Id) {
+    fn add(&mut self, document: &XmlDocument, id: Id) {
         for child in document.children(id) {
             let name = document.attribute(child, "name").unwrap_or_default();
             match document.name(child) {
@@ -214,9 +214,9 @@ impl ElementSchema {
     }
 
     /// The element in it.
-    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, Unsound> {
+    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, SchemaViolation> {
         let found = self.elements.get(name);
-        found.ok_or_else(|| Unsound::Element {
+        found.ok_or_else(|| SchemaViolation::Element {
             owner: owner.to_owned(),
             name: name.to_owned(),
             known: self.elements.keys().cloned().collect(),
@@ -228,7 +228,7 @@ impl ElementSchema {
         &self,
         owner: &str,
         selector: &Selector,
-    ) -> Result<&CollectionSchema, Unsound> {
+    ) -> Result<&CollectionSchema, SchemaViolation> {
         let fits = |collection: &&CollectionSchema| {
             let mut names = selector.0.iter();
             names.all(|(name, _)| collection.entry.knows(name))
@@ -236,7 +236,7 @@ impl ElementSchema {
         let found = self.collections.iter().find(fits);
         found
             .or(self.collections.first())
-            .ok_or_else(|| Unsound::NoCollection(owner.to_owned()))
+            .ok_or_else(|| SchemaViolation::NoCollection(owner.to_owned()))
     }
 
     /// Whether the schema names an attribute.
@@ -255,16 +255,21 @@ impl ElementSchema {
     }
 
     /// The value of an attribute as IIS writes it.
-    pub(crate) fn check(&self, owner: &str, name: &str, value: &str) -> Result<String, Unsound> {
+    pub(crate) fn check(
+        &self,
+        owner: &str,
+        name: &str,
+        value: &str,
+    ) -> Result<String, SchemaViolation> {
         if !self.knows(name) {
-            return Err(Unsound::Attribute {
+            return Err(SchemaViolation::Attribute {
                 owner: owner.to_owned(),
                 name: name.to_owned(),
                 known: self.attributes.keys().cloned().collect(),
             });
         }
         let checked = self.attribute(name).check(value);
-        checked.map_err(|expected| Unsound::Value {
+        checked.map_err(|expected| SchemaViolation::Value {
             name: name.to_owned(),
             value: value.to_owned(),
             expected,
@@ -285,15 +290,15 @@ impl CollectionSchema {
 
     /// Those of an entry's attributes by which it is known; all of them where the schema names none.
     pub(crate) fn keys(&self, entry: &Selector) -> Selector {
-        let of = |key: Key| {
+        let of = |key: KeyKind| {
             let attributes = entry.0.iter();
             attributes.filter(move |(name, _)| self.entry.attribute(name).key == key)
         };
         // Each by itself would do, and removals have one.
-        if let Some(unique) = of(Key::Unique).min_by_key(|(name, _)| name != "name") {
+        if let Some(unique) = of(KeyKind::Unique).min_by_key(|(name, _)| name != "name") {
             return Selector(vec![unique.clone()]);
         }
-        let combined: Vec<_> = of(Key::Combined).cloned().collect();
+        let combined: Vec<_> = of(KeyKind::Combined).cloned().collect();
         if combined.is_empty() {
             return entry.clone();
         }
@@ -303,11 +308,15 @@ impl CollectionSchema {
     /// Whether no two entries may have the same keys.
     pub(crate) fn is_unique(&self) -> bool {
         let mut attributes = self.entry.attributes.values();
-        !self.has_duplicates && attributes.any(|attribute| attribute.key != Key::No)
+        !self.has_duplicates && attributes.any(|attribute| attribute.key != KeyKind::No)
     }
 
     /// The attributes of a new entry, checked.
-    pub(crate) fn checked(&self, owner: &str, entry: &Selector) -> Result<Selector, Unsound> {
+    pub(crate) fn check_entry(
+        &self,
+        owner: &str,
+        entry: &Selector,
+    ) -> Result<Selector, SchemaViolation> {
         let checked: Result<Vec<_>, _> = entry
             .0
             .iter()
@@ -317,9 +326,9 @@ impl CollectionSchema {
         let has = |wanted: &str| checked.iter().any(|(name, _)| name == wanted);
         for (name, attribute) in &self.entry.attributes {
             let is_needed = attribute.is_required && attribute.default.is_none();
-            let is_key = attribute.key != Key::No && attribute.default.is_none();
+            let is_key = attribute.key != KeyKind::No && attribute.default.is_none();
             if (is_needed || is_key) && !has(name) {
-                return Err(Unsound::Missing {
+                return Err(SchemaViolation::Missing {
                     owner: owner.to_owned(),
                     name: name.clone(),
                 });
@@ -332,24 +341,25 @@ impl CollectionSchema {
 impl ConfigEdit {
     /// The entry that an added one takes the place of, by its keys as far as they are known without
     /// a base's schema; none where nothing is added.
-    pub fn replaced(&self) -> Option<ElementPath> {
-        let (Change::Add { entry, .. } | Change::Ensure { entry }) = &self.change else {
+    pub fn replaced_entry(&self) -> Option<ElementPath> {
+        let (ConfigChange::Add { entry, .. } | ConfigChange::Ensure { entry }) = &self.change
+        else {
             return None;
         };
         let (steps, selector) = entry.split_entry()?;
-        let known = Schema::known().collection(&self.section, steps, selector);
+        let known = Schema::builtin().collection(&self.section, steps, selector);
         let keys = known.map_or_else(|_| selector.clone(), |known| known.keys(selector));
         let path = steps.iter().cloned();
         let path = path.fold(ElementPath::default(), ElementPath::with);
-        Some(path.with(Step::Entry(keys)))
+        Some(path.with(PathStep::Entry(keys)))
     }
 }
 
 /// What a step leads to, for messages.
-pub(crate) fn owner(section: &SectionPath, steps: &[Step]) -> String {
+pub(crate) fn owner(section: &SectionPath, steps: &[PathStep]) -> String {
     let last = steps.iter().rev().find_map(|step| match step {
-        Step::Element(name) => Some(name.as_str()),
-        Step::Entry(_) => None,
+        PathStep::Element(name) => Some(name.as_str()),
+        PathStep::Entry(_) => None,
     });
     let section_name = section.names().last().unwrap_or_default();
     last.unwrap_or(section_name).to_owned()
@@ -367,7 +377,7 @@ fn is_lock(name: &str) -> bool {
     )
 }
 
-fn collection(document: &Document, id: Id) -> CollectionSchema {
+fn collection(document: &XmlDocument, id: Id) -> CollectionSchema {
     let named = |name: &str| {
         let value = document.attribute(id, name).filter(|name| !name.is_empty());
         value.map(str::to_owned)
@@ -389,38 +399,38 @@ fn collection(document: &Document, id: Id) -> CollectionSchema {
     }
 }
 
-fn attribute(document: &Document, id: Id) -> AttributeSchema {
+fn attribute(document: &XmlDocument, id: Id) -> AttributeSchema {
     let value = |name: &str| document.attribute(id, name);
     let names = |kind: &str| {
-        let names = document.named(id, kind);
+        let names = document.children_named(id, kind);
         names
             .filter_map(|name| document.attribute(name, "name"))
             .map(str::to_owned)
             .collect()
     };
     let kind = match value("type").unwrap_or_default() {
-        "bool" => Kind::Bool,
-        "int" => Kind::Integer(i32::MIN.into(), i32::MAX.into()),
-        "uint" => Kind::Integer(0, u32::MAX.into()),
-        "int64" => Kind::Integer(i64::MIN, i64::MAX),
-        "enum" => Kind::Enum(names("enum")),
-        "flags" => Kind::Flags(names("flag")),
+        "bool" => ValueKind::Bool,
+        "int" => ValueKind::Integer(i32::MIN.into(), i32::MAX.into()),
+        "uint" => ValueKind::Integer(0, u32::MAX.into()),
+        "int64" => ValueKind::Integer(i64::MIN, i64::MAX),
+        "enum" => ValueKind::Enum(names("enum")),
+        "flags" => ValueKind::Flags(names("flag")),
         "timeSpan" => match value("timeSpanFormat") {
-            Some("seconds") => Kind::Seconds(1),
-            Some("minutes") => Kind::Seconds(60),
-            _ => Kind::TimeSpan,
+            Some("seconds") => ValueKind::Seconds(1),
+            Some("minutes") => ValueKind::Seconds(60),
+            _ => ValueKind::TimeSpan,
         },
-        _ => Kind::Text,
+        _ => ValueKind::Text,
     };
     AttributeSchema {
         kind,
         is_required: is_true(document, id, "required"),
         key: if is_true(document, id, "isUniqueKey") {
-            Key::Unique
+            KeyKind::Unique
         } else if is_true(document, id, "isCombinedKey") {
-            Key::Combined
+            KeyKind::Combined
         } else {
-            Key::No
+            KeyKind::No
         },
         is_case_sensitive: is_true(document, id, "caseSensitive"),
         default: value("defaultValue").map(str::to_owned),
@@ -430,7 +440,7 @@ fn attribute(document: &Document, id: Id) -> AttributeSchema {
             value("validationParameter").unwrap_or_default(),
         ),
         numbers: document
-            .named(id, "enum")
+            .children_named(id, "enum")
             .filter_map(|name| {
                 let number = document.attribute(name, "value")?.parse().ok()?;
                 Some((number, document.attribute(name, "name")?.to_owned()))
@@ -463,7 +473,7 @@ fn validation(kind: &str, parameter: &str) -> Validation {
     }
 }
 
-fn is_true(document: &Document, id: Id, name: &str) -> bool {
+fn is_true(document: &XmlDocument, id: Id, name: &str) -> bool {
     document
         .attribute(id, name)
         .is_some_and(|value| value.eq_ignore_ascii_case("true"))

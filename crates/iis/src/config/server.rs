@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::apply::{Above, EditError, Editing, Level};
-use super::document::{Document, Id, Place};
-use super::path::{Selector, Step};
+use super::apply::{EditError, Level, ParentLevels, SectionEditor};
+use super::document::{Id, InsertPosition, XmlDocument};
+use super::path::{PathStep, Selector};
 use super::schema::Schema;
-use super::{Change, ConfigEdit, ConfigError, ElementPath, Location, SectionPath};
+use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
 
 /// The section with the sites.
 pub(crate) const SITES: &str = "system.applicationHost/sites";
@@ -17,13 +17,13 @@ pub(crate) const APP_POOLS: &str = "system.applicationHost/applicationPools";
 /// An `applicationHost.config` on its way.
 #[derive(Debug)]
 pub struct Server {
-    document: Document,
+    document: XmlDocument,
     schema: Arc<Schema>,
 }
 
 /// What `configSections` says about a section.
 #[derive(Debug, Clone, Copy)]
-struct Declared {
+struct SectionDeclaration {
     id: Id,
     /// Whether it may be set for a site.
     takes_location: bool,
@@ -32,7 +32,7 @@ struct Declared {
 impl Server {
     /// Reads the file.
     pub fn read(bytes: &[u8], schema: impl Into<Arc<Schema>>) -> Result<Self, ConfigError> {
-        let document = Document::read(bytes, "configuration")?;
+        let document = XmlDocument::read(bytes, "configuration")?;
         let schema = schema.into();
         Ok(Self { document, schema })
     }
@@ -44,13 +44,13 @@ impl Server {
             return Err(EditError::ServerOnly(edit.section.to_string()));
         }
         self.check_names(edit)?;
-        if let Change::Delegate { allowed } = edit.change {
+        if let ConfigChange::Delegate { allowed } = edit.change {
             self.delegate(edit, allowed)?;
             return Ok(());
         }
         let level = self.level(edit.location.as_ref());
         let change = self.with_site_id(edit);
-        let mut editing = Editing {
+        let mut editing = SectionEditor {
             document: &mut self.document,
             schema: &self.schema,
             section: &edit.section,
@@ -79,7 +79,7 @@ impl Server {
     pub fn is_delegated(
         &self,
         section: &SectionPath,
-        site: Option<&Location>,
+        site: Option<&ConfigLocation>,
     ) -> Result<bool, EditError> {
         let declared = self.declared(section)?;
         let default = self.document.attribute(declared.id, "overrideModeDefault");
@@ -87,7 +87,7 @@ impl Server {
         let mut above: Vec<(usize, Id)> = self
             .locations()
             .filter(|(_, path)| {
-                let is_above = |site: &Location| site.is(path) || site.is_below(path);
+                let is_above = |site: &ConfigLocation| site.is(path) || site.is_below(path);
                 is_server(path) || site.is_some_and(is_above)
             })
             .map(|(id, path)| (path.len(), id))
@@ -109,10 +109,10 @@ impl Server {
 
     /// Whether the `web.config` of a site may have a section, which may be one of .NET's: of those
     /// this file says nothing.
-    pub(crate) fn may_be_below(
+    pub(crate) fn is_allowed_in_site(
         &self,
         section: &SectionPath,
-        of: &Location,
+        of: &ConfigLocation,
     ) -> Result<bool, EditError> {
         let of_iis = [
             "system.applicationHost",
@@ -128,7 +128,9 @@ impl Server {
 
     fn section_in(&self, location: Id, section: &SectionPath) -> Option<Id> {
         let mut names = section.names();
-        names.try_fold(location, |at, name| self.document.named(at, name).next())
+        names.try_fold(location, |at, name| {
+            self.document.children_named(at, name).next()
+        })
     }
 
     /// Lets files below set a section, or keeps them from it: what the section has moves into a
@@ -138,7 +140,7 @@ impl Server {
         if self.is_delegated(&edit.section, location)? == allowed {
             return Ok(());
         }
-        let path = location.map_or("", Location::as_str);
+        let path = location.map_or("", ConfigLocation::as_str);
         let mode = if allowed { "Allow" } else { "Deny" };
         let is_meant = |own: &str| match location {
             Some(location) => location.is(own),
@@ -158,28 +160,29 @@ impl Server {
         let into = known.unwrap_or_else(|| {
             let attributes = [("path", path), ("overrideMode", mode)];
             self.document
-                .insert(root, Place::End, "location", attributes)
+                .insert(root, InsertPosition::End, "location", attributes)
         });
         let mut names: Vec<&str> = edit.section.names().collect();
         let last = names.pop().unwrap_or_default();
         let mut group = into;
         for name in names {
-            let found = self.document.named(group, name).next();
-            group = found.unwrap_or_else(|| self.document.insert(group, Place::End, name, []));
+            let found = self.document.children_named(group, name).next();
+            group =
+                found.unwrap_or_else(|| self.document.insert(group, InsertPosition::End, name, []));
         }
         match before {
             Some(section) => self.document.relocate(section, group),
             None => {
-                self.document.insert(group, Place::End, last, []);
+                self.document.insert(group, InsertPosition::End, last, []);
             }
         }
         Ok(())
     }
 
-    fn declared(&self, section: &SectionPath) -> Result<Declared, EditError> {
+    fn declared(&self, section: &SectionPath) -> Result<SectionDeclaration, EditError> {
         let root = self.document.root();
         let mut declared = Vec::new();
-        for sections in self.document.named(root, "configSections") {
+        for sections in self.document.children_named(root, "configSections") {
             self.declarations(sections, "", &mut declared);
         }
         let found = declared.iter().find(|(name, _)| name == section.as_str());
@@ -194,7 +197,7 @@ impl Server {
             attribute("allowDefinition"),
             Some("AppHostOnly" | "MachineOnly" | "MachineToRootWeb")
         );
-        Ok(Declared {
+        Ok(SectionDeclaration {
             id: *id,
             takes_location: !is_server_only && attribute("allowLocation") != Some("false"),
         })
@@ -213,14 +216,16 @@ impl Server {
 
     /// The locations and their paths.
     fn locations(&self) -> impl Iterator<Item = (Id, &str)> {
-        let locations = self.document.named(self.document.root(), "location");
+        let locations = self
+            .document
+            .children_named(self.document.root(), "location");
         locations.map(|id| (id, self.document.attribute(id, "path").unwrap_or_default()))
     }
 
     /// Whether there is an entry with the keys of this one on a level or above.
     pub fn has(&mut self, edit: &ConfigEdit, entry: &ElementPath) -> Result<bool, EditError> {
         let level = self.found_level(edit.location.as_ref());
-        let editing = Editing {
+        let editing = SectionEditor {
             document: &mut self.document,
             schema: &self.schema,
             section: &edit.section,
@@ -230,19 +235,21 @@ impl Server {
     }
 
     /// The level of the server or of a location, which is made if it is not there.
-    fn level(&mut self, location: Option<&Location>) -> Level {
+    fn level(&mut self, location: Option<&ConfigLocation>) -> Level {
         let mut level = self.found_level(location);
         if let (true, Some(location)) = (level.roots.is_empty(), location) {
             let root = self.document.root();
             let path = [("path", location.as_str())];
-            let made = self.document.insert(root, Place::End, "location", path);
+            let made = self
+                .document
+                .insert(root, InsertPosition::End, "location", path);
             level.roots.push(made);
         }
         level
     }
 
     /// The level of the server or of a location, without roots if there is no such location.
-    fn found_level(&self, location: Option<&Location>) -> Level {
+    fn found_level(&self, location: Option<&ConfigLocation>) -> Level {
         let of_server = std::iter::once(self.document.root());
         let of_server: Vec<Id> = of_server
             .chain(
@@ -254,7 +261,7 @@ impl Server {
         let Some(location) = location else {
             return Level {
                 roots: of_server,
-                above: Above::Seen(Vec::new()),
+                above: ParentLevels::Seen(Vec::new()),
                 below: self
                     .locations()
                     .filter(|(_, path)| !is_server(path))
@@ -278,12 +285,12 @@ impl Server {
             .map(|(id, _)| id)
             .collect();
         let is_below = |path: &str| {
-            path.parse::<Location>()
+            path.parse::<ConfigLocation>()
                 .is_ok_and(|path| path.is_below(location.as_str()))
         };
         Level {
             roots: own,
-            above: Above::Seen(levels),
+            above: ParentLevels::Seen(levels),
             below: self
                 .locations()
                 .filter(|(_, path)| is_below(path))
@@ -298,7 +305,7 @@ impl Server {
         for name in section.split('/').chain(std::iter::once(entry)) {
             at = at
                 .into_iter()
-                .flat_map(|id| self.document.named(id, name))
+                .flat_map(|id| self.document.children_named(id, name))
                 .collect();
         }
         at
@@ -309,7 +316,7 @@ impl Server {
     fn within<'a>(&'a self, of: Id, name: &'a str, path: &str) -> Option<(Id, String)> {
         let mut found: Vec<(usize, Id)> = self
             .document
-            .named(of, name)
+            .children_named(of, name)
             .filter_map(|id| {
                 let own = self.document.attribute(id, "path")?.trim_end_matches('/');
                 let rest = path.get(..own.len())?;
@@ -346,7 +353,7 @@ impl Server {
 
     /// Where the files of a site or of a path below it are, as it is written; none where the site has
     /// no such folder.
-    pub fn folder(&self, location: &Location) -> Option<String> {
+    pub fn folder(&self, location: &ConfigLocation) -> Option<String> {
         let (site, path) = location
             .as_str()
             .split_once('/')
@@ -368,7 +375,7 @@ impl Server {
         let site = self.site(site);
         let mut own = site
             .into_iter()
-            .flat_map(|id| self.document.named(id, "application"));
+            .flat_map(|id| self.document.children_named(id, "application"));
         own.any(|id| {
             let own = self.document.attribute(id, "path");
             own.is_some_and(|own| own.eq_ignore_ascii_case(path))
@@ -379,8 +386,8 @@ impl Server {
     pub fn bindings(&self, site: &str) -> Vec<(String, String)> {
         let site = self.site(site).into_iter();
         let bindings = site
-            .flat_map(|id| self.document.named(id, "bindings"))
-            .flat_map(|id| self.document.named(id, "binding"));
+            .flat_map(|id| self.document.children_named(id, "bindings"))
+            .flat_map(|id| self.document.children_named(id, "binding"));
         bindings
             .map(|id| {
                 let text = |name| self.document.attribute(id, name).unwrap_or_default();
@@ -393,9 +400,9 @@ impl Server {
     }
 
     /// Whether the file says something about a site or a path below it.
-    pub(crate) fn has_locations(&self, site: &Location) -> bool {
+    pub(crate) fn has_locations(&self, site: &ConfigLocation) -> bool {
         let is_of_it = |path: &str| {
-            let below = path.parse::<Location>();
+            let below = path.parse::<ConfigLocation>();
             site.is(path) || below.is_ok_and(|below| below.is_below(site.as_str()))
         };
         self.locations().any(|(_, path)| is_of_it(path))
@@ -423,7 +430,7 @@ impl Server {
             }
         }
         let pool = match &edit.change {
-            Change::Set {
+            ConfigChange::Set {
                 attribute, value, ..
             } if edit.section.as_str() == SITES && attribute == "applicationPool" => Some(value),
             _ => None,
@@ -439,13 +446,14 @@ impl Server {
     }
 
     /// A new site with the number after the highest; none where nothing is to be added.
-    fn with_site_id(&self, edit: &ConfigEdit) -> Option<Change> {
-        let (Change::Add { entry, .. } | Change::New { entry, .. } | Change::Ensure { entry }) =
-            &edit.change
+    fn with_site_id(&self, edit: &ConfigEdit) -> Option<ConfigChange> {
+        let (ConfigChange::Add { entry, .. }
+        | ConfigChange::New { entry, .. }
+        | ConfigChange::Ensure { entry }) = &edit.change
         else {
             return None;
         };
-        let [Step::Entry(Selector(attributes))] = entry.steps() else {
+        let [PathStep::Entry(Selector(attributes))] = entry.steps() else {
             return None;
         };
         if edit.section.as_str() != SITES || attributes.iter().any(|(name, _)| name == "id") {
@@ -458,17 +466,17 @@ impl Server {
         let mut attributes = attributes.clone();
         let id = highest.unwrap_or(0).saturating_add(1);
         attributes.push(("id".to_owned(), id.to_string()));
-        let entry = ElementPath::default().with(Step::Entry(Selector(attributes)));
+        let entry = ElementPath::default().with(PathStep::Entry(Selector(attributes)));
         Some(match &edit.change {
-            Change::Add { first, .. } => Change::Add {
+            ConfigChange::Add { first, .. } => ConfigChange::Add {
                 entry,
                 first: *first,
             },
-            Change::New { first, .. } => Change::New {
+            ConfigChange::New { first, .. } => ConfigChange::New {
                 entry,
                 first: *first,
             },
-            _ => Change::Ensure { entry },
+            _ => ConfigChange::Ensure { entry },
         })
     }
 }

@@ -19,7 +19,7 @@ fn server(text: &str) -> Server {
     Server::read(text.as_bytes(), schema()).unwrap()
 }
 
-fn edit(section: &str, location: &str, change: Change) -> ConfigEdit {
+fn edit(section: &str, location: &str, change: ConfigChange) -> ConfigEdit {
     ConfigEdit {
         section: section.parse().unwrap(),
         location: (!location.is_empty()).then(|| location.parse().unwrap()),
@@ -28,22 +28,22 @@ fn edit(section: &str, location: &str, change: Change) -> ConfigEdit {
 }
 
 /// `+[name='a']`, `-[name='a']`, `~files` or `processModel.idleTimeout:00:00:00`.
-fn change(text: &str) -> Change {
+fn change(text: &str) -> ConfigChange {
     let entry = |text| ElementPath::with_entry(text).unwrap();
     match text.split_at(1) {
-        ("+", text) => Change::Add {
+        ("+", text) => ConfigChange::Add {
             entry: entry(text),
             first: false,
         },
-        ("!", text) => Change::Ensure { entry: entry(text) },
-        ("-", text) => Change::Remove { entry: entry(text) },
-        ("~", text) => Change::Clear {
+        ("!", text) => ConfigChange::Ensure { entry: entry(text) },
+        ("-", text) => ConfigChange::Remove { entry: entry(text) },
+        ("~", text) => ConfigChange::Clear {
             element: text.parse().unwrap(),
         },
         _ => {
             let (path, value) = text.split_once(':').unwrap();
             let (element, attribute) = ElementPath::with_attribute(path).unwrap();
-            Change::Set {
+            ConfigChange::Set {
                 element,
                 attribute,
                 value: value.to_owned(),
@@ -123,7 +123,7 @@ fn a_file_that_nothing_changes_is_written_as_it_was() {
         FILE.replace('\n', "\r\n"),
         format!("\u{feff}{FILE}"),
     ] {
-        let document = Document::read(text.as_bytes(), "configuration").unwrap();
+        let document = XmlDocument::read(text.as_bytes(), "configuration").unwrap();
         assert_eq!(document.write(), text.as_bytes());
         assert!(server(&text).finish().is_none());
     }
@@ -235,12 +235,15 @@ fn a_new_site_gets_the_number_after_the_highest() {
 #[test]
 fn bindings_are_these_and_no_others() {
     let section = "system.applicationHost/sites";
-    let fill = |entries: &[&str]| Change::Fill {
+    let fill = |entries: &[&str]| ConfigChange::Fill {
         collection: "[name='Default Web Site'].bindings".parse().unwrap(),
         entries: entries
             .iter()
             .map(|information| {
-                Selector::of([("protocol", "http"), ("bindingInformation", information)])
+                Selector::from_attributes([
+                    ("protocol", "http"),
+                    ("bindingInformation", information),
+                ])
             })
             .collect(),
     };
@@ -494,7 +497,7 @@ fn what_cannot_be_is_refused_by_name() {
 
 #[test]
 fn sections_are_delegated_as_the_file_says() {
-    let site: Location = "Default Web Site".parse().unwrap();
+    let site: ConfigLocation = "Default Web Site".parse().unwrap();
     let is_delegated = |file: &str, section: &str| {
         let section = section.parse().unwrap();
         server(file).is_delegated(&section, Some(&site)).unwrap()
@@ -525,7 +528,7 @@ fn a_schema_that_is_none_is_refused_by_name() {
 
 #[test]
 fn what_is_known_without_a_schema_is_sound() {
-    let known = Schema::known();
+    let known = Schema::builtin();
     for section in [
         POOLS,
         MIME,
@@ -571,7 +574,7 @@ fn some_change() -> impl Strategy<Value = (&'static str, &'static str, String)> 
 
 /// What a section comes to for a file extension at a place.
 fn mime_type(text: &[u8], place: &str, extension: &str) -> Option<String> {
-    let document = Document::read(text, "configuration").unwrap();
+    let document = XmlDocument::read(text, "configuration").unwrap();
     let mut found = None;
     let root = document.root();
     let mut levels = vec![root];
@@ -579,16 +582,18 @@ fn mime_type(text: &[u8], place: &str, extension: &str) -> Option<String> {
         if place.starts_with(path) {
             levels.extend(
                 document
-                    .named(root, "location")
+                    .children_named(root, "location")
                     .filter(|id| document.attribute(*id, "path") == Some(path)),
             );
         }
     }
     for level in levels {
-        let groups = document.named(level, "system.webServer");
-        for section in
-            groups.flat_map(|group| document.named(group, "staticContent").collect::<Vec<_>>())
-        {
+        let groups = document.children_named(level, "system.webServer");
+        for section in groups.flat_map(|group| {
+            document
+                .children_named(group, "staticContent")
+                .collect::<Vec<_>>()
+        }) {
             for child in document.children(section) {
                 let is_it = document.attribute(child, "fileExtension") == Some(extension);
                 match document.name(child) {
@@ -612,7 +617,7 @@ proptest! {
         for (section, place, text) in &changes {
             server.apply(&edit(section, place, change(text))).unwrap();
             let bytes = server.finish().unwrap_or_else(|| FILE.as_bytes().to_vec());
-            if let Change::Add { entry, .. } = change(text) {
+            if let ConfigChange::Add { entry, .. } = change(text) {
                 let (_, selector) = entry.split_entry().unwrap();
                 let [(_, extension), (_, kind)] = selector.attributes().collect::<Vec<_>>()[..] else {
                     panic!("two attributes");

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 /// What a schema says about an attribute.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttributeSchema {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) is_required: bool,
-    pub(crate) key: Key,
+    pub(crate) key: KeyKind,
     pub(crate) is_case_sensitive: bool,
     pub(crate) default: Option<String>,
     /// Whether `Infinite` is a value.
@@ -19,7 +19,7 @@ pub(crate) struct AttributeSchema {
 
 /// Whether an attribute tells entries apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum KeyKind {
     #[default]
     No,
     /// By itself.
@@ -30,7 +30,7 @@ pub(crate) enum Key {
 
 /// What an attribute's values are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// Any text, and whatever is not known here.
     #[default]
     Text,
@@ -79,12 +79,14 @@ impl AttributeSchema {
     }
 
     /// What IIS writes where it is given a number.
-    pub(crate) fn of_number(&self, number: i64) -> Option<String> {
+    pub(crate) fn text_for_number(&self, number: i64) -> Option<String> {
         match &self.kind {
-            Kind::Bool => matches!(number, 0 | 1).then(|| (number == 1).to_string()),
-            Kind::Enum(_) => self.numbers.get(&number).cloned(),
-            Kind::Text | Kind::Integer(..) | Kind::Seconds(_) => Some(number.to_string()),
-            Kind::Flags(_) | Kind::TimeSpan => None,
+            ValueKind::Bool => matches!(number, 0 | 1).then(|| (number == 1).to_string()),
+            ValueKind::Enum(_) => self.numbers.get(&number).cloned(),
+            ValueKind::Text | ValueKind::Integer(..) | ValueKind::Seconds(_) => {
+                Some(number.to_string())
+            }
+            ValueKind::Flags(_) | ValueKind::TimeSpan => None,
         }
     }
 
@@ -95,30 +97,30 @@ impl AttributeSchema {
 
     fn of_kind(&self, value: &str) -> Result<String, String> {
         match &self.kind {
-            Kind::Text => Ok(value.to_owned()),
-            Kind::Bool => match value.to_ascii_lowercase() {
+            ValueKind::Text => Ok(value.to_owned()),
+            ValueKind::Bool => match value.to_ascii_lowercase() {
                 value if matches!(value.as_str(), "true" | "false") => Ok(value),
                 _ => Err("expected true or false".to_owned()),
             },
-            Kind::Integer(least, most) => match number(value) {
+            ValueKind::Integer(least, most) => match number(value) {
                 Some(number) if (*least..=*most).contains(&number) => Ok(value.to_owned()),
                 _ => Err(format!("expected a whole number from {least} to {most}")),
             },
-            Kind::Enum(names) => named(names, value)
+            ValueKind::Enum(names) => named(names, value)
                 .map(str::to_owned)
                 .ok_or_else(|| format!("expected {}", names.join(", "))),
-            Kind::Flags(names) => {
+            ValueKind::Flags(names) => {
                 let flags = value.split(',').map(|flag| named(names, flag.trim()));
                 let flags: Option<Vec<&str>> = flags.collect();
                 flags
                     .map(|flags| flags.join(", "))
                     .ok_or_else(|| format!("expected some of {}, with commas", names.join(", ")))
             }
-            Kind::TimeSpan => match seconds(value) {
+            ValueKind::TimeSpan => match seconds(value) {
                 Some(_) => Ok(value.to_owned()),
                 None => Err("expected a time span, such as 00:20:00 or 1.05:00:00".to_owned()),
             },
-            Kind::Seconds(_) => match number(value) {
+            ValueKind::Seconds(_) => match number(value) {
                 Some(_) => Ok(value.to_owned()),
                 None => Err("expected a whole number".to_owned()),
             },
@@ -149,7 +151,7 @@ impl AttributeSchema {
                     return Ok(());
                 };
                 let unit = match self.kind {
-                    Kind::TimeSpan | Kind::Seconds(_) => " seconds",
+                    ValueKind::TimeSpan | ValueKind::Seconds(_) => " seconds",
                     _ => "",
                 };
                 if (*least..=*most).contains(&number) == *is_excluded {
@@ -168,8 +170,8 @@ impl AttributeSchema {
     /// The number that a range is about.
     fn measured(&self, value: &str) -> Option<i64> {
         match self.kind {
-            Kind::TimeSpan => seconds(value),
-            Kind::Seconds(each) => number(value)?.checked_mul(each),
+            ValueKind::TimeSpan => seconds(value),
+            ValueKind::Seconds(each) => number(value)?.checked_mul(each),
             _ => number(value),
         }
     }
@@ -225,7 +227,7 @@ fn is_url_path(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(kind: Kind, validation: Validation, value: &str) -> Result<String, String> {
+    fn check(kind: ValueKind, validation: Validation, value: &str) -> Result<String, String> {
         let schema = AttributeSchema {
             kind,
             validation,
@@ -237,14 +239,17 @@ mod tests {
     #[test]
     fn values_are_written_as_iis_writes_them() {
         let names = || vec!["OnDemand".to_owned(), "AlwaysRunning".to_owned()];
-        assert_eq!(check(Kind::Bool, Validation::None, "True").unwrap(), "true");
         assert_eq!(
-            check(Kind::Enum(names()), Validation::None, "alwaysrunning").unwrap(),
+            check(ValueKind::Bool, Validation::None, "True").unwrap(),
+            "true"
+        );
+        assert_eq!(
+            check(ValueKind::Enum(names()), Validation::None, "alwaysrunning").unwrap(),
             "AlwaysRunning"
         );
         assert_eq!(
             check(
-                Kind::Flags(names()),
+                ValueKind::Flags(names()),
                 Validation::None,
                 "ondemand,AlwaysRunning"
             )
@@ -252,17 +257,17 @@ mod tests {
             "OnDemand, AlwaysRunning"
         );
         for (kind, value) in [
-            (Kind::Bool, "yes"),
-            (Kind::Enum(names()), "Never"),
-            (Kind::Flags(names()), "OnDemand,Never"),
-            (Kind::Integer(0, 10), "11"),
-            (Kind::Integer(0, 10), "-1"),
-            (Kind::Integer(0, 10), "one"),
-            (Kind::TimeSpan, "20"),
-            (Kind::TimeSpan, "00:60:00"),
-            (Kind::TimeSpan, "a:00:00"),
-            (Kind::TimeSpan, "999999999:00:00"),
-            (Kind::Seconds(60), "1:00"),
+            (ValueKind::Bool, "yes"),
+            (ValueKind::Enum(names()), "Never"),
+            (ValueKind::Flags(names()), "OnDemand,Never"),
+            (ValueKind::Integer(0, 10), "11"),
+            (ValueKind::Integer(0, 10), "-1"),
+            (ValueKind::Integer(0, 10), "one"),
+            (ValueKind::TimeSpan, "20"),
+            (ValueKind::TimeSpan, "00:60:00"),
+            (ValueKind::TimeSpan, "a:00:00"),
+            (ValueKind::TimeSpan, "999999999:00:00"),
+            (ValueKind::Seconds(60), "1:00"),
         ] {
             assert!(check(kind, Validation::None, value).is_err(), "{value}");
         }
@@ -277,15 +282,15 @@ mod tests {
             is_excluded,
         };
         for (kind, validation, value, is_sound) in [
-            (Kind::TimeSpan, range(60, false), "00:20:00", true),
-            (Kind::TimeSpan, range(60, false), "00:00:00", false),
-            (Kind::TimeSpan, range(60, false), "00:20:01", false),
-            (Kind::TimeSpan, range(1, false), "0.01:00:00", true),
-            (Kind::TimeSpan, range(1, false), "1.00:00:00", false),
-            (Kind::Seconds(60), range(1, false), "60", true),
-            (Kind::Seconds(60), range(1, false), "61", false),
-            (Kind::Integer(0, 9999), range(1, true), "100", false),
-            (Kind::Integer(0, 9999), range(1, true), "59", true),
+            (ValueKind::TimeSpan, range(60, false), "00:20:00", true),
+            (ValueKind::TimeSpan, range(60, false), "00:00:00", false),
+            (ValueKind::TimeSpan, range(60, false), "00:20:01", false),
+            (ValueKind::TimeSpan, range(1, false), "0.01:00:00", true),
+            (ValueKind::TimeSpan, range(1, false), "1.00:00:00", false),
+            (ValueKind::Seconds(60), range(1, false), "60", true),
+            (ValueKind::Seconds(60), range(1, false), "61", false),
+            (ValueKind::Integer(0, 9999), range(1, true), "100", false),
+            (ValueKind::Integer(0, 9999), range(1, true), "59", true),
         ] {
             let found = check(kind, validation, value);
             assert_eq!(found.is_ok(), is_sound, "{value}: {found:?}");
@@ -299,8 +304,11 @@ mod tests {
             (Validation::UrlPath, "/app/"),
             (Validation::UrlPath, "/a/../b"),
         ] {
-            assert!(check(Kind::Text, validation, value).is_err(), "{value}");
+            assert!(
+                check(ValueKind::Text, validation, value).is_err(),
+                "{value}"
+            );
         }
-        assert!(check(Kind::Text, Validation::UrlPath, "/a/b").is_ok());
+        assert!(check(ValueKind::Text, Validation::UrlPath, "/a/b").is_ok());
     }
 }

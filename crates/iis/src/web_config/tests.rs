@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::EMPTY;
 use crate::IisSettings;
-use crate::config::{Decoded, Document, EditError};
+use crate::config::{DecodedText, EditError, XmlDocument};
 
 /// The settings in a `web.config`, if that changes it.
 fn merge(existing: Option<&[u8]>, settings: &IisSettings) -> Result<Option<Vec<u8>>, EditError> {
@@ -231,12 +231,12 @@ fn every_encoding_is_kept() {
     ];
     let expected = merged(text, &json());
     for file in files {
-        let decoded = Decoded::read(&file).unwrap();
+        let decoded = DecodedText::read(&file).unwrap();
         assert_eq!(decoded.text, text);
         assert_eq!(decoded.write(&decoded.text), file);
         let after = merge(Some(&file), &json()).unwrap().unwrap();
         assert_eq!(after[..3], file[..3]);
-        assert_eq!(Decoded::read(&after).unwrap().text, expected);
+        assert_eq!(DecodedText::read(&after).unwrap().text, expected);
     }
     let latin =
         b"<?xml version='1.0' encoding='ISO-8859-1'?><configuration><a b='\xE4'/></configuration>";
@@ -408,7 +408,7 @@ proptest! {
         let text = format!("<configuration>{inside}</configuration>");
         if let Ok(Some(after)) = merge(Some(text.as_bytes()), &json()) {
             let after = String::from_utf8(after).unwrap();
-            Document::read(after.as_bytes(), "configuration").unwrap();
+            XmlDocument::read(after.as_bytes(), "configuration").unwrap();
             prop_assert_eq!(merge(Some(after.as_bytes()), &json()), Ok(None), "{}", after);
             // Values that were wrong and tags that were empty are all that may go.
             let comparable = |text: &str| text.replace("false", "").replace("true", "").replace(" />", "");

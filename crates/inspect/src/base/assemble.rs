@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::Digest;
 use wincimg_registry::hive;
 use wincimg_registry::hive::{Hive, Key, Value, ValueContent};
-use wincimg_registry::upcase::{Folded, same};
-use wincimg_windows::inside::{FileDigest, FileKind};
+use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
+use wincimg_windows::base_contents::{FileDigest, FileKind};
 
-use super::collect::{Extent, Is, LayerFile, LayerInside};
+use super::collect::{CollectedLayer, Extent, LayerFile, LayerFileKind};
 use super::error::FactsError;
-use super::file::{self, About, Collected, Problem, Table};
+use super::file::{self, BaseProblem, CollectedScope, FactsHeader, Table};
 use super::hives::BaseHive;
 use super::record::{FileRecord, put_key, put_key_alone, put_value};
 use super::table::{Index, TableWriter};
-use super::{kept, sort_key};
+use super::{sort_key, stored_content};
 
 const FOLDER_ATTRIBUTES: u32 = 0x10;
 /// A flag of a key node: the key leads to another one.
@@ -34,10 +34,10 @@ pub fn assemble(
     base: &Digest,
     os_version: Option<&str>,
     extent: &Extent,
-    layers: Vec<LayerInside>,
+    layers: Vec<CollectedLayer>,
 ) -> Result<Bytes, FactsError> {
     let mut assembly = Assembly {
-        file: file::begin(),
+        file: file::header(),
         descriptors: Descriptors::default(),
         tables: Default::default(),
         problems: Vec::new(),
@@ -49,10 +49,10 @@ pub fn assemble(
             assembly.problem(number, place, problem);
         }
         hives.push(std::mem::take(&mut layer.hives));
-        assembly.lay_files(&mut files, layer, number);
+        assembly.merge_files(&mut files, layer, number);
     }
     let collected = assembly.write(extent, files, &mut hives)?;
-    let about = About {
+    let about = FactsHeader {
         base: base.clone(),
         os_version: os_version.map(str::to_owned),
         collected,
@@ -64,7 +64,7 @@ pub fn assemble(
 }
 
 /// A file as the layers so far leave it.
-struct Merged {
+struct MergedFile {
     record: FileRecord,
     content: Option<Arc<[u8]>>,
 }
@@ -89,13 +89,13 @@ struct Assembly {
     file: Vec<u8>,
     descriptors: Descriptors,
     tables: [Index; 4],
-    problems: Vec<Problem>,
+    problems: Vec<BaseProblem>,
 }
 
 impl Assembly {
     fn problem(&mut self, layer: usize, place: String, problem: String) {
         if self.problems.len() < MOST_PROBLEMS {
-            self.problems.push(Problem {
+            self.problems.push(BaseProblem {
                 layer,
                 place,
                 problem,
@@ -104,24 +104,24 @@ impl Assembly {
     }
 
     /// Lays a layer's files over those below: first what it deletes, last its other names for files.
-    fn lay_files(
+    fn merge_files(
         &mut self,
-        below: &mut BTreeMap<Vec<u8>, Merged>,
-        layer: LayerInside,
+        below: &mut BTreeMap<Vec<u8>, MergedFile>,
+        layer: CollectedLayer,
         number: usize,
     ) {
         let (deleted, rest): (Vec<_>, Vec<_>) = layer
             .files
             .into_iter()
-            .partition(|file| matches!(file.is, Is::Deleted));
+            .partition(|file| matches!(file.is, LayerFileKind::Deleted));
         for file in deleted {
-            let key = sort_key::of_layer_path(&file.path);
+            let key = sort_key::for_layer_path(&file.path);
             remove_below(below, &key);
             below.remove(&key);
         }
         let (other_names, own): (Vec<_>, Vec<_>) = rest
             .into_iter()
-            .partition(|file| matches!(file.is, Is::HardLink(_)));
+            .partition(|file| matches!(file.is, LayerFileKind::HardLink(_)));
         for file in own {
             let descriptor = self.descriptor(&layer.descriptors, &file);
             let record = |kind, target| FileRecord {
@@ -132,8 +132,8 @@ impl Assembly {
                 target,
             };
             let (record, content) = match file.is {
-                Is::Folder => (record(FileKind::Folder, None), None),
-                Is::File {
+                LayerFileKind::Folder => (record(FileKind::Folder, None), None),
+                LayerFileKind::File {
                     size,
                     sha256,
                     content,
@@ -141,19 +141,19 @@ impl Assembly {
                     record(FileKind::File(FileDigest { size, sha256 }), None),
                     content,
                 ),
-                Is::Link(ref target) => {
+                LayerFileKind::Link(ref target) => {
                     let target = target.as_deref().map(str::to_owned);
                     (record(FileKind::Link(()), target), None)
                 }
-                Is::HardLink(_) | Is::Deleted => continue,
+                LayerFileKind::HardLink(_) | LayerFileKind::Deleted => continue,
             };
-            place(below, &file.path, Merged { record, content });
+            place(below, &file.path, MergedFile { record, content });
         }
         for file in other_names {
-            let Is::HardLink(target) = &file.is else {
+            let LayerFileKind::HardLink(target) = &file.is else {
                 continue;
             };
-            let Some(found) = below.get(&sort_key::of_layer_path(target)) else {
+            let Some(found) = below.get(&sort_key::for_layer_path(target)) else {
                 let target = format!("Files/{target}");
                 let problem = format!("it is another name of {target:?}, which is not there");
                 self.problem(number, format!("Files/{}", file.path), problem);
@@ -162,7 +162,7 @@ impl Assembly {
             let mut record = found.record.clone();
             last_name(&file.path).clone_into(&mut record.name);
             let content = found.content.clone();
-            place(below, &file.path, Merged { record, content });
+            place(below, &file.path, MergedFile { record, content });
         }
     }
 
@@ -174,24 +174,28 @@ impl Assembly {
     fn write(
         &mut self,
         extent: &Extent,
-        files: BTreeMap<Vec<u8>, Merged>,
+        files: BTreeMap<Vec<u8>, MergedFile>,
         hives: &mut [BTreeMap<BaseHive, super::collect::PackedHive>],
-    ) -> Result<Collected, FactsError> {
+    ) -> Result<CollectedScope, FactsError> {
         let (wanted, mut collected) = match extent {
             Extent::Everything => (
                 BaseHive::ALL.to_vec(),
-                Collected {
+                CollectedScope {
                     everything: true,
                     files: true,
-                    ..Collected::default()
+                    ..CollectedScope::default()
                 },
             ),
             Extent::Part(needs) => (
-                needs.hives.iter().map(|&root| BaseHive::of(root)).collect(),
-                Collected {
+                needs
+                    .hives
+                    .iter()
+                    .map(|&root| BaseHive::from_root(root))
+                    .collect(),
+                CollectedScope {
                     files: needs.files,
-                    contents: needs.contents.iter().map(sort_key::of_file).collect(),
-                    ..Collected::default()
+                    contents: needs.contents.iter().map(sort_key::for_file).collect(),
+                    ..CollectedScope::default()
                 },
             ),
         };
@@ -218,8 +222,8 @@ impl Assembly {
 
     fn write_files(
         &mut self,
-        mut files: BTreeMap<Vec<u8>, Merged>,
-        collected: &mut Collected,
+        mut files: BTreeMap<Vec<u8>, MergedFile>,
+        collected: &mut CollectedScope,
     ) -> Result<(), FactsError> {
         let has_content = |key: &Vec<u8>| files.get(key).is_none_or(|file| file.content.is_some());
         collected.contents.retain(has_content);
@@ -238,7 +242,8 @@ impl Assembly {
             }
             let is_kept = || {
                 collected.contents.contains(&key)
-                    || (collected.everything && kept::is_kept(&names.join("/")))
+                    || (collected.everything
+                        && stored_content::has_stored_content(&names.join("/")))
             };
             if let Some(content) = merged.content
                 && is_kept()
@@ -265,7 +270,7 @@ impl Assembly {
         let mut files = Vec::new();
         for (number, layer) in (1..).zip(layers) {
             if let Some(packed) = layer.remove(&hive) {
-                files.push((number, packed.unpack()?));
+                files.push((number, packed.decompress()?));
             }
         }
         if files.first().is_none_or(|(number, _)| *number != 1) {
@@ -282,7 +287,7 @@ impl Assembly {
                         1 => hive.base_files()[0],
                         _ => hive.delta_file(),
                     };
-                    self.problem(*number, file.to_owned(), in_one_line(&error));
+                    self.problem(*number, file.to_owned(), error_chain(&error));
                     return Ok(false);
                 }
             };
@@ -291,7 +296,7 @@ impl Assembly {
         }
         let mut roots = roots.into_iter();
         let base = roots.next();
-        let Some(root) = hive::merged(base, roots) else {
+        let Some(root) = hive::merge(base, roots) else {
             return Ok(false);
         };
         let mut writer = KeyWriter {
@@ -299,7 +304,7 @@ impl Assembly {
             table,
             record: Vec::new(),
         };
-        writer.write(&sort_key::of_hive(hive), &root, hive.short_name())?;
+        writer.write(&sort_key::for_hive(hive), &root, hive.short_name())?;
         Ok(true)
     }
 
@@ -330,7 +335,7 @@ fn is_same(one: &str, other: &str) -> bool {
     if one.is_ascii() && other.is_ascii() {
         one.eq_ignore_ascii_case(other)
     } else {
-        same(one, other)
+        eq_ignore_case(one, other)
     }
 }
 
@@ -345,7 +350,7 @@ fn keep_first_of_each(values: &mut Vec<Value<'_>>) -> BTreeSet<String> {
     if values.len() > FEW || (1..values.len()).any(is_repeated) {
         let mut names = HashSet::new();
         values.retain(|value| {
-            let is_first = names.insert(Folded::new(&value.name));
+            let is_first = names.insert(FoldedName::new(&value.name));
             if !is_first {
                 gone.insert(value.name.clone());
             }
@@ -400,8 +405,8 @@ impl KeyWriter<'_, '_> {
 }
 
 /// A folder of which no layer says anything.
-fn folder(name: &str) -> Merged {
-    Merged {
+fn folder(name: &str) -> MergedFile {
+    MergedFile {
         record: FileRecord {
             name: name.to_owned(),
             kind: FileKind::Folder,
@@ -414,8 +419,8 @@ fn folder(name: &str) -> Merged {
 }
 
 /// Puts a file over what is there, with the folders that lead to it where no layer names them.
-fn place(files: &mut BTreeMap<Vec<u8>, Merged>, path: &str, new: Merged) {
-    let key = sort_key::of_layer_path(path);
+fn place(files: &mut BTreeMap<Vec<u8>, MergedFile>, path: &str, new: MergedFile) {
+    let key = sort_key::for_layer_path(path);
     let mut folder = path;
     let mut parent = sort_key::parent(&key);
     while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
@@ -451,7 +456,7 @@ fn place(files: &mut BTreeMap<Vec<u8>, Merged>, path: &str, new: Merged) {
     }
 }
 
-fn remove_below(files: &mut BTreeMap<Vec<u8>, Merged>, key: &[u8]) {
+fn remove_below(files: &mut BTreeMap<Vec<u8>, MergedFile>, key: &[u8]) {
     let range = sort_key::below(key)..sort_key::behind(key);
     let gone: Vec<Vec<u8>> = files.range(range).map(|(key, _)| key.clone()).collect();
     for key in gone {

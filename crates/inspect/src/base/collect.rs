@@ -9,12 +9,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-use wincimg_layer::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, decompressed};
-use wincimg_registry::security::{Layout, SecurityDescriptor};
-use wincimg_windows::inside::Needs;
+use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, decompress};
+use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
+use wincimg_windows::base_contents::BaseRequirements;
 
 use super::hives::BaseHive;
-use super::{kept, sort_key};
+use super::{sort_key, stored_content};
 use crate::stream::layer_limits;
 
 /// The most that a layer's hives may take while they wait, packed.
@@ -37,12 +37,12 @@ pub enum Extent {
     /// All that facts can say.
     Everything,
     /// What a plan cannot do without.
-    Part(Needs),
+    Part(BaseRequirements),
 }
 
 /// Where a layer is among those of its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerPlace {
+pub enum LayerPosition {
     /// It is Windows itself.
     Bottom,
     /// It changes what is below.
@@ -51,7 +51,7 @@ pub enum LayerPlace {
 
 /// What was found in one layer.
 #[derive(Debug, Clone, Default)]
-pub struct LayerInside {
+pub struct CollectedLayer {
     pub(super) files: Vec<LayerFile>,
     pub(super) descriptors: Vec<Vec<u8>>,
     pub(super) hives: BTreeMap<BaseHive, PackedHive>,
@@ -63,13 +63,13 @@ pub struct LayerInside {
 #[derive(Debug, Clone)]
 pub(super) struct LayerFile {
     pub(super) path: Box<str>,
-    pub(super) is: Is,
+    pub(super) is: LayerFileKind,
     pub(super) attributes: u32,
     pub(super) descriptor: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Is {
+pub(super) enum LayerFileKind {
     Folder,
     File {
         size: u64,
@@ -90,7 +90,7 @@ pub(super) struct PackedHive {
 }
 
 impl PackedHive {
-    pub(super) fn unpack(&self) -> io::Result<Vec<u8>> {
+    pub(super) fn decompress(&self) -> io::Result<Vec<u8>> {
         zstd::bulk::decompress(&self.packed, self.size)
     }
 }
@@ -102,16 +102,16 @@ impl PackedHive {
 /// read to its end.
 pub fn collect_layer(
     input: impl Read + Send,
-    place: LayerPlace,
+    place: LayerPosition,
     extent: &Extent,
-) -> Result<LayerInside, ReadError> {
+) -> Result<CollectedLayer, TarReadError> {
     let limits = layer_limits();
     let collector = Collector::new(place, extent);
     if collector.may_stop() {
         // Nobody unpacks ahead: a thread that waits for more of the input could not be told to stop.
         return collector.collect(LayerReader::new(input, limits)?);
     }
-    let unpacked = decompressed(input).map_err(ReadError::Io)?;
+    let unpacked = decompress(input).map_err(TarReadError::Io)?;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(WAITING);
         scope.spawn(move || {
@@ -125,21 +125,24 @@ pub fn collect_layer(
                 }
             }
         });
-        collector.collect(LayerReader::of_tar(Ahead::new(receiver), limits))
+        collector.collect(LayerReader::new_uncompressed(
+            ChannelReader::new(receiver),
+            limits,
+        ))
     })
 }
 
-const TOO_MUCH: ReadError =
-    ReadError::Malformed("it has more names and descriptors than any Windows");
+const TOO_MUCH: TarReadError =
+    TarReadError::Malformed("it has more names and descriptors than any Windows");
 
 /// What another thread unpacks. The end is an empty piece.
-struct Ahead {
+struct ChannelReader {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     at: usize,
 }
 
-impl Ahead {
+impl ChannelReader {
     fn new(pieces: Receiver<io::Result<Vec<u8>>>) -> Self {
         Self {
             pieces,
@@ -149,7 +152,7 @@ impl Ahead {
     }
 }
 
-impl Read for Ahead {
+impl Read for ChannelReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             self.piece = match self.pieces.recv() {
@@ -167,13 +170,13 @@ impl Read for Ahead {
 }
 
 struct Collector {
-    place: LayerPlace,
+    place: LayerPosition,
     hives: Vec<BaseHive>,
     files: bool,
     /// Files whose content is asked for by name, as they stand in the tables.
     contents: Vec<Vec<u8>>,
     everything: bool,
-    found: LayerInside,
+    found: CollectedLayer,
     /// The numbers of descriptors by their text.
     descriptors: HashMap<Vec<u8>, Option<u32>>,
     name_memory: usize,
@@ -182,13 +185,17 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(place: LayerPlace, extent: &Extent) -> Self {
+    fn new(place: LayerPosition, extent: &Extent) -> Self {
         let (hives, files, contents) = match extent {
             Extent::Everything => (BaseHive::ALL.to_vec(), true, Vec::new()),
             Extent::Part(needs) => (
-                needs.hives.iter().map(|&root| BaseHive::of(root)).collect(),
+                needs
+                    .hives
+                    .iter()
+                    .map(|&root| BaseHive::from_root(root))
+                    .collect(),
                 needs.files,
-                needs.contents.iter().map(sort_key::of_file).collect(),
+                needs.contents.iter().map(sort_key::for_file).collect(),
             ),
         };
         Self {
@@ -197,7 +204,7 @@ impl Collector {
             files,
             contents,
             everything: *extent == Extent::Everything,
-            found: LayerInside::default(),
+            found: CollectedLayer::default(),
             descriptors: HashMap::new(),
             name_memory: NAME_MEMORY,
             content_memory: CONTENT_MEMORY,
@@ -208,11 +215,11 @@ impl Collector {
     /// Whether all can be found before the layer's end.
     fn may_stop(&self) -> bool {
         // Only its end tells what a layer does not delete.
-        let contents = self.contents.is_empty() || self.place == LayerPlace::Bottom;
+        let contents = self.contents.is_empty() || self.place == LayerPosition::Bottom;
         !self.files && contents
     }
 
-    fn collect(mut self, mut reader: LayerReader<'_>) -> Result<LayerInside, ReadError> {
+    fn collect(mut self, mut reader: LayerReader<'_>) -> Result<CollectedLayer, TarReadError> {
         let may_stop = self.may_stop();
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
@@ -220,7 +227,7 @@ impl Collector {
             self.name_memory = self.name_memory.checked_sub(taken).ok_or(TOO_MUCH)?;
             let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
             let is_hives = top.eq_ignore_ascii_case("Hives");
-            if may_stop && among_hives && !is_hives && self.place == LayerPlace::Above {
+            if may_stop && among_hives && !is_hives && self.place == LayerPosition::Above {
                 break;
             }
             among_hives |= is_hives;
@@ -230,7 +237,7 @@ impl Collector {
                 let below = below.to_owned();
                 self.keep_file(&entry, &below, &mut reader)?;
             }
-            if may_stop && self.place == LayerPlace::Bottom && self.is_all_found() {
+            if may_stop && self.place == LayerPosition::Bottom && self.is_all_found() {
                 break;
             }
         }
@@ -242,11 +249,11 @@ impl Collector {
             self.found.files.iter().any(|file| {
                 matches!(
                     file.is,
-                    Is::File {
+                    LayerFileKind::File {
                         content: Some(_),
                         ..
                     }
-                ) && sort_key::of_layer_path(&file.path) == *wanted
+                ) && sort_key::for_layer_path(&file.path) == *wanted
             })
         };
         self.found.hives.len() == self.hives.len() && self.contents.iter().all(has)
@@ -254,13 +261,13 @@ impl Collector {
 
     /// The hive that an entry is, or is changes to.
     fn hive_of(&self, entry: &LayerEntry) -> Option<BaseHive> {
-        if entry.kind != EntryKind::File {
+        if entry.kind != TarEntryKind::File {
             return None;
         }
         let is = |file: &str| entry.path.eq_ignore_ascii_case(file);
         self.hives.iter().copied().find(|hive| match self.place {
-            LayerPlace::Bottom => hive.base_files().into_iter().any(is),
-            LayerPlace::Above => is(hive.delta_file()),
+            LayerPosition::Bottom => hive.base_files().into_iter().any(is),
+            LayerPosition::Above => is(hive.delta_file()),
         })
     }
 
@@ -269,9 +276,9 @@ impl Collector {
         hive: BaseHive,
         entry: &LayerEntry,
         reader: &mut LayerReader<'_>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), TarReadError> {
         let mut hasher = Sha256::new();
-        let mut encoder = zstd::Encoder::new(Vec::new(), 1).map_err(ReadError::Io)?;
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).map_err(TarReadError::Io)?;
         let is_new = !self.found.hives.contains_key(&hive);
         let fits = entry.size <= Limits::default().file;
         let keep = is_new && fits;
@@ -287,7 +294,7 @@ impl Collector {
         })?;
         let packed = failed
             .and_then(|()| encoder.finish())
-            .map_err(ReadError::Io)?;
+            .map_err(TarReadError::Io)?;
         let left = self.hive_memory.checked_sub(packed.len());
         if let Some(left) = left.filter(|_| keep) {
             self.hive_memory = left;
@@ -300,7 +307,7 @@ impl Collector {
         if let Some((_, below)) = entry.path.split_once('/')
             && is_listed
         {
-            let is = Is::File {
+            let is = LayerFileKind::File {
                 size: entry.size,
                 sha256: hasher.finalize().into(),
                 content: None,
@@ -315,7 +322,7 @@ impl Collector {
         entry: &LayerEntry,
         path: &str,
         reader: &mut LayerReader<'_>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), TarReadError> {
         if path.split('/').any(|name| matches!(name, "." | "..")) {
             self.problem(&entry.path, "it leads elsewhere".to_owned());
             return Ok(());
@@ -325,7 +332,7 @@ impl Collector {
             // The others (`.wh..wh..opq`) mean nothing to Windows.
             if !deleted.starts_with(".wh.") && !deleted.is_empty() {
                 let path = [folder, deleted].join("/");
-                self.push(path.trim_start_matches('/'), Is::Deleted, reader);
+                self.push(path.trim_start_matches('/'), LayerFileKind::Deleted, reader);
             }
             return Ok(());
         }
@@ -334,13 +341,13 @@ impl Collector {
             return Ok(());
         }
         let is = match entry.kind {
-            EntryKind::Directory => Is::Folder,
-            EntryKind::Symlink => Is::Link(entry.target.as_deref().map(Box::from)),
-            EntryKind::HardLink => {
+            TarEntryKind::Directory => LayerFileKind::Folder,
+            TarEntryKind::Symlink => LayerFileKind::Link(entry.target.as_deref().map(Box::from)),
+            TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
                 match target.split_once('/') {
                     Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
-                        Is::HardLink(below.into())
+                        LayerFileKind::HardLink(below.into())
                     }
                     _ => {
                         let problem = format!("it is another name of {target:?}, not in Files");
@@ -349,19 +356,20 @@ impl Collector {
                     }
                 }
             }
-            EntryKind::File => self.file(entry, wants_content, reader)?,
-            EntryKind::Other => return Ok(()),
+            TarEntryKind::File => self.file(entry, wants_content, reader)?,
+            TarEntryKind::Other => return Ok(()),
         };
         self.push(path, is, reader);
         Ok(())
     }
 
     fn wants_content(&self, path: &str) -> bool {
-        let by_pattern = self.everything && kept::is_kept(path);
+        let by_pattern = self.everything && stored_content::has_stored_content(path);
         let looks_for_contents = self.everything || !self.contents.is_empty();
         by_pattern
-            || (looks_for_contents && kept::may_be_kept(path))
-            || (!self.contents.is_empty() && self.contents.contains(&sort_key::of_layer_path(path)))
+            || (looks_for_contents && stored_content::may_have_stored_content(path))
+            || (!self.contents.is_empty()
+                && self.contents.contains(&sort_key::for_layer_path(path)))
     }
 
     fn file(
@@ -369,12 +377,12 @@ impl Collector {
         entry: &LayerEntry,
         wants_content: bool,
         reader: &mut LayerReader<'_>,
-    ) -> Result<Is, ReadError> {
+    ) -> Result<LayerFileKind, TarReadError> {
         let mut hasher = Sha256::new();
         let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
         let left = self.content_memory.checked_sub(size);
         let mut content = match left {
-            Some(left) if wants_content && entry.size <= kept::LONGEST => {
+            Some(left) if wants_content && entry.size <= stored_content::LONGEST => {
                 self.content_memory = left;
                 Some(Vec::new())
             }
@@ -386,14 +394,14 @@ impl Collector {
                 content.extend_from_slice(piece);
             }
         })?;
-        Ok(Is::File {
+        Ok(LayerFileKind::File {
             size: entry.size,
             sha256: hasher.finalize().into(),
             content: content.map(Arc::from),
         })
     }
 
-    fn push(&mut self, path: &str, is: Is, reader: &LayerReader<'_>) {
+    fn push(&mut self, path: &str, is: LayerFileKind, reader: &LayerReader<'_>) {
         let mut attributes = None;
         let mut descriptor = None;
         for (key, value) in reader.pax() {
@@ -410,9 +418,11 @@ impl Collector {
             }
         }
         let attributes = attributes.unwrap_or(match is {
-            Is::Folder => 0x10,
-            Is::Link(_) => 0x400,
-            Is::File { .. } | Is::HardLink(_) | Is::Deleted => 0x20,
+            LayerFileKind::Folder => 0x10,
+            LayerFileKind::Link(_) => 0x400,
+            LayerFileKind::File { .. } | LayerFileKind::HardLink(_) | LayerFileKind::Deleted => {
+                0x20
+            }
         });
         self.found.files.push(LayerFile {
             path: path.into(),
@@ -461,5 +471,5 @@ fn raw(text: &[u8]) -> Option<Vec<u8>> {
 
 fn sddl(text: &[u8]) -> Option<Vec<u8>> {
     let descriptor: SecurityDescriptor = std::str::from_utf8(text).ok()?.parse().ok()?;
-    Some(descriptor.to_bytes(Layout::OwnerFirst))
+    Some(descriptor.to_bytes(DescriptorLayout::OwnerFirst))
 }

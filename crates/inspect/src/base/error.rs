@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_registry::InsideError;
+use wincimg_registry::BaseReadError;
 
 /// The format that is written and read.
 pub const FORMAT: u32 = 1;
@@ -27,7 +27,7 @@ pub enum FactsError {
     Damaged(&'static str),
 }
 
-impl From<FactsError> for InsideError {
+impl From<FactsError> for BaseReadError {
     fn from(error: FactsError) -> Self {
         Self(Arc::new(error))
     }

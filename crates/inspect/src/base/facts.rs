@@ -4,15 +4,15 @@ use std::path::Path;
 
 use bytes::Bytes;
 use wincimg_oci::document::Digest;
-use wincimg_registry::upcase::same;
+use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{
-    BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, Typed,
+    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, TypedData,
 };
-use wincimg_windows::inside::{BaseFile, FileKind, Inside};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::error::FactsError;
-use super::file::{Cursor, FactsFile, Problem, Table, descriptor_key};
+use super::file::{BaseProblem, Cursor, FactsFile, Table, descriptor_key};
 use super::hives::{BaseHive, BaseKeyPath};
 use super::record::{FileRecord, KeyRecord};
 use super::sort_key;
@@ -75,39 +75,39 @@ impl BaseFacts {
     }
 
     /// Whether the hive is known.
-    pub fn knows_hive(&self, hive: BaseHive) -> bool {
+    pub fn has_hive(&self, hive: BaseHive) -> bool {
         self.file.about.collected.hives.contains(&hive)
     }
 
     /// Whether files and folders are known.
-    pub fn knows_files(&self) -> bool {
+    pub fn has_files(&self) -> bool {
         self.file.about.collected.files
     }
 
     /// What the base has that could not be used.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[BaseProblem] {
         &self.file.about.problems
     }
 
     /// The key at that path, in any hive. Links on the way are not followed.
-    pub fn key_at(&self, path: &BaseKeyPath) -> Result<Known<BaseKey>, FactsError> {
-        if !self.knows_hive(path.hive) {
-            return Ok(Known::Unknown);
+    pub fn key_at(&self, path: &BaseKeyPath) -> Result<Presence<BaseKey>, FactsError> {
+        if !self.has_hive(path.hive) {
+            return Ok(Presence::Unknown);
         }
         let found = self
             .file
-            .get(Table::Keys, &sort_key::of_key(path), KeyRecord::decode)?;
+            .get(Table::Keys, &sort_key::for_key(path), KeyRecord::decode)?;
         match found {
-            None => Ok(Known::Absent),
-            Some(record) if record.is_alone => Ok(Known::Unknown),
-            Some(record) => self.base_key(record).map(Known::Present),
+            None => Ok(Presence::Absent),
+            Some(record) if record.is_alone => Ok(Presence::Unknown),
+            Some(record) => self.base_key(record).map(Presence::Present),
         }
     }
 
     /// The keys right below one, by the order of their names.
     pub fn subkeys(&self, path: &BaseKeyPath) -> Result<Vec<ListedKey>, FactsError> {
         let mut listed = Vec::new();
-        self.children(Table::Keys, &sort_key::of_key(path), |value| {
+        self.children(Table::Keys, &sort_key::for_key(path), |value| {
             let record = KeyRecord::decode(value)?;
             let mut path = path.clone();
             path.components.push(record.name.clone());
@@ -123,7 +123,7 @@ impl BaseFacts {
         &'f self,
         path: &BaseKeyPath,
     ) -> Result<impl Iterator<Item = Result<ListedKey, FactsError>> + use<'f>, FactsError> {
-        let walk = self.walk(Table::Keys, sort_key::of_key(path), &path.components)?;
+        let walk = self.walk(Table::Keys, sort_key::for_key(path), &path.components)?;
         let hive = path.hive;
         Ok(walk.map(move |found| {
             let (components, value) = found?;
@@ -136,7 +136,7 @@ impl BaseFacts {
     /// What lies in a folder, by the order of the names.
     pub fn folder(&self, path: &ImagePath) -> Result<Vec<ListedFile>, FactsError> {
         let mut listed = Vec::new();
-        self.children(Table::Files, &sort_key::of_file(path), |value| {
+        self.children(Table::Files, &sort_key::for_file(path), |value| {
             let record = FileRecord::decode(value)?;
             let mut components = path.components().to_vec();
             components.push(record.name.clone());
@@ -151,7 +151,7 @@ impl BaseFacts {
         &'f self,
         path: &ImagePath,
     ) -> Result<impl Iterator<Item = Result<ListedFile, FactsError>> + use<'f>, FactsError> {
-        let walk = self.walk(Table::Files, sort_key::of_file(path), path.components())?;
+        let walk = self.walk(Table::Files, sort_key::for_file(path), path.components())?;
         Ok(walk.map(move |found| {
             let (components, value) = found?;
             self.listed(components, FileRecord::decode(&value)?)
@@ -235,7 +235,7 @@ impl BaseFacts {
 }
 
 /// The names that lead to something, and what the table says of it.
-type Step = (Vec<String>, Vec<u8>);
+type TreeEntry = (Vec<String>, Vec<u8>);
 
 struct Walk<'f> {
     cursor: Cursor<'f>,
@@ -247,7 +247,7 @@ struct Walk<'f> {
 }
 
 impl Walk<'_> {
-    fn step(&mut self) -> Result<Option<Step>, FactsError> {
+    fn step(&mut self) -> Result<Option<TreeEntry>, FactsError> {
         let Some((key, value)) = self.cursor.entry() else {
             return Ok(None);
         };
@@ -274,7 +274,7 @@ impl Walk<'_> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Result<Step, FactsError>;
+    type Item = Result<TreeEntry, FactsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -287,40 +287,40 @@ impl Iterator for Walk<'_> {
 }
 
 impl BaseKeys for BaseFacts {
-    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         Ok(self.key_at(&path.into())?)
     }
 }
 
-impl Inside for BaseFacts {
-    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
-        if !self.knows_files() {
-            return Ok(Known::Unknown);
+impl BaseContents for BaseFacts {
+    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
+        if !self.has_files() {
+            return Ok(Presence::Unknown);
         }
-        let key = sort_key::of_file(path);
+        let key = sort_key::for_file(path);
         match self.file.get(Table::Files, &key, FileRecord::decode)? {
-            None => Ok(Known::Absent),
-            Some(record) => Ok(Known::Present(self.base_file(&record)?)),
+            None => Ok(Presence::Absent),
+            Some(record) => Ok(Presence::Present(self.base_file(&record)?)),
         }
     }
 
-    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+    fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
         Ok(match self.file(folder)? {
-            Known::Unknown => Known::Unknown,
-            Known::Present(found) if found.kind == FileKind::Folder => {
+            Presence::Unknown => Presence::Unknown,
+            Presence::Present(found) if found.kind == FileKind::Folder => {
                 let listed = self.folder(folder)?.into_iter();
-                Known::Present(listed.map(|listed| listed.file).collect())
+                Presence::Present(listed.map(|listed| listed.file).collect())
             }
-            Known::Absent | Known::Present(_) => Known::Absent,
+            Presence::Absent | Presence::Present(_) => Presence::Absent,
         })
     }
 
     fn folders_below(
         &self,
         path: &ImagePath,
-    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-        if !self.knows_files() {
-            return Ok(Known::Unknown);
+    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
+        if !self.has_files() {
+            return Ok(Presence::Unknown);
         }
         let mut folders = Vec::new();
         for listed in self.files_below(path)?.skip(1) {
@@ -331,27 +331,27 @@ impl Inside for BaseFacts {
                 folders.push((inside, listed.file));
             }
         }
-        Ok(Known::Present(folders))
+        Ok(Presence::Present(folders))
     }
 
-    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
-        let key = sort_key::of_file(path);
+    fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
+        let key = sort_key::for_file(path);
         let read = |bytes: &[u8]| Ok(bytes.to_vec());
         if let Some(content) = self.file.get(Table::Contents, &key, read)? {
-            return Ok(Known::Present(content));
+            return Ok(Presence::Present(content));
         }
         let collected = &self.file.about.collected;
         if collected.files {
             return Ok(match self.file(path)? {
-                Known::Absent => Known::Absent,
-                _ => Known::Unknown,
+                Presence::Absent => Presence::Absent,
+                _ => Presence::Unknown,
             });
         }
         let was_looked_for = collected.contents.contains(&key);
         Ok(if was_looked_for {
-            Known::Absent
+            Presence::Absent
         } else {
-            Known::Unknown
+            Presence::Unknown
         })
     }
 }
@@ -360,11 +360,11 @@ impl Inside for BaseFacts {
 fn link_of(values: &[(String, RegistryData)]) -> Option<KeyPath> {
     let (_, data) = values
         .iter()
-        .find(|(name, _)| same(name, "SymbolicLinkValue"))?;
+        .find(|(name, _)| eq_ignore_case(name, "SymbolicLinkValue"))?;
     if data.kind() != DataType::LINK {
         return None;
     }
-    let Typed::Text(target) = data.typed() else {
+    let TypedData::Text(target) = data.typed() else {
         return None;
     };
     let below = |prefix: &str| {

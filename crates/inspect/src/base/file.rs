@@ -40,16 +40,16 @@ pub(super) enum Table {
 
 /// What the file says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct About {
+pub(super) struct FactsHeader {
     pub(super) base: Digest,
     pub(super) os_version: Option<String>,
-    pub(super) collected: Collected,
-    pub(super) problems: Vec<Problem>,
+    pub(super) collected: CollectedScope,
+    pub(super) problems: Vec<BaseProblem>,
 }
 
 /// How much was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Collected {
+pub(super) struct CollectedScope {
     /// All that a facts file can have.
     pub(super) everything: bool,
     pub(super) hives: Vec<BaseHive>,
@@ -60,7 +60,7 @@ pub(super) struct Collected {
 
 /// Something of a base that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct BaseProblem {
     /// The layer, counted from 1 at the bottom.
     pub layer: usize,
     /// What it is about: a path in the layer, or a key.
@@ -69,7 +69,7 @@ pub struct Problem {
     pub problem: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BaseProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             layer,
@@ -80,14 +80,14 @@ impl fmt::Display for Problem {
     }
 }
 
-pub(super) fn begin() -> Vec<u8> {
+pub(super) fn header() -> Vec<u8> {
     [BEGINNING.as_slice(), &FORMAT.to_le_bytes()].concat()
 }
 
 /// Writes the end of a file that has its blocks.
 pub(super) fn finish(
     file: &mut Vec<u8>,
-    about: &About,
+    about: &FactsHeader,
     tables: &[Index; 4],
 ) -> Result<(), FactsError> {
     let mut directory = Vec::new();
@@ -143,7 +143,7 @@ impl Storage {
 #[derive(Debug)]
 pub(super) struct FactsFile {
     bytes: Storage,
-    pub(super) about: About,
+    pub(super) about: FactsHeader,
     pub(super) tables: [Index; 4],
     /// What was used last is at the end.
     blocks: Mutex<Vec<(Table, usize, SharedBlock)>>,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use wincimg_registry::upcase::same;
+use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, KeyPathError, Root};
 
 /// A hive that every Windows has.
@@ -34,7 +34,7 @@ impl BaseHive {
     ];
 
     /// One that edits can reach.
-    pub const fn of(root: Root) -> Self {
+    pub const fn from_root(root: Root) -> Self {
         match root {
             Root::System => Self::System,
             Root::Software => Self::Software,
@@ -98,7 +98,7 @@ pub struct BaseKeyPath {
 impl From<&KeyPath> for BaseKeyPath {
     fn from(path: &KeyPath) -> Self {
         Self {
-            hive: BaseHive::of(path.root()),
+            hive: BaseHive::from_root(path.root()),
             components: path.components().to_vec(),
         }
     }
@@ -117,10 +117,10 @@ impl FromStr for BaseKeyPath {
         if let [machine, hive, below @ ..] = names.as_slice()
             && ["HKLM", "HKLM:", "HKEY_LOCAL_MACHINE"]
                 .iter()
-                .any(|name| same(name, machine))
+                .any(|name| eq_ignore_case(name, machine))
             && let Some(hive) = [BaseHive::Sam, BaseHive::Security]
                 .into_iter()
-                .find(|known| same(known.short_name().trim_start_matches(r"HKLM\"), hive))
+                .find(|known| eq_ignore_case(known.short_name().trim_start_matches(r"HKLM\"), hive))
         {
             // The rules for names are the same in every hive.
             let mut path = KeyPath::root_of(Root::System);

@@ -19,16 +19,16 @@ mod facts;
 mod fields;
 mod file;
 mod hives;
-mod kept;
 mod record;
 mod sort_key;
+mod stored_content;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use assemble::assemble;
-pub use collect::{Extent, LayerInside, LayerPlace, collect_layer};
+pub use collect::{CollectedLayer, Extent, LayerPosition, collect_layer};
 pub use error::{FORMAT, FactsError};
 pub use facts::{BaseFacts, ListedFile, ListedKey};
-pub use file::Problem;
+pub use file::BaseProblem;
 pub use hives::{BaseHive, BaseKeyPath};

@@ -1,7 +1,7 @@
 //! What the tables say of a key and of a file.
 
 use wincimg_registry::{DataType, RegistryData};
-use wincimg_windows::inside::{FileDigest, FileKind};
+use wincimg_windows::base_contents::{FileDigest, FileKind};
 
 use super::error::FactsError;
 use super::fields::{Fields, put_bytes, put_number};

@@ -1,7 +1,7 @@
 //! Where keys and files stand in the tables: names folded as Windows compares them, each behind a
 //! byte that is lower than any other. So what lies below something follows it without a gap.
 
-use wincimg_registry::upcase::upcase;
+use wincimg_registry::name_folding::upcase;
 use wincimg_windows::path::ImagePath;
 
 use super::hives::{BaseHive, BaseKeyPath};
@@ -26,7 +26,7 @@ pub(super) fn push(key: &mut Vec<u8>, name: &str) {
     }
 }
 
-pub(super) fn of_hive(hive: BaseHive) -> Vec<u8> {
+pub(super) fn for_hive(hive: BaseHive) -> Vec<u8> {
     // The first byte alone tells hives apart; it separates no names.
     vec![match hive {
         BaseHive::System => 1,
@@ -37,8 +37,8 @@ pub(super) fn of_hive(hive: BaseHive) -> Vec<u8> {
     }]
 }
 
-pub(super) fn of_key(path: &BaseKeyPath) -> Vec<u8> {
-    let mut key = of_hive(path.hive);
+pub(super) fn for_key(path: &BaseKeyPath) -> Vec<u8> {
+    let mut key = for_hive(path.hive);
     for name in &path.components {
         push(&mut key, name);
     }
@@ -46,7 +46,7 @@ pub(super) fn of_key(path: &BaseKeyPath) -> Vec<u8> {
 }
 
 /// The names joined by `/`, as a layer has them below `Files`.
-pub(super) fn of_layer_path(path: &str) -> Vec<u8> {
+pub(super) fn for_layer_path(path: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + 1);
     for name in path.split('/').filter(|name| !name.is_empty()) {
         push(&mut key, name);
@@ -54,7 +54,7 @@ pub(super) fn of_layer_path(path: &str) -> Vec<u8> {
     key
 }
 
-pub(super) fn of_file(path: &ImagePath) -> Vec<u8> {
+pub(super) fn for_file(path: &ImagePath) -> Vec<u8> {
     let mut key = Vec::new();
     for name in path.components() {
         push(&mut key, name);
@@ -90,25 +90,25 @@ mod tests {
     #[test]
     fn what_lies_below_something_follows_it_without_a_gap() {
         let mut paths = ["A\u{1}", "a", "A/z/y", "a.txt", "a b/c", "a/Z", "A\0", "b"];
-        paths.sort_by_key(|path| of_layer_path(path));
+        paths.sort_by_key(|path| for_layer_path(path));
         assert_eq!(
             paths,
             ["a", "a/Z", "A/z/y", "A\0", "A\u{1}", "a b/c", "a.txt", "b"]
         );
-        let key = of_layer_path("a");
-        let within = |path: &str| (below(&key)..behind(&key)).contains(&of_layer_path(path));
+        let key = for_layer_path("a");
+        let within = |path: &str| (below(&key)..behind(&key)).contains(&for_layer_path(path));
         assert!(within("A/z/y") && within("a/Z"));
         assert!(!within("a") && !within("a\0") && !within("a b") && !within("b"));
     }
 
     #[test]
     fn names_are_the_same_as_windows_takes_them() {
-        assert_eq!(of_layer_path("Ünï/x"), of_layer_path("ünÏ/X"));
-        assert_ne!(of_layer_path("straße"), of_layer_path("strasse"));
+        assert_eq!(for_layer_path("Ünï/x"), for_layer_path("ünÏ/X"));
+        assert_ne!(for_layer_path("straße"), for_layer_path("strasse"));
         assert_eq!(
-            parent(&of_layer_path("a/b")),
-            Some(of_layer_path("A").as_slice())
+            parent(&for_layer_path("a/b")),
+            Some(for_layer_path("A").as_slice())
         );
-        assert_eq!(parent(&of_layer_path("")), None);
+        assert_eq!(parent(&for_layer_path("")), None);
     }
 }

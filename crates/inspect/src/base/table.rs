@@ -35,7 +35,7 @@ pub(super) fn unpack(stored: &[u8], raw: usize) -> Result<Vec<u8>, FactsError> {
 
 /// Where a block is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockLocation {
     /// Not behind the block's first key, and behind the last one of the block before.
     pub(super) from: Vec<u8>,
     pub(super) offset: u64,
@@ -45,7 +45,7 @@ pub(super) struct Place {
 
 /// The blocks of a table in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Index(pub(super) Vec<Place>);
+pub(super) struct Index(pub(super) Vec<BlockLocation>);
 
 impl Index {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -60,10 +60,10 @@ impl Index {
 
     /// Reads an index of blocks that lie before `end` in their file.
     pub(super) fn decode(fields: &mut Fields<'_>, end: u64) -> Result<Self, FactsError> {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<BlockLocation> = Vec::new();
         for _ in 0..fields.number()? {
             let from = fields.bytes()?.to_vec();
-            let place = Place {
+            let place = BlockLocation {
                 from,
                 offset: fields.number()?,
                 stored: fields.size()?,
@@ -85,7 +85,7 @@ impl Index {
         behind.saturating_sub(1)
     }
 
-    pub(super) fn place(&self, block: usize) -> Option<&Place> {
+    pub(super) fn place(&self, block: usize) -> Option<&BlockLocation> {
         self.0.get(block)
     }
 
@@ -95,7 +95,7 @@ impl Index {
         let place = place.ok_or(FactsError::Damaged("a block is missing"))?;
         let block_read = Block::decode(unpack(stored, place.raw)?)?;
         let within = |key: &[u8]| {
-            let before_next = |next: &Place| key < next.from.as_slice();
+            let before_next = |next: &BlockLocation| key < next.from.as_slice();
             place.from.as_slice() <= key && self.0.get(block + 1).is_none_or(before_next)
         };
         let (first, last) = (block_read.entries.first(), block_read.entries.last());
@@ -115,11 +115,11 @@ impl Index {
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<TableEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TableEntry {
     key: Range<u32>,
     value: Range<u32>,
 }
@@ -136,17 +136,17 @@ impl Block {
                 return Err(FactsError::Damaged("a block is not in order"));
             }
             last = Some(bytes);
-            entries.push(Entry { key, value });
+            entries.push(TableEntry { key, value });
         }
         Ok(Self { bytes, entries })
     }
 
-    fn key_of(&self, entry: &Entry) -> &[u8] {
+    fn key_of(&self, entry: &TableEntry) -> &[u8] {
         &self.bytes[entry.key.start as usize..entry.key.end as usize]
     }
 
     pub(super) fn size(&self) -> usize {
-        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+        self.bytes.len() + self.entries.len() * size_of::<TableEntry>()
     }
 
     /// The number of the first entry that is not before the key.
@@ -166,7 +166,7 @@ impl Block {
 pub(super) struct TableWriter<'f> {
     file: &'f mut Vec<u8>,
     compressor: Compressor<'static>,
-    places: Vec<Place>,
+    places: Vec<BlockLocation>,
     block: Vec<u8>,
     /// Begins the block that is being filled.
     from: Vec<u8>,
@@ -210,7 +210,7 @@ impl<'f> TableWriter<'f> {
             return Ok(());
         }
         let stored = self.compressor.compress(&self.block)?;
-        self.places.push(Place {
+        self.places.push(BlockLocation {
             from: std::mem::take(&mut self.from),
             offset: self.file.len() as u64,
             stored: stored.len(),

@@ -10,8 +10,8 @@ use wincimg_layer::{Layer, LinkTo, WriteOptions};
 use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{FileTime, unsettled};
 use wincimg_registry::security::SecurityDescriptor;
-use wincimg_registry::{BaseKeys, Known, RegistryData, RegistryEdit};
-use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside};
+use wincimg_registry::{BaseKeys, Presence, RegistryData, RegistryEdit};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 
 use super::fields::{Fields, put_bytes};
 use super::file::{self, FactsFile, LARGEST_DIRECTORY, Table};
@@ -50,14 +50,14 @@ fn layer() -> Vec<u8> {
     let mut blob = Vec::new();
     layer.write(&mut blob, &WriteOptions::default()).unwrap();
     let mut tar = Vec::new();
-    let mut unpacked = wincimg_layer::decompressed(blob.as_slice()).unwrap();
+    let mut unpacked = wincimg_layer::decompress(blob.as_slice()).unwrap();
     std::io::copy(&mut unpacked, &mut tar).unwrap();
     tar
 }
 
-fn facts_of(tar: &[u8]) -> Result<Bytes, wincimg_layer::ReadError> {
+fn facts_of(tar: &[u8]) -> Result<Bytes, wincimg_layer::TarReadError> {
     let extent = Extent::Everything;
-    let found = collect_layer(tar, LayerPlace::Bottom, &extent)?;
+    let found = collect_layer(tar, LayerPosition::Bottom, &extent)?;
     Ok(assemble(&sha256(b"base"), Some("10.0.1.1"), &extent, vec![found]).unwrap())
 }
 
@@ -221,7 +221,7 @@ proptest! {
         ),
         asked in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 20),
     ) {
-        let mut bytes = file::begin();
+        let mut bytes = file::header();
         let mut writer = TableWriter::new(&mut bytes).unwrap();
         for (key, value) in &entries {
             prop_assert!(writer.add(key, value).unwrap());
@@ -307,9 +307,12 @@ fn a_key_with_more_than_can_be_kept_is_not_known_and_its_subkeys_are() {
     layer.write(&mut blob, &WriteOptions::default()).unwrap();
     let facts = BaseFacts::read(facts_of(&blob).unwrap()).unwrap();
     let key = |path: &str| facts.key(&path.parse().unwrap()).unwrap();
-    assert_eq!(key(r"HKLM\SYSTEM\large"), Known::Unknown);
-    assert!(matches!(key(r"HKLM\SYSTEM\large\below"), Known::Present(_)));
-    assert_eq!(key(r"HKLM\SYSTEM\larger"), Known::Absent);
+    assert_eq!(key(r"HKLM\SYSTEM\large"), Presence::Unknown);
+    assert!(matches!(
+        key(r"HKLM\SYSTEM\large\below"),
+        Presence::Present(_)
+    ));
+    assert_eq!(key(r"HKLM\SYSTEM\larger"), Presence::Absent);
     assert_eq!(facts.problems()[0].place, r"HKLM\SYSTEM\large");
 }
 
@@ -353,7 +356,7 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
         ("Files/d.dll", Link, "Hives/System_Delta", &[]),
     ]);
     let facts = BaseFacts::read(facts_of(&tar).unwrap()).unwrap();
-    let file = |path: &str| Inside::file(&facts, &path.parse().unwrap()).unwrap();
+    let file = |path: &str| BaseContents::file(&facts, &path.parse().unwrap()).unwrap();
     let of_dll = file(r"C:\Windows\System32\a.dll").present().unwrap();
     let expected: SecurityDescriptor = SDDL.parse().unwrap();
     let read = SecurityDescriptor::from_bytes(of_dll.security.as_ref().unwrap());
@@ -375,9 +378,13 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     };
     assert_eq!(renamed, of_dll);
     assert_eq!(file(r"C:\b.dll").present().unwrap().security, None);
-    assert_eq!(file(r"C:\c.dll"), Known::Absent);
-    assert_eq!(file(r"C:\d.dll"), Known::Absent);
-    let said: Vec<String> = facts.problems().iter().map(Problem::to_string).collect();
+    assert_eq!(file(r"C:\c.dll"), Presence::Absent);
+    assert_eq!(file(r"C:\d.dll"), Presence::Absent);
+    let said: Vec<String> = facts
+        .problems()
+        .iter()
+        .map(BaseProblem::to_string)
+        .collect();
     for problem in [
         "layer 1: Files/b.dll: its security descriptor cannot be read",
         r#"layer 1: Files/c.dll: it is another name of "Files/not there", which is not there"#,

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use wincimg_windows::compat::{HostBuild, Isolation, Rule, judge};
+use wincimg_windows::compat::{CompatRule, HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
 /// What counts as a fit.
@@ -15,7 +15,7 @@ use wincimg_windows::version::WindowsVersion;
     derive(serde::Deserialize, schemars::JsonSchema),
     serde(rename_all = "lowercase")
 )]
-pub enum Match {
+pub enum BaseMatch {
     /// The nearest revision that starts on the host.
     #[default]
     Nearest,
@@ -23,9 +23,9 @@ pub enum Match {
     Exact,
 }
 
-impl Match {
+impl BaseMatch {
     /// Which of the two an image is to a host that it starts on.
-    pub fn of(image: WindowsVersion, host: HostBuild) -> Self {
+    pub fn compare(image: WindowsVersion, host: HostBuild) -> Self {
         if image == host.version {
             Self::Exact
         } else {
@@ -62,10 +62,10 @@ enum Distance {
 
 impl Fit {
     /// Judges one version; `None` where it does not fit.
-    pub fn of(version: WindowsVersion, host: HostBuild, wanted: Match) -> Option<Self> {
+    pub fn of(version: WindowsVersion, host: HostBuild, wanted: BaseMatch) -> Option<Self> {
         let exact = version.revision.is_some() && version == host.version;
-        let verdict = judge(Some(host), Some(version), Isolation::Process);
-        if !verdict.starts() || (wanted == Match::Exact && !exact) {
+        let verdict = check(Some(host), Some(version), Isolation::Process);
+        if !verdict.is_startable() || (wanted == BaseMatch::Exact && !exact) {
             return None;
         }
         let distance = match (version.revision, host.version.revision) {
@@ -76,7 +76,7 @@ impl Fit {
         };
         Some(Self {
             exact,
-            unreported: verdict.rule != Rule::HostReportedBroken,
+            unreported: verdict.rule != CompatRule::HostReportedBroken,
             distance,
         })
     }
@@ -113,7 +113,7 @@ mod tests {
         HostBuild::new(text.parse().unwrap())
     }
 
-    fn best(host_text: &str, versions: &[&str], wanted: Match) -> Option<String> {
+    fn best(host_text: &str, versions: &[&str], wanted: BaseMatch) -> Option<String> {
         versions
             .iter()
             .map(|text| text.parse().unwrap())
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn nearest(host: &str, versions: &[&str]) -> Option<String> {
-        best(host, versions, Match::Nearest)
+        best(host, versions, BaseMatch::Nearest)
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_exact_match_takes_nothing_else() {
-        let exact = |versions: &[&str]| best("17763.973", versions, Match::Exact);
+        let exact = |versions: &[&str]| best("17763.973", versions, BaseMatch::Exact);
         assert_eq!(exact(&["17763.914", "17763.1012"]), None);
         assert_eq!(exact(&["17763.914", "17763.973"]).unwrap(), "17763.973");
     }
@@ -191,10 +191,10 @@ mod tests {
         #[test]
         fn a_fit_is_what_the_judge_accepts(own in any_version(), image in any_version()) {
             let host = HostBuild::new(own);
-            let accepted = judge(Some(host), Some(image), Isolation::Process).starts();
-            prop_assert_eq!(Fit::of(image, host, Match::Nearest).is_some(), accepted);
+            let accepted = check(Some(host), Some(image), Isolation::Process).is_startable();
+            prop_assert_eq!(Fit::of(image, host, BaseMatch::Nearest).is_some(), accepted);
             prop_assert_eq!(
-                Fit::of(image, host, Match::Exact).is_some(),
+                Fit::of(image, host, BaseMatch::Exact).is_some(),
                 accepted && own == image
             );
         }
@@ -206,11 +206,11 @@ mod tests {
         ) {
             let host = HostBuild::new(own);
             let fitting = |image: &&WindowsVersion| {
-                judge(Some(host), Some(**image), Isolation::Process).starts()
+                check(Some(host), Some(**image), Isolation::Process).is_startable()
             };
             let chosen = images
                 .iter()
-                .filter_map(|image| Some((Fit::of(*image, host, Match::Nearest)?, image)))
+                .filter_map(|image| Some((Fit::of(*image, host, BaseMatch::Nearest)?, image)))
                 .max()
                 .map(|(_, image)| *image);
             prop_assert_eq!(chosen.is_some(), images.iter().any(|image| fitting(&image)));
@@ -235,7 +235,7 @@ mod tests {
         ) {
             let host = HostBuild::new(own);
             let span = Span { build, revisions: oldest..=oldest + length };
-            let fit = |version| Fit::of(version, host, Match::Nearest);
+            let fit = |version| Fit::of(version, host, BaseMatch::Nearest);
             let best = span.revisions.clone().map(|revision| fit(WindowsVersion::new(build, revision))).max();
             prop_assert_eq!(best.flatten(), fit(span.nearest_to(host)));
         }

@@ -21,10 +21,10 @@ const LAG_DAYS: i32 = 14;
 impl Estimate {
     /// An image of a KB: its revision, or one before the next update, as containers have had some
     /// that hosts have not. `None` where the table does not list the KB for this build.
-    pub(super) fn of_update(build: u32, kb: Kb) -> Option<Self> {
+    pub(super) fn from_update(build: u32, kb: Kb) -> Option<Self> {
         let revisions = || {
-            Updates::known()
-                .of_kb(kb)
+            Updates::global()
+                .by_kb(kb)
                 .filter(move |update| update.build == build)
         };
         let first = revisions().map(|update| update.revision).min()?;
@@ -39,8 +39,8 @@ impl Estimate {
     }
 
     /// An image made on a day: a month's updates appear in images within days, never before.
-    pub(super) fn of_date(build: u32, date: Date) -> Self {
-        let updates = Updates::known().of_build(build);
+    pub(super) fn from_date(build: u32, date: Date) -> Self {
+        let updates = Updates::global().by_build(build);
         let settled = date.saturating_sub(LAG_DAYS.days());
         // The registry's day can begin before that of the table.
         let tomorrow = date.saturating_add(1.day());
@@ -60,8 +60,8 @@ impl Estimate {
     }
 
     /// An image that a floating tag names: no older than any other of its build.
-    pub(super) fn of_floating(build: u32, newest_named: u32) -> Self {
-        let newest = Updates::known().newest(build);
+    pub(super) fn from_floating_tag(build: u32, newest_named: u32) -> Self {
+        let newest = Updates::global().newest(build);
         let likely = newest.map_or(newest_named, |update| update.revision.max(newest_named));
         Self {
             possible: Span {
@@ -75,7 +75,7 @@ impl Estimate {
 
 /// The last revision before the first update that `is_next` accepts.
 fn before_next(build: u32, is_next: impl FnMut(&&Update) -> bool) -> u32 {
-    let next = Updates::known().of_build(build).iter().find(is_next);
+    let next = Updates::global().by_build(build).iter().find(is_next);
     next.map_or(u32::MAX, |update| update.revision.saturating_sub(1))
 }
 
@@ -87,32 +87,32 @@ mod tests {
 
     #[test]
     fn a_kb_stands_for_its_revision_and_what_containers_made_of_it() {
-        let estimate = Estimate::of_update(17763, "KB4532691".parse().unwrap()).unwrap();
+        let estimate = Estimate::from_update(17763, "KB4532691".parse().unwrap()).unwrap();
         assert_eq!(estimate.possible.revisions, 1039..=1074);
         assert_eq!(estimate.likely, Some(WindowsVersion::new(17763, 1039)));
         assert_eq!(
-            Estimate::of_update(14393, "KB4532691".parse().unwrap()),
+            Estimate::from_update(14393, "KB4532691".parse().unwrap()),
             None
         );
     }
 
     #[test]
     fn a_patch_tuesdays_image_has_the_months_update_or_the_one_before() {
-        let estimate = Estimate::of_date(17763, date(2020, 1, 14));
+        let estimate = Estimate::from_date(17763, date(2020, 1, 14));
         assert_eq!(estimate.likely, Some(WindowsVersion::new(17763, 973)));
         assert_eq!(estimate.possible.revisions, 914..=1011);
     }
 
     #[test]
     fn previews_are_possible_but_not_likely() {
-        let estimate = Estimate::of_date(17763, date(2020, 2, 7));
+        let estimate = Estimate::from_date(17763, date(2020, 2, 7));
         assert_eq!(estimate.likely, Some(WindowsVersion::new(17763, 973)));
         assert_eq!(estimate.possible.revisions, 1012..=1038);
     }
 
     #[test]
     fn a_build_without_updates_in_the_table_can_have_any_revision() {
-        let estimate = Estimate::of_date(15063, date(2019, 1, 8));
+        let estimate = Estimate::from_date(15063, date(2019, 1, 8));
         assert_eq!(estimate.possible.revisions, 0..=u32::MAX);
         assert_eq!(estimate.likely, None);
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_ends_of_the_calendar_are_no_trouble() {
         for day in [Date::MIN, Date::MAX] {
-            let revisions = Estimate::of_date(17763, day).possible.revisions;
+            let revisions = Estimate::from_date(17763, day).possible.revisions;
             assert!(revisions.start() <= revisions.end());
         }
     }

@@ -8,12 +8,12 @@ use std::fmt;
 /// The words of a tag before the part about Windows, such as `21-jdk`, and the edition that follows
 /// them, such as `nanoserver`; versions are in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Flavour {
+pub struct BaseFlavour {
     pub(super) words: Vec<String>,
     pub(super) edition: Option<String>,
 }
 
-impl Flavour {
+impl BaseFlavour {
     /// Whether it begins with these words, the edition counting as the last.
     pub(super) fn begins_with(&self, words: &[String]) -> bool {
         let mut own = self.words.iter().chain(&self.edition);
@@ -28,7 +28,7 @@ impl Flavour {
     }
 }
 
-impl Ord for Flavour {
+impl Ord for BaseFlavour {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_version = self.versions().cmp(other.versions());
         by_version
@@ -37,13 +37,13 @@ impl Ord for Flavour {
     }
 }
 
-impl PartialOrd for Flavour {
+impl PartialOrd for BaseFlavour {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl fmt::Display for Flavour {
+impl fmt::Display for BaseFlavour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words.join("-"))
     }

@@ -2,9 +2,9 @@
 //! inside and so no version, and run on any host.
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_oci::document::{Document, DocumentError, Flavour, Image, Platform};
-use wincimg_oci::reference::{Reference, pinned};
-use wincimg_oci::remote::Registry;
+use wincimg_oci::document::{Document, DocumentError, Image, ManifestFormat, Platform};
+use wincimg_oci::reference::{Reference, with_digest};
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
 
 use super::BaseRegistry;
@@ -48,7 +48,7 @@ impl HostProcessBase {
     pub async fn find(
         name: &str,
         bases: &BaseRegistry,
-        registry: &Registry,
+        registry: &RegistryClient,
     ) -> Result<Option<Self>, BoxError> {
         if name == HOST_PROCESS {
             let own = Self::own();
@@ -93,7 +93,7 @@ impl HostProcessBase {
             return Err(other("it has a version of Windows").into());
         }
         let (host, name) = (repository.registry(), repository.repository());
-        let reference = pinned(host, name, tag, image.digest());
+        let reference = with_digest(host, name, tag, image.digest());
         Ok(Some(Self {
             reference: Some(reference),
             image,
@@ -107,7 +107,7 @@ impl HostProcessBase {
             os_version: None,
             ..Platform::windows("")
         };
-        let image = Image::empty(Flavour::Oci, platform)?;
+        let image = Image::empty(ManifestFormat::Oci, platform)?;
         Ok(Self {
             reference: None,
             image: image.edit_config(|config| config.created = Some(MADE.to_owned()))?,

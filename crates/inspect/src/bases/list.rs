@@ -6,14 +6,14 @@ use jiff::civil::Date;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::flavour::Flavour;
-use super::tag::{BaseTag, Names};
+use super::flavour::BaseFlavour;
+use super::tag::{BaseTag, TagPrecision};
 
 /// What a repository offers, by its tags alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
+pub struct BaseListing {
     /// Images for Windows nodes, the newest first.
-    pub images: Vec<ListedImage>,
+    pub images: Vec<BaseListingEntry>,
     /// How many tags are of other flavours, for other architectures, previews, or something else
     /// altogether.
     pub other_tags: usize,
@@ -21,7 +21,7 @@ pub struct Listing {
 
 /// Tags that mean the same image, as far as they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedImage {
+pub struct BaseListingEntry {
     /// The build, and the revision where a tag says it; nothing for tags like `latest`.
     pub version: Option<WindowsVersion>,
     /// The cumulative update in it, where a tag or the table of updates says so.
@@ -36,20 +36,23 @@ pub struct ListedImage {
 
 /// What tells images apart; the derived order is theirs.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct ListingKey {
     version: Option<WindowsVersion>,
     floating: bool,
     date: Option<Date>,
     kb: Option<Kb>,
-    flavour: Flavour,
+    flavour: BaseFlavour,
 }
 
-impl Listing {
+impl BaseListing {
     /// Sorts tags; of a repository that has some others.
     pub(super) fn new(tags: Vec<BaseTag>, other_tags: usize) -> Self {
-        let mut images: BTreeMap<Key, Vec<BaseTag>> = BTreeMap::new();
+        let mut images: BTreeMap<ListingKey, Vec<BaseTag>> = BTreeMap::new();
         for tag in tags {
-            images.entry(Key::of(&tag)).or_default().push(tag);
+            images
+                .entry(ListingKey::from_tag(&tag))
+                .or_default()
+                .push(tag);
         }
         let images = images.into_iter().rev();
         Self {
@@ -59,18 +62,18 @@ impl Listing {
     }
 }
 
-impl Key {
-    fn of(tag: &BaseTag) -> Self {
+impl ListingKey {
+    fn from_tag(tag: &BaseTag) -> Self {
         let version = match tag.names {
-            Names::Version(version) => Some(version),
-            Names::Update { build, kb } => Some(version_of(build, kb)),
-            Names::Release { build } => Some(WindowsVersion::of_build(build)),
-            Names::Nothing => None,
+            TagPrecision::Version(version) => Some(version),
+            TagPrecision::Update { build, kb } => Some(version_of(build, kb)),
+            TagPrecision::Release { build } => Some(WindowsVersion::from_build(build)),
+            TagPrecision::Nothing => None,
         };
         let with_revision = version.filter(|version| version.revision.is_some());
-        let update = with_revision.and_then(|version| Updates::known().exact(version));
+        let update = with_revision.and_then(|version| Updates::global().exact(version));
         let kb = match tag.names {
-            Names::Update { kb, .. } => Some(kb),
+            TagPrecision::Update { kb, .. } => Some(kb),
             _ => update.and_then(|update| update.kb),
         };
         Self {
@@ -82,9 +85,9 @@ impl Key {
         }
     }
 
-    fn into_image(self, mut tags: Vec<BaseTag>) -> ListedImage {
-        tags.sort_by_cached_key(|tag| std::cmp::Reverse(tag.plainness()));
-        ListedImage {
+    fn into_image(self, mut tags: Vec<BaseTag>) -> BaseListingEntry {
+        tags.sort_by_cached_key(|tag| std::cmp::Reverse(tag.sort_key()));
+        BaseListingEntry {
             version: self.version,
             kb: self.kb,
             date: self.date,
@@ -96,25 +99,27 @@ impl Key {
 
 /// The revision that a KB brings, where it brings exactly one.
 fn version_of(build: u32, kb: Kb) -> WindowsVersion {
-    let mut updates = Updates::known()
-        .of_kb(kb)
+    let mut updates = Updates::global()
+        .by_kb(kb)
         .filter(|update| update.build == build);
     match (updates.next(), updates.next()) {
         (Some(update), None) => update.version(),
-        _ => WindowsVersion::of_build(build),
+        _ => WindowsVersion::from_build(build),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bases::Choice;
+    use crate::bases::FlavourSelector;
 
-    fn listing(tags: &[&str]) -> Listing {
+    fn listing(tags: &[&str]) -> BaseListing {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
-        let named = Choice::Usual.named_tags("nanoserver", &tags).unwrap();
+        let named = FlavourSelector::Usual
+            .matching_tags("nanoserver", &tags)
+            .unwrap();
         let others = tags.len() - named.len();
-        Listing::new(named, others)
+        BaseListing::new(named, others)
     }
 
     #[test]

@@ -1,28 +1,29 @@
 //! Base images: which image of a repository is the right ground for a host, pinned by its digest.
 
-mod behind_tag;
 mod best_fit;
-mod choice;
+mod candidates;
+mod dockerfile_name;
 mod estimate;
 mod flavour;
+mod flavour_selector;
 mod host_process;
 mod list;
 mod name;
-mod named;
-mod offers;
 mod resolve;
 mod tag;
+mod tag_target;
 mod tags_by_image;
 
-pub use best_fit::{Fit, Match, Span};
-pub use choice::Choice;
-pub use flavour::Flavour;
+pub use best_fit::{BaseMatch, Fit, Span};
+pub use candidates::NearestImage;
+pub use dockerfile_name::NamedBase;
+pub use flavour::BaseFlavour;
+pub use flavour_selector::FlavourSelector;
 pub use host_process::{HOST_PROCESS, HostProcessBase};
-pub use list::{ListedImage, Listing};
-pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError, parse_location};
-pub use named::NamedBase;
-pub use offers::Neighbour;
+pub use list::{BaseListing, BaseListingEntry};
+pub use name::{BASE_NAMES, BaseName, BaseNameError, BaseRegistry, NAMES, parse_location};
 pub use resolve::{
-    BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve, warning,
+    BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError, resolve,
+    warning,
 };
-pub use tag::{Arch, Names};
+pub use tag::{TagArch, TagPrecision};

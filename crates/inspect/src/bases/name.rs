@@ -8,9 +8,9 @@ use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::{Reference, ReferenceError, parse_reference};
 use wincimg_oci::store::{Location, LocationError};
 
-use super::choice::Choice;
+use super::flavour_selector::FlavourSelector;
 use super::host_process::HOST_PROCESS;
-use super::tag::{BaseTag, Names};
+use super::tag::{BaseTag, TagPrecision};
 
 /// Short names and their repositories at Microsoft.
 pub const NAMES: [(&str, &str); 6] = [
@@ -43,14 +43,14 @@ pub struct BaseName {
     /// The repository.
     pub repository: Reference,
     /// The flavour.
-    pub flavour: Choice,
+    pub flavour: FlavourSelector,
 }
 
 impl From<Reference> for BaseName {
     fn from(repository: Reference) -> Self {
         Self {
             repository,
-            flavour: Choice::Only,
+            flavour: FlavourSelector::Only,
         }
     }
 }
@@ -62,7 +62,7 @@ pub struct BaseRegistry(RegistryPrefix);
 /// Why a text is neither a registry nor the name of a base image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "base/name", blame = Request, hint = Some(BASE_NAMES.to_owned()))]
-pub enum NameError {
+pub enum BaseNameError {
     /// Not `HOST[:PORT][/PREFIX]`.
     #[error(transparent)]
     Registry(#[from] PrefixError),
@@ -88,7 +88,7 @@ pub const BASE_NAMES: &str =
     "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
 
 impl FromStr for BaseRegistry {
-    type Err = NameError;
+    type Err = BaseNameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(text.parse()?))
@@ -114,9 +114,9 @@ impl BaseRegistry {
 
     /// The repository that a short name or a path means here; one with a host of its own stays there.
     /// A colon and a flavour may follow: `dotnet/aspnet:8.0`.
-    pub fn repository(&self, name: &str) -> Result<BaseName, NameError> {
+    pub fn repository(&self, name: &str) -> Result<BaseName, BaseNameError> {
         if name == HOST_PROCESS {
-            return Err(NameError::HostProcess);
+            return Err(BaseNameError::HostProcess);
         }
         let last = name.rfind('/').map_or(0, |slash| slash + 1);
         let (plain, flavour) = match name[last..].split_once(':') {
@@ -125,11 +125,11 @@ impl BaseRegistry {
         };
         let is_of_windows = |tag: &str| {
             let read = BaseTag::parse(tag);
-            tag == "latest" || read.is_some_and(|tag| tag.names != Names::Nothing)
+            tag == "latest" || read.is_some_and(|tag| tag.names != TagPrecision::Nothing)
         };
         if plain.contains('@') || flavour.is_some_and(|tag| tag.contains('@') || is_of_windows(tag))
         {
-            return Err(NameError::Tagged(name.to_owned()));
+            return Err(BaseNameError::Tagged(name.to_owned()));
         }
         let short = NAMES
             .iter()
@@ -144,9 +144,9 @@ impl BaseRegistry {
         Ok(BaseName {
             repository,
             flavour: match (flavour, short) {
-                (Some(flavour), _) => Choice::named(flavour),
-                (None, Some(_)) => Choice::Usual,
-                (None, None) => Choice::Only,
+                (Some(flavour), _) => FlavourSelector::parse(flavour),
+                (None, Some(_)) => FlavourSelector::Usual,
+                (None, None) => FlavourSelector::Only,
             },
         })
     }
@@ -212,17 +212,20 @@ mod tests {
         let base = |name| microsofts().repository(name).unwrap();
         let aspnet = base("dotnet/aspnet:8.0");
         assert_eq!(aspnet.repository.repository(), "dotnet/aspnet");
-        assert_eq!(aspnet.flavour, Choice::named("8.0"));
+        assert_eq!(aspnet.flavour, FlavourSelector::parse("8.0"));
         assert_eq!(base("aspnet:4.8").repository, base("aspnet").repository);
-        assert_eq!(base("aspnet").flavour, Choice::Usual);
-        assert_eq!(base("dotnet/framework/aspnet").flavour, Choice::Usual);
-        assert_eq!(base("dotnet/aspnet").flavour, Choice::Only);
+        assert_eq!(base("aspnet").flavour, FlavourSelector::Usual);
+        assert_eq!(
+            base("dotnet/framework/aspnet").flavour,
+            FlavourSelector::Usual
+        );
+        assert_eq!(base("dotnet/aspnet").flavour, FlavourSelector::Only);
         let temurin = base("localhost:5000/eclipse-temurin:21-jdk");
         assert_eq!(temurin.repository.registry(), "localhost:5000");
-        assert_eq!(temurin.flavour, Choice::named("21-jdk"));
+        assert_eq!(temurin.flavour, FlavourSelector::parse("21-jdk"));
         for name in ["dotnet/aspnet:8.0-nanoserver-1809", "nanoserver:latest"] {
             let error = microsofts().repository(name).unwrap_err();
-            assert!(matches!(error, NameError::Tagged(_)), "{name}");
+            assert!(matches!(error, BaseNameError::Tagged(_)), "{name}");
         }
     }
 
@@ -235,13 +238,13 @@ mod tests {
         let registry = microsofts();
         for name in ["nanoserver:ltsc2019", "repo:8888/base@sha256:00"] {
             assert!(
-                matches!(registry.repository(name), Err(NameError::Tagged(_))),
+                matches!(registry.repository(name), Err(BaseNameError::Tagged(_))),
                 "{name}"
             );
         }
         assert!(matches!(
             registry.repository("Nano Server"),
-            Err(NameError::Repository(_))
+            Err(BaseNameError::Repository(_))
         ));
     }
 }

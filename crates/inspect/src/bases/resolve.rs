@@ -6,21 +6,21 @@
 
 use std::fmt;
 
-use wincimg_common::diagnose::{Diagnose, Problem, nearest};
+use wincimg_common::diagnose::{Diagnose, Problem, closest_match};
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::reference::{Reference, pinned};
-use wincimg_oci::remote::{Registry, RegistryError, Repository};
-use wincimg_windows::compat::{HostBuild, Isolation, judge};
+use wincimg_oci::reference::{Reference, with_digest};
+use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
+use wincimg_windows::compat::{HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
-use super::behind_tag::{BehindTag, read_tag};
-use super::best_fit::Match;
-use super::choice::Choice;
+use super::best_fit::BaseMatch;
+use super::candidates::{Basis, CandidateQueue, NearestImage};
+use super::flavour_selector::FlavourSelector;
 use super::host_process::HOST_PROCESS;
-use super::list::Listing;
+use super::list::BaseListing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
-use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
+use super::tag_target::{TagTarget, read_tag};
 
 /// More tags than this are not looked at for one host; a real repository needs a handful.
 const MAX_LOOKS: usize = 64;
@@ -37,7 +37,7 @@ pub struct BaseImage {
     /// Its version, as its configuration says.
     pub os_version: WindowsVersion,
     /// Whether that is the host's own.
-    pub matched: Match,
+    pub matched: BaseMatch,
     /// Manifest and configuration.
     pub image: Image,
 }
@@ -45,10 +45,10 @@ pub struct BaseImage {
 impl BaseImage {
     /// The reference under which the repository has it, for a copy that is to look the same: the
     /// index, where the tag named one, with whatever else is in it.
-    pub fn published(&self) -> Reference {
+    pub fn published_reference(&self) -> Reference {
         let (image, tag) = (&self.reference, self.reference.tag().unwrap_or_default());
         match &self.index {
-            Some(index) => pinned(image.registry(), image.repository(), tag, index),
+            Some(index) => with_digest(image.registry(), image.repository(), tag, index),
             None => image.clone(),
         }
     }
@@ -66,8 +66,8 @@ impl BaseImage {
 
 /// What speaks against an image of a version on a host although it starts there.
 pub fn warning(version: WindowsVersion, host: HostBuild) -> Option<String> {
-    let verdict = judge(Some(host), Some(version), Isolation::Process);
-    let fix = verdict.fix.filter(|_| verdict.starts())?;
+    let verdict = check(Some(host), Some(version), Isolation::Process);
+    let fix = verdict.fix.filter(|_| verdict.is_startable())?;
     Some(format!("{}; {fix} first", verdict.reason()))
 }
 
@@ -77,19 +77,19 @@ pub struct Resolution {
     /// The image.
     pub base: BaseImage,
     /// What was passed over.
-    pub set_aside: Vec<SetAside>,
+    pub set_aside: Vec<RejectedTag>,
 }
 
 /// A tag that was passed over, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAside {
+pub struct RejectedTag {
     /// The tag.
     pub tag: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
-impl fmt::Display for SetAside {
+impl fmt::Display for RejectedTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tag {} is set aside: {}", self.tag, self.reason)
     }
@@ -102,7 +102,7 @@ pub enum ResolveError {
     /// The repository has images, but none for this host.
     #[error(transparent)]
     #[diagnose(forward)]
-    NothingFits(Box<NothingFits>),
+    NothingFits(Box<NoMatchingBase>),
     /// No tag of the repository is a base image's.
     #[error(
         "none of the {count} tags of {repository} names a version of Windows: expected tags such as \
@@ -146,28 +146,28 @@ fn short_name_like(repository: &Reference) -> Option<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let known = NAMES.iter().map(|(short, _)| *short);
     let known = known.chain([HOST_PROCESS]);
-    nearest(name, known).filter(|meant| meant != name)
+    closest_match(name, known).filter(|meant| meant != name)
 }
 
 /// What there is instead of an image that fits.
 #[derive(Debug, Clone, PartialEq, Eq, Diagnose)]
 #[diagnose(code = "base/nothing-fits", blame = Answer, hint = Some(self.way_out()))]
-pub struct NothingFits {
+pub struct NoMatchingBase {
     /// The repository.
     pub repository: String,
     /// The host.
     pub host: HostBuild,
     /// What counted as a fit.
-    pub wanted: Match,
+    pub wanted: BaseMatch,
     /// The newest image that is not newer than the host.
-    pub below: Option<Neighbour>,
+    pub below: Option<NearestImage>,
     /// The oldest image that is newer than the host.
-    pub above: Option<Neighbour>,
+    pub above: Option<NearestImage>,
     /// Tags that were looked at and are not what they should be.
-    pub set_aside: Vec<SetAside>,
+    pub set_aside: Vec<RejectedTag>,
 }
 
-impl NothingFits {
+impl NoMatchingBase {
     fn way_out(&self) -> String {
         if self.host.version.revision.is_none() {
             return format!(
@@ -177,8 +177,10 @@ impl NothingFits {
             );
         }
         let hint = match self.wanted {
-            Match::Exact => "take the nearest image that starts on the host with --match nearest",
-            Match::Nearest => {
+            BaseMatch::Exact => {
+                "take the nearest image that starts on the host with --match nearest"
+            }
+            BaseMatch::Nearest => {
                 "look for one elsewhere with --base-registry, or bring the host to the version of \
                  an image: `wincimg hotfix resolve BUILD` names the update"
             }
@@ -187,16 +189,16 @@ impl NothingFits {
     }
 }
 
-impl std::error::Error for NothingFits {}
+impl std::error::Error for NoMatchingBase {}
 
-impl fmt::Display for NothingFits {
+impl fmt::Display for NoMatchingBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             repository, host, ..
         } = self;
         match self.wanted {
-            Match::Nearest => write!(f, "no image of {repository} starts on host {host}")?,
-            Match::Exact => write!(f, "no image of {repository} is exactly host {host}")?,
+            BaseMatch::Nearest => write!(f, "no image of {repository} starts on host {host}")?,
+            BaseMatch::Exact => write!(f, "no image of {repository} is exactly host {host}")?,
         }
         match (&self.below, &self.above) {
             (Some(below), Some(above)) => {
@@ -212,15 +214,15 @@ impl fmt::Display for NothingFits {
     }
 }
 
-impl NothingFits {
+impl NoMatchingBase {
     /// Why the nearest images do not start on the host.
     pub fn reasons(&self) -> Vec<String> {
         let neighbours = [&self.below, &self.above].into_iter().flatten();
         let verdicts = neighbours
-            .map(|neighbour| judge(Some(self.host), Some(neighbour.version), Isolation::Process));
+            .map(|neighbour| check(Some(self.host), Some(neighbour.version), Isolation::Process));
         match self.wanted {
-            Match::Nearest => verdicts.map(|verdict| verdict.reason()).collect(),
-            Match::Exact => Vec::new(),
+            BaseMatch::Nearest => verdicts.map(|verdict| verdict.reason()).collect(),
+            BaseMatch::Exact => Vec::new(),
         }
     }
 }
@@ -230,12 +232,12 @@ impl NothingFits {
 pub struct BaseRepository {
     repository: Repository,
     tags: Vec<String>,
-    flavour: Choice,
+    flavour: FlavourSelector,
 }
 
 impl BaseRepository {
     /// Lists the tags of a repository.
-    pub async fn open(registry: &Registry, base: &BaseName) -> Result<Self, ResolveError> {
+    pub async fn open(registry: &RegistryClient, base: &BaseName) -> Result<Self, ResolveError> {
         let named = &base.repository;
         let repository = registry.repository(named);
         match repository.tags().await {
@@ -248,7 +250,7 @@ impl BaseRepository {
                 answer: Box::new(error),
                 meant: match short_name_like(named) {
                     Some(meant) => Some(meant),
-                    None => repository.like_it().await,
+                    None => repository.similar_repository().await,
                 },
             }),
             Err(error) => Err(error.into()),
@@ -258,11 +260,11 @@ impl BaseRepository {
     /// The same for some hosts. What each is likely to get, by the tag of its version, is asked for
     /// along with the list, which then says whether it is the one.
     pub async fn open_for(
-        registry: &Registry,
+        registry: &RegistryClient,
         base: &BaseName,
         hosts: &[HostBuild],
     ) -> Result<Self, ResolveError> {
-        let has_plain_tags = !matches!(base.flavour, Choice::Named(_));
+        let has_plain_tags = !matches!(base.flavour, FlavourSelector::Named(_));
         let versions = hosts.iter().map(|host| host.version);
         let versions = versions.filter(|it| has_plain_tags && it.revision.is_some());
         let repository = registry.repository(&base.repository);
@@ -278,25 +280,29 @@ impl BaseRepository {
     }
 
     /// What it offers of the flavour that was named, or all of it.
-    pub fn listing(&self) -> Result<Listing, ResolveError> {
+    pub fn listing(&self) -> Result<BaseListing, ResolveError> {
         let named = self
             .flavour
-            .named_tags(&self.repository.to_string(), &self.tags)?;
+            .matching_tags(&self.repository.to_string(), &self.tags)?;
         let others = self.tags.len() - named.len();
-        Ok(Listing::new(named, others))
+        Ok(BaseListing::new(named, others))
     }
 
     /// The same with the one flavour that all these hosts get.
-    pub fn of_one_flavour(
+    pub fn with_single_flavour(
         mut self,
         hosts: &[HostBuild],
-        wanted: Match,
+        wanted: BaseMatch,
     ) -> Result<Self, ResolveError> {
         self.tags = self.narrowed(hosts, wanted)?;
         Ok(self)
     }
 
-    fn narrowed(&self, hosts: &[HostBuild], wanted: Match) -> Result<Vec<String>, ResolveError> {
+    fn narrowed(
+        &self,
+        hosts: &[HostBuild],
+        wanted: BaseMatch,
+    ) -> Result<Vec<String>, ResolveError> {
         let tags = self
             .flavour
             .narrow(&self.repository.to_string(), &self.tags, hosts, wanted)?;
@@ -313,9 +319,9 @@ impl BaseRepository {
     pub async fn resolve(
         &self,
         host: HostBuild,
-        wanted: Match,
+        wanted: BaseMatch,
     ) -> Result<Resolution, ResolveError> {
-        let offers = Offers::new(&self.narrowed(&[host], wanted)?, host, wanted);
+        let offers = CandidateQueue::new(&self.narrowed(&[host], wanted)?, host, wanted);
         let mut search = Search {
             repository: &self.repository,
             host,
@@ -342,10 +348,10 @@ impl fmt::Display for BaseRepository {
 
 /// Finds the image of a repository that fits a host best.
 pub async fn resolve(
-    registry: &Registry,
+    registry: &RegistryClient,
     base: &BaseName,
     host: HostBuild,
-    wanted: Match,
+    wanted: BaseMatch,
 ) -> Result<Resolution, ResolveError> {
     let bases = BaseRepository::open(registry, base).await?;
     bases.resolve(host, wanted).await
@@ -355,15 +361,15 @@ pub async fn resolve(
 struct Search<'r> {
     repository: &'r Repository,
     host: HostBuild,
-    offers: Offers<BehindTag>,
-    set_aside: Vec<SetAside>,
+    offers: CandidateQueue<TagTarget>,
+    set_aside: Vec<RejectedTag>,
 }
 
 impl Search<'_> {
     /// Asks about the best offer until that is an image that is what it should be.
     async fn run(&mut self) -> Result<Option<BaseImage>, ResolveError> {
         let mut looks = 0;
-        while let Some(offer) = self.offers.take_best() {
+        while let Some(offer) = self.offers.pop_best() {
             let promised = match offer.basis {
                 Basis::Seen(version, found) => {
                     match found.load(self.repository, version).await? {
@@ -429,17 +435,17 @@ impl Search<'_> {
     ) -> BaseImage {
         let (host, name) = (self.repository.host(), self.repository.name());
         BaseImage {
-            reference: pinned(host, name, tag, image.digest()),
+            reference: with_digest(host, name, tag, image.digest()),
             index,
             os_version,
-            matched: Match::of(os_version, self.host),
+            matched: BaseMatch::compare(os_version, self.host),
             image,
         }
     }
 
-    fn nothing_fits(self, wanted: Match) -> NothingFits {
-        let (below, above) = self.offers.neighbours();
-        NothingFits {
+    fn nothing_fits(self, wanted: BaseMatch) -> NoMatchingBase {
+        let (below, above) = self.offers.nearest_versions();
+        NoMatchingBase {
             repository: self.repository.to_string(),
             host: self.host,
             wanted,
@@ -450,6 +456,6 @@ impl Search<'_> {
     }
 
     fn refuse(&mut self, tag: String, reason: String) {
-        self.set_aside.push(SetAside { tag, reason });
+        self.set_aside.push(RejectedTag { tag, reason });
     }
 }

@@ -8,7 +8,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
-use super::flavour::Flavour;
+use super::flavour::BaseFlavour;
 
 /// A tag that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,21 +16,21 @@ pub(crate) struct BaseTag {
     /// The tag as it is written in the registry.
     pub text: String,
     /// What it says about the version of Windows.
-    pub names: Names,
+    pub names: TagPrecision,
     /// The day the image was made, where the tag carries it.
     pub date: Option<Date>,
     /// Which architectures it is for.
-    pub arch: Arch,
+    pub arch: TagArch,
     /// Whether it is a preview or an insider build.
     pub preview: bool,
     /// What is installed on Windows: `4.8` of the .NET Framework.
-    pub flavour: Flavour,
+    pub flavour: BaseFlavour,
     words: usize,
 }
 
 /// How precisely a tag names a version of Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum TagPrecision {
     /// Build and revision: `10.0.17763.973`.
     Version(WindowsVersion),
     /// A release and the update in it: `1809-KB4534273`.
@@ -51,7 +51,7 @@ pub enum Names {
 
 /// The architecture that a tag is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Arch {
+pub enum TagArch {
     /// The tag does not say; an index, or an image for the usual architecture.
     Unsaid,
     /// 64-bit x86, the one that Windows nodes have.
@@ -79,7 +79,7 @@ enum Word {
     Release(u32),
     Kb(Kb),
     Date(Date),
-    Arch(Arch),
+    Arch(TagArch),
     Flavour,
     Edition,
     Preview,
@@ -95,7 +95,7 @@ impl BaseTag {
         let mut kb = None;
         let mut date = None;
         let mut arch = None;
-        let mut flavour = Flavour::default();
+        let mut flavour = BaseFlavour::default();
         let mut edition = None;
         let mut latest = None;
         let mut preview = false;
@@ -128,31 +128,31 @@ impl BaseTag {
                 if release.is_none_or(|build| build == version.build)
                     && version.revision.is_some() =>
             {
-                Names::Version(version)
+                TagPrecision::Version(version)
             }
-            (Some(version), None, None) => Names::Release {
+            (Some(version), None, None) => TagPrecision::Release {
                 build: version.build,
             },
             (Some(WindowsVersion { build, .. }), None, Some(kb))
-            | (None, Some(build), Some(kb)) => Names::Update { build, kb },
-            (None, Some(build), None) => Names::Release { build },
-            (None, None, None) => Names::Nothing,
+            | (None, Some(build), Some(kb)) => TagPrecision::Update { build, kb },
+            (None, Some(build), None) => TagPrecision::Release { build },
+            (None, None, None) => TagPrecision::Nothing,
             _ => return None,
         };
         Some(Self {
             text: text.to_owned(),
             names,
             date,
-            arch: arch.unwrap_or(Arch::Unsaid),
+            arch: arch.unwrap_or(TagArch::Unsaid),
             preview,
-            flavour: Flavour { edition, ..flavour },
+            flavour: BaseFlavour { edition, ..flavour },
             words,
         })
     }
 
     /// Whether a node of the usual kind can use what the tag is for.
     pub(crate) fn is_for_servers(&self) -> bool {
-        self.arch != Arch::Other && !self.preview
+        self.arch != TagArch::Other && !self.preview
     }
 
     /// The tag as it would be without the architecture it is for.
@@ -165,12 +165,12 @@ impl BaseTag {
     }
 
     /// Of tags for the same image the plainest comes first: fewest words, then the most precise.
-    pub(crate) fn plainness(&self) -> impl Ord + use<> {
+    pub(crate) fn sort_key(&self) -> impl Ord + use<> {
         let precision = match self.names {
-            Names::Version(_) => 3,
-            Names::Update { .. } => 2,
-            Names::Release { .. } => 1,
-            Names::Nothing => 0,
+            TagPrecision::Version(_) => 3,
+            TagPrecision::Update { .. } => 2,
+            TagPrecision::Release { .. } => 1,
+            TagPrecision::Nothing => 0,
         };
         (std::cmp::Reverse(self.words), precision)
     }
@@ -180,7 +180,7 @@ impl Word {
     fn read(word: &str) -> Option<Self> {
         let lower = word.to_ascii_lowercase();
         let lower = lower.as_str();
-        if let Some(release) = release::named_in_tag(lower) {
+        if let Some(release) = release::from_tag_word(lower) {
             return Some(Self::Release(release.build));
         }
         if let Some(date) = read_date(lower) {
@@ -190,7 +190,7 @@ impl Word {
             return lower.parse().ok().map(Self::Kb);
         }
         if OTHER_ARCHITECTURES.contains(&lower) {
-            return Some(Self::Arch(Arch::Other));
+            return Some(Self::Arch(TagArch::Other));
         }
         if EDITIONS.contains(&lower) {
             return Some(Self::Edition);
@@ -199,7 +199,7 @@ impl Word {
             return Some(Self::Preview);
         }
         match lower {
-            "amd64" | "x64" => return Some(Self::Arch(Arch::Amd64)),
+            "amd64" | "x64" => return Some(Self::Arch(TagArch::Amd64)),
             "latest" => return Some(Self::Latest),
             _ => {}
         }
@@ -244,17 +244,18 @@ mod tests {
 
     use super::*;
 
-    fn names(text: &str) -> Option<Names> {
+    fn names(text: &str) -> Option<TagPrecision> {
         BaseTag::parse(text).map(|tag| tag.names)
     }
 
-    fn update(build: u32, kb: &str) -> Names {
+    fn update(build: u32, kb: &str) -> TagPrecision {
         let kb = kb.parse().unwrap();
-        Names::Update { build, kb }
+        TagPrecision::Update { build, kb }
     }
 
-    const VERSION: Option<Names> = Some(Names::Version(WindowsVersion::new(17763, 973)));
-    const RELEASE: Option<Names> = Some(Names::Release { build: 17763 });
+    const VERSION: Option<TagPrecision> =
+        Some(TagPrecision::Version(WindowsVersion::new(17763, 973)));
+    const RELEASE: Option<TagPrecision> = Some(TagPrecision::Release { build: 17763 });
 
     #[test]
     fn versions_are_read_with_and_without_what_may_follow_them() {
@@ -313,7 +314,7 @@ mod tests {
             ("ltsc2022", 20348),
             ("ltsc2025", 26100),
         ] {
-            assert_eq!(names(text), Some(Names::Release { build }), "{text}");
+            assert_eq!(names(text), Some(TagPrecision::Release { build }), "{text}");
         }
     }
 
@@ -325,7 +326,7 @@ mod tests {
             "windowsservercore",
             "4.8.1-windowsservercore",
         ] {
-            assert_eq!(names(text), Some(Names::Nothing), "{text}");
+            assert_eq!(names(text), Some(TagPrecision::Nothing), "{text}");
         }
     }
 
@@ -384,7 +385,7 @@ mod tests {
         .into_iter()
         .filter_map(BaseTag::parse)
         .collect();
-        tags.sort_by_key(|tag| std::cmp::Reverse(tag.plainness()));
+        tags.sort_by_key(|tag| std::cmp::Reverse(tag.sort_key()));
         assert_eq!(tags[0].text, "10.0.17763.973");
         assert_eq!(tags[1].text, "10.0.17763.973-amd64");
     }
@@ -400,7 +401,7 @@ mod tests {
             let version = WindowsVersion::new(build, revision);
             for suffix in ["", "-amd64", "_amd64"] {
                 let text = format!("{}{suffix}", version.os_version());
-                prop_assert_eq!(names(&text), Some(Names::Version(version)));
+                prop_assert_eq!(names(&text), Some(TagPrecision::Version(version)));
             }
         }
     }

@@ -7,22 +7,22 @@ use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
 use super::estimate::Estimate;
-use super::flavour::Flavour;
-use super::tag::{BaseTag, Names};
+use super::flavour::BaseFlavour;
+use super::tag::{BaseTag, TagPrecision};
 
 /// Tags by what they name, for each the plainest of those that name the same.
 #[derive(Default)]
 pub(super) struct TagsByImage {
-    versions: BTreeMap<(WindowsVersion, Flavour), BaseTag>,
-    updates: BTreeMap<(u32, Kb, Flavour), BaseTag>,
-    dated: BTreeMap<(u32, jiff::civil::Date, Flavour), BaseTag>,
+    versions: BTreeMap<(WindowsVersion, BaseFlavour), BaseTag>,
+    updates: BTreeMap<(u32, Kb, BaseFlavour), BaseTag>,
+    dated: BTreeMap<(u32, jiff::civil::Date, BaseFlavour), BaseTag>,
     floating: BTreeMap<(u32, String), BaseTag>,
     nothing: BTreeMap<String, BaseTag>,
 }
 
 fn keep_plainest<K: Ord>(map: &mut BTreeMap<K, BaseTag>, key: K, tag: BaseTag) {
     let kept = map.entry(key).or_insert_with(|| tag.clone());
-    if tag.plainness() > kept.plainness() {
+    if tag.sort_key() > kept.sort_key() {
         *kept = tag;
     }
 }
@@ -41,41 +41,41 @@ impl TagsByImage {
         let flavour = tag.flavour.clone();
         let without_arch = tag.without_arch();
         match (tag.names, tag.date) {
-            (Names::Version(version), _) => {
+            (TagPrecision::Version(version), _) => {
                 keep_plainest(&mut self.versions, (version, flavour), tag);
             }
-            (Names::Update { build, kb }, _) => {
+            (TagPrecision::Update { build, kb }, _) => {
                 keep_plainest(&mut self.updates, (build, kb, flavour), tag);
             }
-            (Names::Release { build }, Some(date)) => {
+            (TagPrecision::Release { build }, Some(date)) => {
                 keep_plainest(&mut self.dated, (build, date, flavour), tag);
             }
-            (Names::Release { build }, None) => {
+            (TagPrecision::Release { build }, None) => {
                 keep_plainest(&mut self.floating, (build, without_arch), tag);
             }
-            (Names::Nothing, _) => keep_plainest(&mut self.nothing, without_arch, tag),
+            (TagPrecision::Nothing, _) => keep_plainest(&mut self.nothing, without_arch, tag),
         }
     }
 
-    pub(super) fn promised(&self) -> impl Iterator<Item = (BaseTag, WindowsVersion)> {
+    pub(super) fn with_exact_version(&self) -> impl Iterator<Item = (BaseTag, WindowsVersion)> {
         self.versions
             .iter()
             .map(|((version, _), tag)| (tag.clone(), *version))
     }
 
-    pub(super) fn guessed(&self) -> Vec<(BaseTag, Estimate)> {
+    pub(super) fn with_estimated_version(&self) -> Vec<(BaseTag, Estimate)> {
         let mut guessed: Vec<(BaseTag, Estimate)> = self.updates().collect();
         guessed.extend(
             self.dated
                 .iter()
-                .map(|((build, date, _), tag)| (tag.clone(), Estimate::of_date(*build, *date))),
+                .map(|((build, date, _), tag)| (tag.clone(), Estimate::from_date(*build, *date))),
         );
         let newest = self.newest_named(&guessed);
         let floating = self.floating.iter().map(|((build, _), tag)| {
             let newest = newest.get(&(*build, &tag.flavour)).copied();
             (
                 tag.clone(),
-                Estimate::of_floating(*build, newest.unwrap_or(0)),
+                Estimate::from_floating_tag(*build, newest.unwrap_or(0)),
             )
         });
         let floating: Vec<_> = floating.collect();
@@ -92,28 +92,31 @@ impl TagsByImage {
             .keys()
             .map(|(version, _)| version.build)
             .collect();
-        self.updates.iter().filter_map(
-            move |((build, kb, flavour), tag)| match Estimate::of_update(*build, *kb) {
-                Some(estimate) => {
-                    let end = |revision| (WindowsVersion::new(*build, revision), flavour.clone());
-                    let span = &estimate.possible.revisions;
-                    let named = self
-                        .versions
-                        .range(end(*span.start())..=end(*span.end()))
-                        .any(|((_, other), _)| other == flavour);
-                    (!named).then(|| (tag.clone(), estimate))
+        self.updates
+            .iter()
+            .filter_map(move |((build, kb, flavour), tag)| {
+                match Estimate::from_update(*build, *kb) {
+                    Some(estimate) => {
+                        let end =
+                            |revision| (WindowsVersion::new(*build, revision), flavour.clone());
+                        let span = &estimate.possible.revisions;
+                        let named = self
+                            .versions
+                            .range(end(*span.start())..=end(*span.end()))
+                            .any(|((_, other), _)| other == flavour);
+                        (!named).then(|| (tag.clone(), estimate))
+                    }
+                    None if with_versions.contains(build) => None,
+                    None => Some((tag.clone(), Estimate::from_floating_tag(*build, 0))),
                 }
-                None if with_versions.contains(build) => None,
-                None => Some((tag.clone(), Estimate::of_floating(*build, 0))),
-            },
-        )
+            })
     }
 
     /// The newest revision that a build surely has.
     fn newest_named<'s>(
         &'s self,
         guessed: &'s [(BaseTag, Estimate)],
-    ) -> BTreeMap<(u32, &'s Flavour), u32> {
+    ) -> BTreeMap<(u32, &'s BaseFlavour), u32> {
         let promised = self
             .versions
             .iter()
@@ -130,9 +133,9 @@ impl TagsByImage {
         newest
     }
 
-    pub(super) fn vague(&self) -> Vec<BaseTag> {
+    pub(super) fn without_version(&self) -> Vec<BaseTag> {
         let mut tags: Vec<BaseTag> = self.nothing.values().cloned().collect();
-        tags.sort_by(|a, b| (&a.flavour, a.plainness()).cmp(&(&b.flavour, b.plainness())));
+        tags.sort_by(|a, b| (&a.flavour, a.sort_key()).cmp(&(&b.flavour, b.sort_key())));
         tags
     }
 }

@@ -8,8 +8,8 @@
 use serde::Serialize;
 
 use super::document::{Tool, uuid_of};
-use super::inventory::{Base, Inventory, Package, Place};
-use super::layer::File;
+use super::inventory::{FileId, Inventory, InventoryBase, InventoryPackage};
+use super::layer::LayerFileEntry;
 use super::packages::Ecosystem;
 use super::purl;
 use super::system::OperatingSystem;
@@ -148,7 +148,7 @@ pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_
     }];
     for (number, layer) in inventory.layers.iter().enumerate() {
         for (file, known) in layer.contents.files.iter().enumerate() {
-            let place = Place {
+            let place = FileId {
                 layer: number,
                 file,
             };
@@ -194,7 +194,7 @@ fn of_image<'a>(inventory: &'a Inventory, digest: &'a str) -> Component<'a> {
     }
 }
 
-fn of_base(base: &Base) -> Component<'_> {
+fn of_base(base: &InventoryBase) -> Component<'_> {
     Component {
         r#type: "container",
         name: &base.name,
@@ -258,7 +258,7 @@ fn of_update<'a>(system: &'a OperatingSystem, kb: &str, number: &'a str) -> Opti
     })
 }
 
-fn of_package<'a>(inventory: &'a Inventory, package: &'a Package) -> Component<'a> {
+fn of_package<'a>(inventory: &'a Inventory, package: &'a InventoryPackage) -> Component<'a> {
     let found = &package.found;
     let occurrences = package.files.iter().map(|place| Occurrence {
         location: inventory.path(*place),
@@ -296,7 +296,7 @@ fn kind_for_syft(ecosystem: Ecosystem) -> Option<Property<'static>> {
     })
 }
 
-fn of_file<'a>(place: Place, file: &'a File, layer: &'a str) -> Component<'a> {
+fn of_file<'a>(place: FileId, file: &'a LayerFileEntry, layer: &'a str) -> Component<'a> {
     let hash = |alg, digest: &[u8]| Hash {
         alg,
         content: hex::encode(digest),

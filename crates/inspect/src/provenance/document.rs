@@ -8,7 +8,7 @@ use sha1::{Digest as _, Sha1};
 use wincimg_oci::document::{Artifact, Descriptor, Digest, DocumentError, sha256};
 
 use super::inventory::Inventory;
-use super::slsa::{Build, is_same_but_for_times};
+use super::slsa::{BuildProvenance, is_equal_ignoring_times};
 use super::{cyclonedx, slsa, spdx};
 
 /// The annotation of registries for when something was made.
@@ -20,7 +20,7 @@ pub(crate) const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Form {
+pub enum SbomFormat {
     /// SPDX 2.3, as JSON.
     Spdx,
     /// `CycloneDX` 1.6, as JSON.
@@ -28,7 +28,7 @@ pub enum Form {
     CycloneDx,
 }
 
-impl Form {
+impl SbomFormat {
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ pub(crate) const IN_TOTO: &str = "application/vnd.in-toto+json";
 
 /// A document about an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct ImageDocument {
     /// What people call it.
     pub name: &'static str,
     /// Its type, which is its artifact's too.
@@ -62,12 +62,16 @@ pub struct Document {
     pub bytes: Bytes,
 }
 
-impl Document {
+impl ImageDocument {
     /// The bill of materials of an image.
-    pub fn bill(form: Form, inventory: &Inventory, tool: Tool) -> Result<Self, serde_json::Error> {
+    pub fn sbom(
+        form: SbomFormat,
+        inventory: &Inventory,
+        tool: Tool,
+    ) -> Result<Self, serde_json::Error> {
         let bytes = match form {
-            Form::Spdx => spdx::write(inventory, tool)?,
-            Form::CycloneDx => cyclonedx::write(inventory, tool)?,
+            SbomFormat::Spdx => spdx::write(inventory, tool)?,
+            SbomFormat::CycloneDx => cyclonedx::write(inventory, tool)?,
         };
         let created = inventory.created.to_string();
         Ok(Self {
@@ -82,7 +86,7 @@ impl Document {
     pub fn provenance(
         name: &str,
         image: &Digest,
-        build: &Build,
+        build: &BuildProvenance,
         tool: Tool,
     ) -> Result<Self, serde_json::Error> {
         let predicate = (PREDICATE_TYPE.to_owned(), slsa::PREDICATE.to_owned());
@@ -100,9 +104,9 @@ impl Document {
     }
 
     /// Whether one that is there already says the same: byte for byte, or but for a run's times.
-    pub(crate) fn says_the_same(&self, other: &[u8]) -> bool {
+    pub(crate) fn is_equivalent(&self, other: &[u8]) -> bool {
         self.bytes == other
-            || (self.depends_on_times() && is_same_but_for_times(&self.bytes, other))
+            || (self.depends_on_times() && is_equal_ignoring_times(&self.bytes, other))
     }
 
     /// The blob that it is in a registry.

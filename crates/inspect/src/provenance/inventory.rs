@@ -8,8 +8,8 @@ use wincimg_oci::document::{Digest, Image};
 use wincimg_windows::path::fold;
 use wincimg_windows::version::WindowsVersion;
 
-use super::layer::Contents;
-use super::packages::{Ecosystem, Found};
+use super::layer::LayerContents;
+use super::packages::{Ecosystem, FoundPackage};
 use super::purl;
 use super::system::OperatingSystem;
 
@@ -27,16 +27,16 @@ pub struct Inventory {
     /// Its Windows, if it has one.
     pub system: Option<OperatingSystem>,
     /// What it is built on.
-    pub base: Option<Base>,
+    pub base: Option<InventoryBase>,
     /// Its own layers, the bottom one first.
-    pub layers: Vec<OwnLayer>,
+    pub layers: Vec<InventoryLayer>,
     /// The packages that its layers have, in the order of their URLs.
-    pub packages: Vec<Package>,
+    pub packages: Vec<InventoryPackage>,
 }
 
 /// An image that another one is built on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Base {
+pub struct InventoryBase {
     /// Its repository.
     pub name: String,
     /// The tag that it was found under.
@@ -47,27 +47,27 @@ pub struct Base {
 
 /// A layer that an image has above its base's.
 #[derive(Debug, Clone)]
-pub struct OwnLayer {
+pub struct InventoryLayer {
     /// The digest of its blob.
     pub digest: Digest,
     /// What is in it.
-    pub contents: Arc<Contents>,
+    pub contents: Arc<LayerContents>,
 }
 
 /// A package that is in an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Package {
+pub struct InventoryPackage {
     /// What is known of it.
-    pub found: Found,
+    pub found: FoundPackage,
     /// Its URL.
     pub purl: String,
     /// The files that tell of it.
-    pub files: Vec<Place>,
+    pub files: Vec<FileId>,
 }
 
 /// A file by its layer's number among an image's own, and its own in the layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FileId {
     /// The layer.
     pub layer: usize,
     /// The file.
@@ -79,17 +79,17 @@ impl Inventory {
     pub fn new(
         name: String,
         image: &Image,
-        base: Option<Base>,
-        own: impl IntoIterator<Item = Arc<Contents>, IntoIter: ExactSizeIterator>,
+        base: Option<InventoryBase>,
+        own: impl IntoIterator<Item = Arc<LayerContents>, IntoIter: ExactSizeIterator>,
     ) -> Self {
         let config = image.config();
         let own = own.into_iter();
         let blobs = &image.manifest().layers;
         let above = blobs.len().saturating_sub(own.len());
-        let layers: Vec<OwnLayer> = blobs[above..]
+        let layers: Vec<InventoryLayer> = blobs[above..]
             .iter()
             .zip(own)
-            .map(|(blob, contents)| OwnLayer {
+            .map(|(blob, contents)| InventoryLayer {
                 digest: blob.digest.clone(),
                 contents,
             })
@@ -101,7 +101,7 @@ impl Inventory {
             digest: image.digest().clone(),
             architecture: config.architecture.clone(),
             created: created(config.created.as_deref()),
-            system: version.map(OperatingSystem::of),
+            system: version.map(OperatingSystem::from_version),
             base,
             packages: packages(&layers),
             layers,
@@ -109,7 +109,7 @@ impl Inventory {
     }
 
     /// A file of its own.
-    pub fn path(&self, place: Place) -> &str {
+    pub fn path(&self, place: FileId) -> &str {
         let layer = self.layers.get(place.layer);
         let file = layer.and_then(|layer| layer.contents.files.get(place.file));
         file.map_or("", |file| &file.path)
@@ -129,10 +129,10 @@ fn created(text: Option<&str>) -> Timestamp {
 }
 
 /// The packages of what a container sees: of files that no later layer has replaced or taken away.
-fn packages(layers: &[OwnLayer]) -> Vec<Package> {
+fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     let seen = visible(layers);
-    let beside = Beside::of(layers, &seen);
-    let mut packages: BTreeMap<String, Package> = BTreeMap::new();
+    let beside = PackageFiles::new(layers, &seen);
+    let mut packages: BTreeMap<String, InventoryPackage> = BTreeMap::new();
     for &place in seen.values() {
         let file = &layers[place.layer].contents.files[place.file];
         for found in &file.told.packages {
@@ -140,11 +140,13 @@ fn packages(layers: &[OwnLayer]) -> Vec<Package> {
                 continue;
             };
             let purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
-            let package = packages.entry(purl.clone()).or_insert_with(|| Package {
-                found: found.clone(),
-                purl,
-                files: Vec::new(),
-            });
+            let package = packages
+                .entry(purl.clone())
+                .or_insert_with(|| InventoryPackage {
+                    found: found.clone(),
+                    purl,
+                    files: Vec::new(),
+                });
             let known = &mut package.found;
             known.supplier = known.supplier.take().or(found.supplier);
             known.licence = known.licence.take().or(found.licence);
@@ -157,8 +159,8 @@ fn packages(layers: &[OwnLayer]) -> Vec<Package> {
 }
 
 /// The files of all layers laid over each other, by their folded paths.
-fn visible(layers: &[OwnLayer]) -> BTreeMap<String, Place> {
-    let mut seen: BTreeMap<String, Place> = BTreeMap::new();
+fn visible(layers: &[InventoryLayer]) -> BTreeMap<String, FileId> {
+    let mut seen: BTreeMap<String, FileId> = BTreeMap::new();
     for (layer, own) in layers.iter().enumerate() {
         for gone in &own.contents.deleted {
             let gone = fold(gone);
@@ -170,13 +172,13 @@ fn visible(layers: &[OwnLayer]) -> BTreeMap<String, Place> {
             if layer > 0 {
                 clear_below(&mut seen, &key);
             }
-            seen.insert(key, Place { layer, file });
+            seen.insert(key, FileId { layer, file });
         }
     }
     seen
 }
 
-fn clear_below(seen: &mut BTreeMap<String, Place>, folder: &str) {
+fn clear_below(seen: &mut BTreeMap<String, FileId>, folder: &str) {
     let (from, to) = (format!("{folder}\0"), format!("{folder}\u{1}"));
     let below: Vec<String> = seen.range(from..to).map(|(key, _)| key.clone()).collect();
     for key in below {
@@ -186,13 +188,13 @@ fn clear_below(seen: &mut BTreeMap<String, Place>, folder: &str) {
 
 /// What lists of packages say of the files beside them, by folded paths.
 #[derive(Default)]
-struct Beside {
+struct PackageFiles {
     explained: BTreeSet<String>,
     own: BTreeSet<String>,
 }
 
-impl Beside {
-    fn of(layers: &[OwnLayer], seen: &BTreeMap<String, Place>) -> Self {
+impl PackageFiles {
+    fn new(layers: &[InventoryLayer], seen: &BTreeMap<String, FileId>) -> Self {
         let mut beside = Self::default();
         for place in seen.values() {
             let file = &layers[place.layer].contents.files[place.file];
@@ -207,7 +209,7 @@ impl Beside {
     }
 
     /// What a file is to be taken for; nothing where a list says all that there is to say.
-    fn adjusted(&self, path: &str, found: &Found) -> Option<Found> {
+    fn adjusted(&self, path: &str, found: &FoundPackage) -> Option<FoundPackage> {
         let of_dotnet = matches!(found.ecosystem, Ecosystem::NuGet | Ecosystem::Program);
         if !of_dotnet || (self.explained.is_empty() && self.own.is_empty()) {
             return Some(found.clone());

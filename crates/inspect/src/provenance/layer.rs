@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
-use wincimg_layer::{EntryKind, LayerEntry, LayerReader, Limits, ReadError};
+use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError};
 
-use super::packages::{Kind, Told};
+use super::packages::{FilePackages, PackageFileKind};
 
 /// A document about more files than this is of no use to anybody.
 const MOST_FILES: usize = 500_000;
@@ -21,10 +21,10 @@ const OPAQUE: &str = ".wh..wh..opq";
 
 /// A layer that could not be looked through.
 #[derive(Debug, thiserror::Error)]
-pub enum SurveyError {
+pub enum LayerScanError {
     /// It could not be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] TarReadError),
     /// It has too many files.
     #[error("it has more than {MOST_FILES} files")]
     TooMany,
@@ -35,29 +35,29 @@ pub enum SurveyError {
 
 /// What a layer has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct LayerContents {
     /// Its files, in the order of their paths.
-    pub files: Vec<File>,
+    pub files: Vec<LayerFileEntry>,
     /// The paths that it takes away from the layers below, each with a folder's content.
     pub deleted: Vec<String>,
 }
 
 /// A file of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct LayerFileEntry {
     /// Its path as the layer has it, `Files/app/web.config`.
     pub path: String,
     /// Its length.
     pub size: u64,
     /// Its digests.
-    pub digests: Digests,
+    pub digests: FileDigests,
     /// What it tells of packages.
-    pub told: Told,
+    pub told: FilePackages,
 }
 
 /// The digests of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Digests {
+pub struct FileDigests {
     /// SHA-1, which SPDX wants of every file.
     pub sha1: [u8; 20],
     /// SHA-256.
@@ -76,8 +76,8 @@ impl Hasher {
         self.sha256.update(bytes);
     }
 
-    fn finish(self) -> Digests {
-        Digests {
+    fn finish(self) -> FileDigests {
+        FileDigests {
             sha1: self.sha1.finalize().into(),
             sha256: self.sha256.finalize().into(),
         }
@@ -85,17 +85,20 @@ impl Hasher {
 }
 
 /// Reads a layer's bytes, compressed or not, to their end.
-pub fn survey(bytes: impl Read + Send, cancelled: &AtomicBool) -> Result<Contents, SurveyError> {
+pub fn scan_layer(
+    bytes: impl Read + Send,
+    cancelled: &AtomicBool,
+) -> Result<LayerContents, LayerScanError> {
     let limits = Limits {
         stream: LONGEST_LAYER,
         ..Limits::default()
     };
     let mut reader = LayerReader::new(bytes, limits)?;
-    let mut contents = Contents::default();
+    let mut contents = LayerContents::default();
     let mut places: HashMap<String, usize> = HashMap::new();
     while let Some(entry) = reader.next_entry()? {
         if cancelled.load(Ordering::Relaxed) {
-            return Err(SurveyError::Cancelled);
+            return Err(LayerScanError::Cancelled);
         }
         let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
         if name == OPAQUE {
@@ -107,22 +110,22 @@ pub fn survey(bytes: impl Read + Send, cancelled: &AtomicBool) -> Result<Content
             continue;
         }
         let file = match entry.kind {
-            EntryKind::File => read(&mut reader, entry)?,
-            EntryKind::HardLink => {
+            TarEntryKind::File => read(&mut reader, entry)?,
+            TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
                 let target = target.trim_start_matches("./").trim_matches('/');
                 let Some(other) = places.get(target).and_then(|at| contents.files.get(*at)) else {
                     continue;
                 };
-                File {
+                LayerFileEntry {
                     path: entry.path,
                     ..other.clone()
                 }
             }
-            EntryKind::Directory | EntryKind::Symlink | EntryKind::Other => continue,
+            TarEntryKind::Directory | TarEntryKind::Symlink | TarEntryKind::Other => continue,
         };
         if contents.files.len() == MOST_FILES {
-            return Err(SurveyError::TooMany);
+            return Err(LayerScanError::TooMany);
         }
         places.insert(file.path.clone(), contents.files.len());
         contents.files.push(file);
@@ -135,9 +138,9 @@ pub fn survey(bytes: impl Read + Send, cancelled: &AtomicBool) -> Result<Content
     Ok(contents)
 }
 
-fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<File, ReadError> {
+fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<LayerFileEntry, TarReadError> {
     let mut hasher = Hasher::default();
-    let kind = Kind::of(&entry.path).filter(|kind| entry.size <= kind.most());
+    let kind = PackageFileKind::from_path(&entry.path).filter(|kind| entry.size <= kind.most());
     let told = match kind {
         Some(kind) => {
             let bytes = reader.content()?;
@@ -146,10 +149,10 @@ fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<File, ReadError> 
         }
         None => {
             reader.each_piece(|piece| hasher.update(piece))?;
-            Told::default()
+            FilePackages::default()
         }
     };
-    Ok(File {
+    Ok(LayerFileEntry {
         path: entry.path,
         size: entry.size,
         digests: hasher.finish(),

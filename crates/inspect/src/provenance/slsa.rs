@@ -15,7 +15,7 @@ const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 
 /// A build, as far as it is told.
 #[derive(Debug, Clone, Default)]
-pub struct Build {
+pub struct BuildProvenance {
     /// Who built: a URI of whoever vouches for it.
     pub builder: Option<String>,
     /// The engine.
@@ -29,7 +29,7 @@ pub struct Build {
     /// The digest of the plan, in hexadecimal digits.
     pub plan: String,
     /// What went in besides what is on the disk.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<ResolvedDependency>,
     /// When it began; nothing where the result is not to depend on that.
     pub started: Option<Timestamp>,
     /// When the image was there.
@@ -49,7 +49,7 @@ pub struct SourceFile {
 
 /// Something that a build took from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dependency {
+pub struct ResolvedDependency {
     /// What people call it.
     pub name: String,
     /// Where it is.
@@ -61,7 +61,7 @@ pub struct Dependency {
 #[derive(Serialize)]
 struct Statement<'a> {
     _type: &'static str,
-    subject: [Resource<'a>; 1],
+    subject: [ResourceDescriptor<'a>; 1],
     #[serde(rename = "predicateType")]
     predicate_type: &'static str,
     predicate: Predicate<'a>,
@@ -70,24 +70,24 @@ struct Statement<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Predicate<'a> {
-    build_definition: Definition<'a>,
+    build_definition: SlsaBuildDefinition<'a>,
     run_details: Details<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Definition<'a> {
+struct SlsaBuildDefinition<'a> {
     build_type: String,
-    external_parameters: External<'a>,
-    internal_parameters: Internal<'a>,
-    resolved_dependencies: Vec<Resource<'a>>,
+    external_parameters: ExternalParameters<'a>,
+    internal_parameters: InternalParameters<'a>,
+    resolved_dependencies: Vec<ResourceDescriptor<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct External<'a> {
+struct ExternalParameters<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<Resource<'a>>,
+    source: Option<ResourceDescriptor<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     arguments: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ struct External<'a> {
 }
 
 #[derive(Serialize)]
-struct Internal<'a> {
+struct InternalParameters<'a> {
     engine: &'static str,
     plan: DigestSet<'a>,
 }
@@ -106,7 +106,7 @@ struct DigestSet<'a> {
 }
 
 #[derive(Serialize)]
-struct Resource<'a> {
+struct ResourceDescriptor<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,14 +141,17 @@ struct Metadata {
 pub(super) fn write(
     name: &str,
     image: &Digest,
-    build: &Build,
+    build: &BuildProvenance,
     tool: Tool,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let dependencies = build.dependencies.iter().map(|dependency| Resource {
-        name: Some(&dependency.name),
-        uri: Some(&dependency.uri),
-        digest: dependency.digest.as_ref().map(set_of).unwrap_or_default(),
-    });
+    let dependencies = build
+        .dependencies
+        .iter()
+        .map(|dependency| ResourceDescriptor {
+            name: Some(&dependency.name),
+            uri: Some(&dependency.uri),
+            digest: dependency.digest.as_ref().map(set_of).unwrap_or_default(),
+        });
     let (started, finished) = (build.started.map(second), build.finished.map(second));
     let metadata = Metadata {
         started_on: started,
@@ -157,17 +160,17 @@ pub(super) fn write(
     let has_times = metadata.started_on.is_some() || metadata.finished_on.is_some();
     serde_json::to_vec(&Statement {
         _type: STATEMENT,
-        subject: [Resource {
+        subject: [ResourceDescriptor {
             name: Some(name),
             uri: None,
             digest: set_of(image),
         }],
         predicate_type: PREDICATE,
         predicate: Predicate {
-            build_definition: Definition {
+            build_definition: SlsaBuildDefinition {
                 build_type: format!("{}/build/v1", tool.home),
-                external_parameters: External {
-                    source: build.source.as_ref().map(|source| Resource {
+                external_parameters: ExternalParameters {
+                    source: build.source.as_ref().map(|source| ResourceDescriptor {
                         name: Some(source.kind),
                         uri: Some(&source.name),
                         digest: set_of(&source.digest),
@@ -175,7 +178,7 @@ pub(super) fn write(
                     arguments: &build.arguments,
                     host_build: build.host_build.as_deref(),
                 },
-                internal_parameters: Internal {
+                internal_parameters: InternalParameters {
                     engine: build.engine,
                     plan: DigestSet {
                         digest: BTreeMap::from([("sha256", build.plan.as_str())]),
@@ -205,7 +208,7 @@ fn second(time: Timestamp) -> String {
 }
 
 /// Whether two statements say the same of an image, whenever they were made.
-pub(super) fn is_same_but_for_times(one: &[u8], other: &[u8]) -> bool {
+pub(super) fn is_equal_ignoring_times(one: &[u8], other: &[u8]) -> bool {
     let timeless = |bytes: &[u8]| {
         let mut statement: Value = serde_json::from_slice(bytes).ok()?;
         let details = statement.pointer_mut("/predicate/runDetails")?;
@@ -225,38 +228,39 @@ mod tests {
     #[test]
     fn statements_of_two_runs_are_the_same_and_those_of_two_plans_are_not() {
         let image = sha256(b"image");
-        let statement =
-            |build: &Build| write("repo.lan/app", &image, build, Tool::default()).unwrap();
-        let build = Build {
-            plan: "ab".to_owned(),
-            ..Build::default()
+        let statement = |build: &BuildProvenance| {
+            write("repo.lan/app", &image, build, Tool::default()).unwrap()
         };
-        let later = Build {
+        let build = BuildProvenance {
+            plan: "ab".to_owned(),
+            ..BuildProvenance::default()
+        };
+        let later = BuildProvenance {
             started: Some(Timestamp::UNIX_EPOCH),
             ..build.clone()
         };
         assert_ne!(statement(&build), statement(&later));
-        assert!(is_same_but_for_times(
+        assert!(is_equal_ignoring_times(
             &statement(&build),
             &statement(&later)
         ));
-        let other = Build {
+        let other = BuildProvenance {
             plan: "cd".to_owned(),
             ..build.clone()
         };
-        assert!(!is_same_but_for_times(
+        assert!(!is_equal_ignoring_times(
             &statement(&build),
             &statement(&other)
         ));
-        assert!(!is_same_but_for_times(b"{}", b"{}"));
+        assert!(!is_equal_ignoring_times(b"{}", b"{}"));
     }
 
     #[test]
     fn times_are_told_to_the_second() {
         let time: Timestamp = "2026-11-22T06:00:00.5Z".parse().unwrap();
-        let build = Build {
+        let build = BuildProvenance {
             started: Some(time),
-            ..Build::default()
+            ..BuildProvenance::default()
         };
         let bytes = write("app", &sha256(b"image"), &build, Tool::default()).unwrap();
         let statement: Value = serde_json::from_slice(&bytes).unwrap();

@@ -12,8 +12,8 @@ use serde::Serialize;
 use sha1::{Digest as _, Sha1};
 
 use super::document::{Tool, uuid_of};
-use super::inventory::{Inventory, OwnLayer, Package as Known, Place};
-use super::layer::File as LayerFile;
+use super::inventory::{FileId, Inventory, InventoryLayer, InventoryPackage as Known};
+use super::layer::LayerFileEntry as LayerFile;
 use super::purl;
 
 const NOTHING_SAID: &str = "NOASSERTION";
@@ -45,7 +45,7 @@ const LICENCES: [&str; 17] = [
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct SpdxDocument<'a> {
     spdx_version: &'static str,
     data_license: &'static str,
     #[serde(rename = "SPDXID")]
@@ -221,7 +221,7 @@ pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_
         let id = format!("SPDXRef-Layer-{}", number + 1);
         relationships.push(Relationship::new(IMAGE, "CONTAINS", id.as_str()));
         for (file, known) in layer.contents.files.iter().enumerate() {
-            let place = Place {
+            let place = FileId {
                 layer: number,
                 file,
             };
@@ -245,7 +245,7 @@ pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_
         packages.push(of_package(id, package));
     }
     let name = inventory.short_name();
-    serde_json::to_vec(&Document {
+    serde_json::to_vec(&SpdxDocument {
         spdx_version: "SPDX-2.3",
         data_license: "CC0-1.0",
         id: DOCUMENT,
@@ -289,7 +289,7 @@ fn checksum_of(digest: &str) -> Vec<Checksum> {
         .collect()
 }
 
-fn of_layer(id: String, layer: &OwnLayer) -> Package<'_> {
+fn of_layer(id: String, layer: &InventoryLayer) -> Package<'_> {
     let has_files = !layer.contents.files.is_empty();
     Package {
         version_info: Some(layer.digest.to_string()),
@@ -317,11 +317,11 @@ fn verification_code(files: &[LayerFile]) -> VerificationCode {
     }
 }
 
-fn id_of(place: Place) -> String {
+fn id_of(place: FileId) -> String {
     format!("SPDXRef-File-{}-{}", place.layer + 1, place.file + 1)
 }
 
-fn described(place: Place, file: &LayerFile) -> File<'_> {
+fn described(place: FileId, file: &LayerFile) -> File<'_> {
     File {
         file_name: FileName(&file.path),
         id: id_of(place),

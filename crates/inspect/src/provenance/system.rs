@@ -52,10 +52,10 @@ pub struct OperatingSystem {
 
 impl OperatingSystem {
     /// What a version is, by the tables of this process.
-    pub fn of(version: WindowsVersion) -> Self {
+    pub fn from_version(version: WindowsVersion) -> Self {
         let known = NAMES.iter().find(|names| names.build == version.build);
         let text = version.os_version();
-        let update = Updates::known().in_force(version);
+        let update = Updates::global().contained_in(version);
         Self {
             name: release::name_of(version.build),
             cpe: known.map(|it| format!("cpe:2.3:o:microsoft:{}:{text}:*:*:*:*:*:*:*", it.cpe)),
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn of(version: &str) -> OperatingSystem {
-        OperatingSystem::of(version.parse().unwrap())
+        OperatingSystem::from_version(version.parse().unwrap())
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn every_named_build_is_a_release_that_has_base_images() {
         for names in &NAMES {
-            let release = release::of_build(names.build).unwrap();
+            let release = release::from_build(names.build).unwrap();
             assert!(release.base_tag.is_some(), "{}", names.build);
         }
         assert_eq!(of("99999.1").cpe, None);

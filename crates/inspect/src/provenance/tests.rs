@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicBool;
 use serde_json::json;
 use wincimg_layer::{Layer, WriteOptions};
 use wincimg_oci::document;
-use wincimg_oci::document::{Descriptor, Flavour, History, Image, Platform, sha256};
-use wincimg_testkit::inside::LayerTar;
+use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, Platform, sha256};
+use wincimg_testkit::test_bases::LayerTar;
 
 use super::*;
 
-fn contents(layer: &Layer) -> Arc<Contents> {
+fn contents(layer: &Layer) -> Arc<LayerContents> {
     let mut blob = Vec::new();
     layer.write(&mut blob, &WriteOptions::default()).unwrap();
-    Arc::new(survey(blob.as_slice(), &AtomicBool::new(false)).unwrap())
+    Arc::new(scan_layer(blob.as_slice(), &AtomicBool::new(false)).unwrap())
 }
 
 fn layer(files: &[(&str, &str)]) -> Layer {
@@ -30,12 +30,12 @@ fn package(name: &str, version: &str) -> String {
 }
 
 /// An image that has nothing but these layers.
-fn inventory(layers: Vec<Arc<Contents>>) -> Inventory {
-    let mut image = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
+fn inventory(layers: Vec<Arc<LayerContents>>) -> Inventory {
+    let mut image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
     for number in 0..layers.len() {
         let digest = sha256(number.to_string().as_bytes());
         image = image
-            .append_layer(document::Layer {
+            .append_layer(document::NewLayer {
                 blob: Descriptor::new("application/x", digest.clone(), 1),
                 diff_id: digest,
                 history: History::default(),
@@ -74,7 +74,7 @@ fn a_hard_link_is_the_file_that_it_leads_to() {
     tar.file("Files/a.txt", b"abc", None);
     tar.hard_link("Files/b.txt", "Files/a.txt");
     tar.hard_link("Files/c.txt", "Files/nowhere");
-    let found = survey(tar.tar().as_slice(), &AtomicBool::new(false)).unwrap();
+    let found = scan_layer(tar.tar().as_slice(), &AtomicBool::new(false)).unwrap();
     let paths: Vec<&str> = found.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["Files/a.txt", "Files/b.txt"]);
     assert_eq!(found.files[0].digests, found.files[1].digests);
@@ -122,7 +122,7 @@ fn a_layer_that_is_cut_off_is_an_error_and_work_can_be_given_up() {
     let whole = layer(&[("a.txt", &"abc".repeat(5000))]);
     whole.write(&mut blob, &WriteOptions::default()).unwrap();
     let half = &blob[..blob.len() / 2];
-    assert!(survey(half, &AtomicBool::new(false)).is_err());
-    let cancelled = survey(blob.as_slice(), &AtomicBool::new(true));
-    assert!(matches!(cancelled, Err(SurveyError::Cancelled)));
+    assert!(scan_layer(half, &AtomicBool::new(false)).is_err());
+    let cancelled = scan_layer(blob.as_slice(), &AtomicBool::new(true));
+    assert!(matches!(cancelled, Err(LayerScanError::Cancelled)));
 }

@@ -10,14 +10,14 @@ const DEBIAN: &str = "/usr/lib/wine";
 
 /// A wine of this machine.
 #[derive(Debug, Clone)]
-pub struct Wine {
+pub struct WineInstallation {
     /// What starts Windows programs.
     pub(super) loader: PathBuf,
     /// What serves them all, and can end them.
     pub(super) server: PathBuf,
 }
 
-impl Wine {
+impl WineInstallation {
     /// The one that wine's own variables `WINELOADER` and `WINESERVER` name, or the machine's.
     pub fn find() -> Result<Self, Problem> {
         let loader = match named("WINELOADER") {

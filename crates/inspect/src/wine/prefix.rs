@@ -9,10 +9,10 @@ use std::time::Duration;
 use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
+use super::drive::Drive;
 use super::error::{WineError, failed, lost, unwritable};
-use super::find::Wine;
-use super::lay::Drive;
-use super::start::Start;
+use super::find::WineInstallation;
+use super::start::StartCommand;
 use crate::Own;
 
 /// How folders of this kind begin, so that a later run finds what a killed one left.
@@ -39,7 +39,7 @@ const HEADER: &str = "Windows Registry Editor Version 5.00\r\n";
 /// A Windows of wine. With it go everything that runs in it and its folder.
 #[derive(Debug)]
 pub struct Prefix {
-    wine: Wine,
+    wine: WineInstallation,
     folder: PathBuf,
     user: String,
     _lock: File,
@@ -47,7 +47,7 @@ pub struct Prefix {
 
 /// What was laid into a drive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Laid {
+pub struct CopySummary {
     /// How many files and folders.
     pub entries: usize,
     /// What was left out: links, and names that no file of Windows has.
@@ -56,32 +56,32 @@ pub struct Laid {
 
 /// A program that runs; it is ended when it is forgotten.
 #[derive(Debug)]
-pub struct Running {
-    child: Ending,
+pub struct RunningProgram {
+    child: KillOnDrop,
     report: PathBuf,
-    start: Start,
+    start: StartCommand,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProgramExit {
     /// Its exit code, all of it.
     pub code: u32,
 }
 
 /// A process that is ended when it is forgotten.
 #[derive(Debug)]
-struct Ending(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ending {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Ending {
-    async fn end(&mut self) -> io::Result<ExitStatus> {
+impl KillOnDrop {
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status);
@@ -93,7 +93,7 @@ impl Ending {
 
 impl Prefix {
     /// Sets up a Windows for a user's name.
-    pub async fn boot(wine: Wine, user: &str) -> Result<Self, WineError> {
+    pub async fn boot(wine: WineInstallation, user: &str) -> Result<Self, WineError> {
         let folder = std::env::temp_dir();
         let folder = written(&folder, folder.canonicalize())?;
         let prefix = Self::in_folder(wine, user, &folder)?;
@@ -109,7 +109,7 @@ impl Prefix {
         Ok(prefix)
     }
 
-    fn in_folder(wine: Wine, user: &str, parent: &Path) -> Result<Self, WineError> {
+    fn in_folder(wine: WineInstallation, user: &str, parent: &Path) -> Result<Self, WineError> {
         let failed = unwritable(parent);
         let folder = tempfile::Builder::new().prefix(NAME).tempdir_in(parent);
         let folder = folder.map_err(&failed)?;
@@ -150,14 +150,14 @@ impl Prefix {
     }
 
     /// Lays an image's files into drive C, and makes the folders that Windows makes at its start.
-    pub fn lay(&self, own: &Own, start: &Start) -> Result<Laid, WineError> {
+    pub fn copy_files(&self, own: &Own, start: &StartCommand) -> Result<CopySummary, WineError> {
         let mut drive = Drive::new(self.drive());
-        let mut laid = Laid::default();
+        let mut laid = CopySummary::default();
         for path in &own.gone {
             drive.delete(path)?;
         }
         for (path, what) in &own.files {
-            if drive.lay(path, what)? {
+            if drive.write_entry(path, what)? {
                 laid.entries += 1;
             } else {
                 laid.left_out.push(path.clone());
@@ -186,7 +186,7 @@ impl Prefix {
     }
 
     /// Starts what the image starts. Without `input`, there is nothing to read for it.
-    pub fn start(&self, start: &Start, input: Stdio) -> Result<Running, WineError> {
+    pub fn start(&self, start: &StartCommand, input: Stdio) -> Result<RunningProgram, WineError> {
         let file = |name: &str| self.folder.join(name);
         let (starter, order, report) = (file("start.exe"), file("start"), file("report"));
         written(&starter, fs::write(&starter, STARTER))?;
@@ -219,7 +219,7 @@ impl Prefix {
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Ok(Running {
+        Ok(RunningProgram {
             child: self.spawn(&mut command)?,
             report,
             start: start.clone(),
@@ -278,7 +278,7 @@ impl Prefix {
         let file = written(&said, File::create(&said))?;
         let both = written(&said, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
-        let status = child.end().await.map_err(|_| lost())?;
+        let status = child.wait().await.map_err(|_| lost())?;
         if status.success() {
             return Ok(());
         }
@@ -291,8 +291,8 @@ impl Prefix {
         Err(failed(format!("wine cannot {what}: {said}")).into())
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Ending, WineError> {
-        let spawned = command.spawn().map(Ending);
+    fn spawn(&self, command: &mut Command) -> Result<KillOnDrop, WineError> {
+        let spawned = command.spawn().map(KillOnDrop);
         spawned.map_err(|error| {
             let program = self.wine.loader.display();
             let problem = failed(format!("cannot start {program}"));
@@ -311,7 +311,7 @@ impl Drop for Prefix {
     }
 }
 
-impl Running {
+impl RunningProgram {
     /// What it says; once.
     pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         let child = &mut self.child.0;
@@ -319,8 +319,8 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub async fn end(mut self) -> Result<Ended, WineError> {
-        let ended = self.child.end().await;
+    pub async fn end(mut self) -> Result<ProgramExit, WineError> {
+        let ended = self.child.wait().await;
         ended.map_err(|_| lost())?;
         let report = fs::read(&self.report).unwrap_or_default();
         let number = |at| {
@@ -331,7 +331,7 @@ impl Running {
             return Err(lost());
         };
         match step {
-            0 => Ok(Ended { code }),
+            0 => Ok(ProgramExit { code }),
             // As in its source.
             3 => {
                 let folder = &self.start.working_dir;
@@ -348,7 +348,7 @@ impl Running {
     }
 }
 
-fn end_server(wine: &Wine, folder: &Path) {
+fn end_server(wine: &WineInstallation, folder: &Path) {
     for argument in ["-k", "-w"] {
         // Where there is none, that is an error, and no matter.
         let _ = Command::new(&wine.server)
@@ -364,7 +364,7 @@ fn end_server(wine: &Wine, folder: &Path) {
 
 /// Removes what runs left that were killed: folders like the one just made, of the same owner, that
 /// nobody has locked.
-fn sweep(wine: &Wine, parent: &Path, own: &Path) {
+fn sweep(wine: &WineInstallation, parent: &Path, own: &Path) {
     let Ok(entries) = list(parent) else { return };
     for folder in entries {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -381,7 +381,7 @@ fn sweep(wine: &Wine, parent: &Path, own: &Path) {
 
 /// Ends what runs in a folder, and removes it. What was just starting then may begin a server anew, and
 /// write to the folder while it is removed.
-fn end(wine: &Wine, folder: &Path) {
+fn end(wine: &WineInstallation, folder: &Path) {
     for _ in 0..REMOVALS {
         end_server(wine, folder);
         match fs::remove_dir_all(folder) {

@@ -11,7 +11,7 @@ const ADMINISTRATOR: &str = "ContainerAdministrator";
 
 /// What a container of an image starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Start {
+pub struct StartCommand {
     /// The command line, as Windows gets it.
     pub command_line: String,
     /// The folder that it starts in.
@@ -39,7 +39,7 @@ pub enum StartError {
     },
 }
 
-impl Start {
+impl StartCommand {
     /// What starts with an image's configuration, as Docker for Windows has it: `entrypoint` in place
     /// of the image's, which leaves its command out too, and `arguments` in place of its command.
     pub fn new(
@@ -108,7 +108,7 @@ impl Start {
 
     /// Whether the program is PowerShell. wine's own ends at once and says that all is well.
     pub fn is_powershell(&self) -> bool {
-        let words = argv::split(&self.command_line, argv::Reader::CRuntime);
+        let words = argv::split(&self.command_line, argv::ArgvParser::CRuntime);
         let program = words.first().map(String::as_str).unwrap_or_default();
         let name = program.rsplit(['\\', '/']).next().unwrap_or_default();
         let name = name.to_ascii_lowercase();
@@ -180,7 +180,7 @@ mod tests {
 
     fn line(config: &ContainerConfig, entrypoint: Option<&str>, arguments: &[&str]) -> String {
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        let start = Start::new(config, entrypoint, &arguments).unwrap();
+        let start = StartCommand::new(config, entrypoint, &arguments).unwrap();
         start.command_line
     }
 
@@ -209,12 +209,12 @@ mod tests {
     #[test]
     fn nothing_to_start_is_an_error() {
         for image in [config(&[], &[], false), config(&[" "], &[], true)] {
-            let error = Start::new(&image, None, &[]).unwrap_err();
+            let error = StartCommand::new(&image, None, &[]).unwrap_err();
             assert_eq!(error, StartError::NoProgram);
         }
         let nul = config(&["a\0b"], &[], false);
         assert!(matches!(
-            Start::new(&nul, None, &[]),
+            StartCommand::new(&nul, None, &[]),
             Err(StartError::Nul { .. })
         ));
     }
@@ -230,7 +230,7 @@ mod tests {
             ("pwsh", false),
             (r"C:\powershell\app.exe", false),
         ] {
-            let start = Start::new(&config(&[program, "-File", "a"], &[], false), None, &[]);
+            let start = StartCommand::new(&config(&[program, "-File", "a"], &[], false), None, &[]);
             assert_eq!(start.unwrap().is_powershell(), expected, "{program}");
         }
     }

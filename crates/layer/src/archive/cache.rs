@@ -3,28 +3,32 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use wincimg_common::files::{Part, Parts};
+use wincimg_common::files::{SpoolPart, SpoolWriter};
 use wincimg_common::lock;
 
 use super::error::ArchiveError;
 use super::member::{Member, read};
-use super::{Archive, Place};
+use super::{Archive, ArchiveLocation};
 
 /// Archives by where they are.
 #[derive(Debug, Clone, Default)]
-pub struct Archives(Arc<Mutex<Opened>>);
+pub struct Archives(Arc<Mutex<OpenArchive>>);
 
 #[derive(Debug, Default)]
-struct Opened {
+struct OpenArchive {
     /// None where the file is not an archive.
-    archives: Vec<(Place, Option<Arc<Archive>>)>,
+    archives: Vec<(ArchiveLocation, Option<Arc<Archive>>)>,
     /// Copies of archives that lie in others.
-    copies: Vec<(Member, Part)>,
+    copies: Vec<(Member, SpoolPart)>,
 }
 
 impl Archives {
     /// Opens an archive that people know by a name; none where the file is not one.
-    pub fn open(&self, place: Place, name: &str) -> Result<Option<Arc<Archive>>, ArchiveError> {
+    pub fn open(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let mut opened = lock(&self.0);
         let known = opened.archives.iter().find(|(known, _)| *known == place);
         if let Some((_, archive)) = known {
@@ -50,18 +54,18 @@ impl Archives {
                 }
             }
         };
-        self.open(Place::Part(copy), &member.to_string())
+        self.open(ArchiveLocation::Part(copy), &member.to_string())
     }
 }
 
-fn copied(member: &Member) -> Result<Part, ArchiveError> {
+fn copied(member: &Member) -> Result<SpoolPart, ArchiveError> {
     let name = member.to_string();
     let unwritable = |source| ArchiveError::read(&name, source);
-    let mut parts = Parts::in_folder(&std::env::temp_dir()).map_err(unwritable)?;
+    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).map_err(unwritable)?;
     let mut copy = None;
     read(&[member], |_, content| {
-        let part = parts.add(|out| io::copy(content, out).map(drop));
-        copy = Some(part.map_err(|error| ArchiveError::of_content(error, &name))?);
+        let part = parts.append(|out| io::copy(content, out).map(drop));
+        copy = Some(part.map_err(|error| ArchiveError::from_content(error, &name))?);
         Ok::<(), ArchiveError>(())
     })?;
     copy.ok_or_else(|| ArchiveError::whole(&name, "it has no content"))

@@ -14,18 +14,18 @@ const XZ_MEMORY: u32 = 128 << 10;
 
 /// What an archive is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ArchiveFormat {
     /// A zip file.
     Zip,
     /// A 7z file.
     SevenZip,
     /// A tar stream.
-    Tar(Packing),
+    Tar(StreamCompression),
 }
 
 /// How a stream is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
+pub enum StreamCompression {
     /// Not at all.
     Plain,
     /// By gzip, in any number of members.
@@ -38,23 +38,23 @@ pub enum Packing {
     Bzip2,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ArchiveFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Zip => "zip",
             Self::SevenZip => "7z",
-            Self::Tar(Packing::Plain) => "tar",
-            Self::Tar(Packing::Gzip) => "tar.gz",
-            Self::Tar(Packing::Zstd) => "tar.zst",
-            Self::Tar(Packing::Xz) => "tar.xz",
-            Self::Tar(Packing::Bzip2) => "tar.bz2",
+            Self::Tar(StreamCompression::Plain) => "tar",
+            Self::Tar(StreamCompression::Gzip) => "tar.gz",
+            Self::Tar(StreamCompression::Zstd) => "tar.zst",
+            Self::Tar(StreamCompression::Xz) => "tar.xz",
+            Self::Tar(StreamCompression::Bzip2) => "tar.bz2",
         })
     }
 }
 
-impl Format {
+impl ArchiveFormat {
     /// What a file is; none where it is not an archive.
-    pub(super) fn of(mut file: impl Read + Send) -> io::Result<Option<Self>> {
+    pub(super) fn detect(mut file: impl Read + Send) -> io::Result<Option<Self>> {
         let mut start = Vec::new();
         (&mut file).take(BLOCK as u64).read_to_end(&mut start)?;
         let is = |magic: &[u8]| start.starts_with(magic);
@@ -65,15 +65,15 @@ impl Format {
             return Ok(Some(Self::SevenZip));
         }
         let packing = if is(&[0x1F, 0x8B]) {
-            Packing::Gzip
+            StreamCompression::Gzip
         } else if is(&[0x28, 0xB5, 0x2F, 0xFD]) {
-            Packing::Zstd
+            StreamCompression::Zstd
         } else if is(b"\xFD7zXZ\0") {
-            Packing::Xz
+            StreamCompression::Xz
         } else if is(b"BZh") {
-            Packing::Bzip2
+            StreamCompression::Bzip2
         } else {
-            Packing::Plain
+            StreamCompression::Plain
         };
         let mut block = [0; BLOCK];
         let first = packing
@@ -84,7 +84,7 @@ impl Format {
     }
 }
 
-impl Packing {
+impl StreamCompression {
     /// The stream as it was before it was compressed.
     pub(super) fn decoder<'a>(
         self,

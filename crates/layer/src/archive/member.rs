@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use wincimg_common::diagnose::in_one_line;
+use wincimg_common::diagnose::error_chain;
 
 use super::Archive;
 use super::error::ArchiveError;
@@ -36,7 +36,7 @@ impl Member {
             content
                 .read_to_end(&mut bytes)
                 .map(drop)
-                .map_err(|error| ArchiveError::of_content(error, &self.archive.name))
+                .map_err(|error| ArchiveError::from_content(error, &self.archive.name))
         })?;
         Ok(bytes)
     }
@@ -69,14 +69,14 @@ impl PartialEq for Member {
 impl Eq for Member {}
 
 /// The content of a member on its way out of its archive: just as many bytes as it is said to have.
-pub struct Content<'a> {
+pub struct MemberReader<'a> {
     source: &'a mut dyn Read,
     left: u64,
     archive: &'a str,
     member: &'a str,
 }
 
-impl<'a> Content<'a> {
+impl<'a> MemberReader<'a> {
     pub(super) fn new(archive: &'a Archive, index: usize, source: &'a mut dyn Read) -> Self {
         let entry = &archive.entries[index];
         Self {
@@ -94,17 +94,17 @@ impl<'a> Content<'a> {
     /// Sees to it that nothing else comes, and that a checksum was looked at.
     pub(super) fn finish(&mut self) -> Result<(), ArchiveError> {
         let drained = io::copy(self, &mut io::sink());
-        drained.map_err(|error| ArchiveError::of_content(error, self.archive))?;
+        drained.map_err(|error| ArchiveError::from_content(error, self.archive))?;
         match self.source.read(&mut [0]) {
             Ok(0) => Ok(()),
             Ok(_) => Err(self.error("it is longer than the archive says")),
-            Err(error) => Err(self.error(in_one_line(&error))),
+            Err(error) => Err(self.error(error_chain(&error))),
         }
     }
 }
 
-impl Read for Content<'_> {
-    /// An error is an [`ArchiveError`] inside, as [`ArchiveError::of_content`] takes it out.
+impl Read for MemberReader<'_> {
+    /// An error is an [`ArchiveError`] inside, as [`ArchiveError::from_content`] takes it out.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         if most == 0 {
@@ -119,14 +119,14 @@ impl Read for Content<'_> {
                 Ok(read)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
-            Err(error) => Err(io::Error::other(self.error(in_one_line(&error)))),
+            Err(error) => Err(io::Error::other(self.error(error_chain(&error)))),
         }
     }
 }
 
 impl ArchiveError {
     /// What went wrong while content was read.
-    pub fn of_content(error: io::Error, archive: &str) -> Self {
+    pub fn from_content(error: io::Error, archive: &str) -> Self {
         error
             .downcast()
             .unwrap_or_else(|source| Self::read(archive, source))
@@ -134,7 +134,7 @@ impl ArchiveError {
 }
 
 /// Members of one archive that are wanted: places in the caller's list, by the member's index.
-struct Wanted<'a> {
+struct RequestedMembers<'a> {
     archive: &'a Arc<Archive>,
     places: BTreeMap<usize, Vec<usize>>,
 }
@@ -143,14 +143,14 @@ struct Wanted<'a> {
 /// member is wanted more than once. Says which of them it is at.
 pub fn read<E: From<ArchiveError>>(
     members: &[&Member],
-    mut take: impl FnMut(usize, &mut Content<'_>) -> Result<(), E>,
+    mut take: impl FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut all: Vec<Wanted<'_>> = Vec::new();
+    let mut all: Vec<RequestedMembers<'_>> = Vec::new();
     // From the end, so that the first place is the first one taken.
     for (place, member) in members.iter().enumerate().rev() {
-        let is_same = |known: &Wanted<'_>| Arc::ptr_eq(known.archive, &member.archive);
+        let is_same = |known: &RequestedMembers<'_>| Arc::ptr_eq(known.archive, &member.archive);
         let at = all.iter().position(is_same).unwrap_or_else(|| {
-            all.push(Wanted {
+            all.push(RequestedMembers {
                 archive: &member.archive,
                 places: BTreeMap::new(),
             });
@@ -159,7 +159,7 @@ pub fn read<E: From<ArchiveError>>(
         let places = all[at].places.entry(member.index).or_default();
         places.push(place);
     }
-    for Wanted {
+    for RequestedMembers {
         archive,
         mut places,
     } in all.into_iter().rev()

@@ -1,7 +1,7 @@
 //! Archives that others made: zip, tar in all its compressions, 7z. What is in one is listed first,
 //! and a member's bytes are read when whoever wants them gets there: there is no unpacked copy.
 //!
-//! Nothing in an archive is believed. [`Archive::unpacked`] refuses what would not be on Windows what
+//! Nothing in an archive is believed. [`Archive::unpack`] refuses what would not be on Windows what
 //! it is in the archive, or not be where it seems to be; what it lets pass are names below one
 //! folder, each once. Zip files and plain tar streams are read where the member lies. In a compressed
 //! stream it lies behind others, so [`read`] goes through an archive once, in its own order.
@@ -12,8 +12,8 @@ mod format;
 mod member;
 mod seven_zip;
 pub mod tar;
-mod tarred;
-mod unpacked;
+mod tar_archive;
+mod unpack;
 mod zip;
 
 use std::collections::BTreeSet;
@@ -24,11 +24,11 @@ use std::{fmt, fs};
 
 pub use cache::Archives;
 pub use error::ArchiveError;
-pub use format::{Format, Packing};
-pub use member::{Content, Member, read};
-pub use unpacked::{Selection, Unpacked, UnpackedContent, Unpacker};
+pub use format::{ArchiveFormat, StreamCompression};
+pub use member::{Member, MemberReader, read};
+pub use unpack::{UnpackSelection, UnpackedContent, UnpackedEntry, Unpacker};
 use wincimg_common::files;
-use wincimg_common::files::{Part, Window};
+use wincimg_common::files::{FileWindow, SpoolPart};
 
 /// The most bytes that the members of an archive may come to.
 const LARGEST: u64 = 64 << 30;
@@ -45,11 +45,11 @@ const MOST_TIMES: u64 = 200;
 
 /// Where an archive's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ArchiveLocation {
     /// A file on disk.
     Path(PathBuf),
     /// A part of a file without a name.
-    Part(Part),
+    Part(SpoolPart),
 }
 
 /// How long a file is and when it was last written to: whether it is still the one it was.
@@ -59,18 +59,18 @@ type Stamp = (u64, Option<SystemTime>);
 pub struct Archive {
     /// What people know it by.
     name: String,
-    place: Place,
+    place: ArchiveLocation,
     stamp: Stamp,
-    format: Format,
-    entries: Vec<Entry>,
+    format: ArchiveFormat,
+    entries: Vec<ArchiveEntry>,
 }
 
 /// What is in an archive under one name.
 #[derive(Debug)]
-struct Entry {
+struct ArchiveEntry {
     /// Its path as the archive has it.
     path: String,
-    kind: Kind,
+    kind: ArchiveEntryKind,
     /// The bytes of its content.
     size: u64,
     /// Whether its name, though it reads as UTF-8, is not said to be that.
@@ -80,7 +80,7 @@ struct Entry {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ArchiveEntryKind {
     Folder,
     File,
     /// A symbolic link, and where it leads.
@@ -91,17 +91,17 @@ enum Kind {
 
 impl Archive {
     /// Lists what is in an archive; none where the file is not one.
-    pub fn open(place: Place, name: String) -> Result<Option<Self>, ArchiveError> {
+    pub fn open(place: ArchiveLocation, name: String) -> Result<Option<Self>, ArchiveError> {
         let unreadable = |source| ArchiveError::read(&name, source);
         let (mut window, stamp) = place.open().map_err(unreadable)?;
-        let Some(format) = Format::of(&mut window).map_err(unreadable)? else {
+        let Some(format) = ArchiveFormat::detect(&mut window).map_err(unreadable)? else {
             return Ok(None);
         };
         window.seek(SeekFrom::Start(0)).map_err(unreadable)?;
         let entries = match format {
-            Format::Zip => zip::list(&name, window)?,
-            Format::SevenZip => seven_zip::list(&name, window)?,
-            Format::Tar(packing) => tarred::list(&name, window, packing)?,
+            ArchiveFormat::Zip => zip::list(&name, window)?,
+            ArchiveFormat::SevenZip => seven_zip::list(&name, window)?,
+            ArchiveFormat::Tar(packing) => tar_archive::list(&name, window, packing)?,
         };
         Ok(Some(Self {
             name,
@@ -113,7 +113,7 @@ impl Archive {
     }
 
     /// What it is.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> ArchiveFormat {
         self.format
     }
 
@@ -126,7 +126,7 @@ impl Archive {
     fn each<E: From<ArchiveError>>(
         &self,
         wanted: &BTreeSet<usize>,
-        take: &mut dyn FnMut(usize, &mut Content<'_>) -> Result<(), E>,
+        take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let opened = self.place.open();
         let (window, stamp) = opened.map_err(|source| ArchiveError::read(&self.name, source))?;
@@ -135,9 +135,9 @@ impl Archive {
             return Err(ArchiveError::Changed { archive }.into());
         }
         match self.format {
-            Format::Zip => zip::each(self, window, wanted, take),
-            Format::SevenZip => seven_zip::each(self, window, wanted, take),
-            Format::Tar(packing) => tarred::each(self, window, packing, wanted, take),
+            ArchiveFormat::Zip => zip::each(self, window, wanted, take),
+            ArchiveFormat::SevenZip => seven_zip::each(self, window, wanted, take),
+            ArchiveFormat::Tar(packing) => tar_archive::each(self, window, packing, wanted, take),
         }
     }
 }
@@ -148,13 +148,13 @@ impl fmt::Debug for Archive {
     }
 }
 
-impl Place {
-    fn open(&self) -> std::io::Result<(Window, Stamp)> {
+impl ArchiveLocation {
+    fn open(&self) -> std::io::Result<(FileWindow, Stamp)> {
         match self {
             Self::Path(path) => {
                 let file = files::open(path)?;
                 let stamp = stamp(&file.metadata()?);
-                Ok((Window::new(file, 0, stamp.0)?, stamp))
+                Ok((FileWindow::new(file, 0, stamp.0)?, stamp))
             }
             Self::Part(part) => Ok((part.window()?, (part.length(), None))),
         }
@@ -175,7 +175,7 @@ struct Sum<'a> {
 
 impl<'a> Sum<'a> {
     /// For an archive that has so many bytes itself.
-    fn of(archive: &'a str, length: u64) -> Self {
+    fn new(archive: &'a str, length: u64) -> Self {
         Self {
             archive,
             most: length.saturating_mul(MOST_TIMES).clamp(SUSPICIOUS, LARGEST),

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufReader};
 
 use sevenz_rust2::{Archive as Listed, BlockDecoder, Coder, EncoderMethod, Error, Password};
-use wincimg_common::diagnose::in_one_line;
-use wincimg_common::files::Window;
+use wincimg_common::diagnose::error_chain;
+use wincimg_common::files::FileWindow;
 
 use super::error::ArchiveError;
-use super::member::Content;
-use super::{Archive, Entry, Kind, Sum};
+use super::member::MemberReader;
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
 
 /// The largest dictionary that is held in memory, that of 7-Zip's own largest setting.
 const LARGEST_DICTIONARY: u64 = 1536 << 20;
@@ -22,7 +22,10 @@ const REPARSE_POINT: u32 = 0x400;
 /// The upper half of the attributes is a mode of Unix.
 const HAS_MODE: u32 = 0x8000;
 
-fn open(archive: &str, window: Window) -> Result<(BufReader<Window>, Listed), ArchiveError> {
+fn open(
+    archive: &str,
+    window: FileWindow,
+) -> Result<(BufReader<FileWindow>, Listed), ArchiveError> {
     let mut file = BufReader::new(window);
     let listed = Listed::read(&mut file, &Password::empty());
     let listed = listed.map_err(|error| failed(archive, error))?;
@@ -34,7 +37,7 @@ fn failed(archive: &str, error: Error) -> ArchiveError {
         Error::Io(source, _) if source.kind() != io::ErrorKind::UnexpectedEof => {
             ArchiveError::whole(
                 archive,
-                format!("it is not whole: {}", in_one_line(&source)),
+                format!("it is not whole: {}", error_chain(&source)),
             )
         }
         Error::Io(..) => ArchiveError::whole(archive, "it ends in the middle"),
@@ -47,8 +50,8 @@ fn failed(archive: &str, error: Error) -> ArchiveError {
     }
 }
 
-pub(super) fn list(archive: &str, window: Window) -> Result<Vec<Entry>, ArchiveError> {
-    let mut sum = Sum::of(archive, window.length());
+pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry>, ArchiveError> {
+    let mut sum = Sum::new(archive, window.length());
     let (mut file, listed) = open(archive, window)?;
     for (index, block) in listed.blocks.iter().enumerate() {
         if let Some(problem) = block.coders.iter().find_map(problem) {
@@ -77,11 +80,11 @@ pub(super) fn list(archive: &str, window: Window) -> Result<Vec<Entry>, ArchiveE
             is_link.then(|| "it is a link".to_owned())
         };
         let kind = if file.is_directory() {
-            Kind::Folder
+            ArchiveEntryKind::Folder
         } else {
-            Kind::File
+            ArchiveEntryKind::File
         };
-        entries.push(Entry {
+        entries.push(ArchiveEntry {
             path: file.name().to_owned(),
             kind,
             size: file.size(),
@@ -132,9 +135,9 @@ fn problem(coder: &Coder) -> Option<String> {
 
 pub(super) fn each<E: From<ArchiveError>>(
     archive: &Archive,
-    window: Window,
+    window: FileWindow,
     wanted: &BTreeSet<usize>,
-    take: &mut dyn FnMut(usize, &mut Content<'_>) -> Result<(), E>,
+    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let (mut file, listed) = open(&archive.name, window)?;
     let entries = archive.entries.iter().enumerate();
@@ -143,7 +146,7 @@ pub(super) fn each<E: From<ArchiveError>>(
         .map(|(index, entry)| (entry.path.as_str(), index))
         .collect();
     let mut hand = |index: usize, source: &mut dyn io::Read| {
-        let mut content = Content::new(archive, index, source);
+        let mut content = MemberReader::new(archive, index, source);
         take(index, &mut content)?;
         Ok::<(), E>(content.finish()?)
     };

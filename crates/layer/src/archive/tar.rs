@@ -38,7 +38,7 @@ impl Default for Limits {
 
 /// Why a stream could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum TarReadError {
     /// The source failed, or its compressed data are broken.
     #[error("cannot read the tar stream")]
     Io(#[source] io::Error),
@@ -65,7 +65,7 @@ pub enum ReadError {
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum TarEntryKind {
     /// A directory.
     Directory,
     /// A file; its content can be read.
@@ -84,7 +84,7 @@ pub struct TarEntry {
     /// The full path, `Files/Windows/win.ini` in a layer, without slashes around it.
     pub path: String,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: TarEntryKind,
     /// The size of the content.
     pub size: u64,
     /// What a link points to.
@@ -93,7 +93,7 @@ pub struct TarEntry {
 
 /// Walks through a stream.
 pub struct TarReader<'a> {
-    stream: Metered<'a>,
+    stream: MeteredReader<'a>,
     limits: Limits,
     /// Content of the current entry that was not read yet.
     unread: u64,
@@ -108,7 +108,7 @@ pub struct TarReader<'a> {
 
 /// What extension headers say about the entry after them.
 #[derive(Default)]
-struct Extensions {
+struct PaxOverrides {
     path: Option<Vec<u8>>,
     target: Option<Vec<u8>>,
     size: Option<u64>,
@@ -117,19 +117,19 @@ struct Extensions {
 impl<'a> TarReader<'a> {
     /// Looks at the first bytes to tell the compression of a layer, gzip, zstd or none, and reads
     /// nothing more yet.
-    pub fn new(source: impl Read + Send + 'a, limits: Limits) -> Result<Self, ReadError> {
-        let unpacked = decompressed(source).map_err(ReadError::Io)?;
+    pub fn new(source: impl Read + Send + 'a, limits: Limits) -> Result<Self, TarReadError> {
+        let unpacked = decompress(source).map_err(TarReadError::Io)?;
         Ok(Self::over(unpacked, limits))
     }
 
     /// Walks through a stream that is not compressed, or no longer.
-    pub fn of_tar(source: impl Read + Send + 'a, limits: Limits) -> Self {
+    pub fn new_uncompressed(source: impl Read + Send + 'a, limits: Limits) -> Self {
         Self::over(Box::new(source), limits)
     }
 
     fn over(inner: Box<dyn Read + Send + 'a>, limits: Limits) -> Self {
         Self {
-            stream: Metered {
+            stream: MeteredReader {
                 inner,
                 limit: limits.stream,
                 left: limits.stream,
@@ -144,8 +144,8 @@ impl<'a> TarReader<'a> {
     }
 
     /// Goes on to the next entry, past what is unread of this one; nothing at the end.
-    pub fn next_entry(&mut self) -> Result<Option<TarEntry>, ReadError> {
-        let mut extensions = Extensions::default();
+    pub fn next_entry(&mut self) -> Result<Option<TarEntry>, TarReadError> {
+        let mut extensions = PaxOverrides::default();
         self.pax.clear();
         loop {
             self.skip(self.unread.saturating_add(self.padding))?;
@@ -155,24 +155,24 @@ impl<'a> TarReader<'a> {
             };
             let size = header
                 .entry_size()
-                .map_err(|_| ReadError::Malformed("an entry has an invalid size"))?;
+                .map_err(|_| TarReadError::Malformed("an entry has an invalid size"))?;
             match header.entry_type() {
                 EntryType::XHeader => {
-                    self.begin(size)?;
+                    self.start_entry(size)?;
                     self.pax = self.extension(size)?;
                     extensions.read_pax(&self.pax)?;
                 }
                 EntryType::GNULongName => {
-                    self.begin(size)?;
+                    self.start_entry(size)?;
                     extensions.path = Some(without_nul(self.extension(size)?));
                 }
                 EntryType::GNULongLink => {
-                    self.begin(size)?;
+                    self.start_entry(size)?;
                     extensions.target = Some(without_nul(self.extension(size)?));
                 }
-                EntryType::XGlobalHeader => self.begin(size)?,
+                EntryType::XGlobalHeader => self.start_entry(size)?,
                 EntryType::GNUSparse => {
-                    return Err(ReadError::Malformed("it has sparse entries of GNU tar"));
+                    return Err(TarReadError::Malformed("it has sparse entries of GNU tar"));
                 }
                 kind => return self.entry(&header, kind, size, extensions).map(Some),
             }
@@ -180,19 +180,19 @@ impl<'a> TarReader<'a> {
     }
 
     /// The content of the entry that [`Self::next_entry`] came to.
-    pub fn content(&mut self) -> Result<Vec<u8>, ReadError> {
+    pub fn content(&mut self) -> Result<Vec<u8>, TarReadError> {
         let size = self.unread;
         self.bounded(size, self.limits.file)
     }
 
     /// Hands out the content of that entry piece by piece.
-    pub fn each_piece(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), ReadError> {
+    pub fn each_piece(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), TarReadError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(PIECE, 0);
         while self.unread > 0 {
             let wanted = usize::try_from(self.unread).unwrap_or(PIECE).min(PIECE);
             match self.stream.read(&mut buffer[..wanted]) {
-                Ok(0) => return Err(ReadError::Truncated),
+                Ok(0) => return Err(TarReadError::Truncated),
                 Ok(count) => {
                     self.unread -= count as u64;
                     take(&buffer[..count]);
@@ -216,19 +216,19 @@ impl<'a> TarReader<'a> {
         header: &Header,
         kind: EntryType,
         size: u64,
-        extensions: Extensions,
-    ) -> Result<TarEntry, ReadError> {
+        extensions: PaxOverrides,
+    ) -> Result<TarEntry, TarReadError> {
         let kind = match kind {
-            EntryType::Regular | EntryType::Continuous => EntryKind::File,
-            EntryType::Directory => EntryKind::Directory,
-            EntryType::Symlink => EntryKind::Symlink,
-            EntryType::Link => EntryKind::HardLink,
-            _ => EntryKind::Other,
+            EntryType::Regular | EntryType::Continuous => TarEntryKind::File,
+            EntryType::Directory => TarEntryKind::Directory,
+            EntryType::Symlink => TarEntryKind::Symlink,
+            EntryType::Link => TarEntryKind::HardLink,
+            _ => TarEntryKind::Other,
         };
         let size = extensions.size.unwrap_or(size);
         // Links and directories have no content, whatever size they state.
         let size = match kind {
-            EntryKind::File | EntryKind::Other => size,
+            TarEntryKind::File | TarEntryKind::Other => size,
             _ => 0,
         };
         let path = match &extensions.path {
@@ -236,15 +236,15 @@ impl<'a> TarReader<'a> {
             None => text(&header.path_bytes()),
         };
         let target = match (kind, extensions.target) {
-            (EntryKind::Symlink | EntryKind::HardLink, Some(target)) => Some(text(&target)),
-            (EntryKind::Symlink | EntryKind::HardLink, None) => {
+            (TarEntryKind::Symlink | TarEntryKind::HardLink, Some(target)) => Some(text(&target)),
+            (TarEntryKind::Symlink | TarEntryKind::HardLink, None) => {
                 header.link_name_bytes().map(|target| text(&target))
             }
             _ => None,
         };
         let path = path.trim_start_matches("./").trim_matches('/').to_owned();
         self.path.clone_from(&path);
-        self.begin(size)?;
+        self.start_entry(size)?;
         Ok(TarEntry {
             path,
             kind,
@@ -253,24 +253,24 @@ impl<'a> TarReader<'a> {
         })
     }
 
-    fn begin(&mut self, size: u64) -> Result<(), ReadError> {
+    fn start_entry(&mut self, size: u64) -> Result<(), TarReadError> {
         if size > self.limits.stream {
-            return Err(ReadError::TooLong(self.limits.stream));
+            return Err(TarReadError::TooLong(self.limits.stream));
         }
         self.unread = size;
         self.padding = size.wrapping_neg() % BLOCK as u64;
         Ok(())
     }
 
-    fn extension(&mut self, size: u64) -> Result<Vec<u8>, ReadError> {
+    fn extension(&mut self, size: u64) -> Result<Vec<u8>, TarReadError> {
         "extension header".clone_into(&mut self.path);
         self.bounded(size, LARGEST_EXTENSION)
     }
 
     /// The rest of the current entry, if it is not too much.
-    fn bounded(&mut self, size: u64, limit: u64) -> Result<Vec<u8>, ReadError> {
+    fn bounded(&mut self, size: u64, limit: u64) -> Result<Vec<u8>, TarReadError> {
         if size > limit {
-            return Err(ReadError::TooLarge {
+            return Err(TarReadError::TooLarge {
                 path: self.path.clone(),
                 size,
                 limit,
@@ -281,29 +281,29 @@ impl<'a> TarReader<'a> {
         let read = read.map_err(read_error)? as u64;
         self.unread -= read;
         if read < size {
-            return Err(ReadError::Truncated);
+            return Err(TarReadError::Truncated);
         }
         Ok(bytes)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<(), ReadError> {
+    fn skip(&mut self, bytes: u64) -> Result<(), TarReadError> {
         let mut rest = (&mut self.stream).take(bytes);
         let skipped = io::copy(&mut rest, &mut io::sink()).map_err(read_error)?;
         if skipped < bytes {
-            return Err(ReadError::Truncated);
+            return Err(TarReadError::Truncated);
         }
         Ok(())
     }
 
     /// The next header; nothing where the stream ends or says that it does.
-    fn header(&mut self) -> Result<Option<Header>, ReadError> {
+    fn header(&mut self) -> Result<Option<Header>, TarReadError> {
         let mut header = Header::new_old();
         let block = header.as_mut_bytes();
         let mut filled = 0;
         while filled < block.len() {
             match self.stream.read(&mut block[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(ReadError::Truncated),
+                Ok(0) => return Err(TarReadError::Truncated),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(read_error(error)),
@@ -316,7 +316,7 @@ impl<'a> TarReader<'a> {
         if header.cksum().is_ok_and(|stated| stated == sum) {
             Ok(Some(header))
         } else {
-            Err(ReadError::Malformed("a header's checksum is wrong"))
+            Err(TarReadError::Malformed("a header's checksum is wrong"))
         }
     }
 }
@@ -330,10 +330,10 @@ impl Read for TarReader<'_> {
     }
 }
 
-impl Extensions {
-    fn read_pax(&mut self, records: &[u8]) -> Result<(), ReadError> {
+impl PaxOverrides {
+    fn read_pax(&mut self, records: &[u8]) -> Result<(), TarReadError> {
         for record in PaxExtensions::new(records) {
-            let record = record.map_err(|_| ReadError::Malformed("a PAX record is broken"))?;
+            let record = record.map_err(|_| TarReadError::Malformed("a PAX record is broken"))?;
             let value = record.value_bytes();
             match record.key_bytes() {
                 b"path" => self.path = Some(value.to_vec()),
@@ -341,7 +341,7 @@ impl Extensions {
                 b"size" => {
                     let size = record.value().ok().and_then(|size| size.parse().ok());
                     let size =
-                        size.ok_or(ReadError::Malformed("a PAX record has an invalid size"))?;
+                        size.ok_or(TarReadError::Malformed("a PAX record has an invalid size"))?;
                     self.size = Some(size);
                 }
                 _ => {}
@@ -352,18 +352,18 @@ impl Extensions {
 }
 
 /// A stream that fails once more was read of it than agreed.
-struct Metered<'a> {
+struct MeteredReader<'a> {
     inner: Box<dyn Read + Send + 'a>,
     limit: u64,
     left: u64,
 }
 
-/// How [`Metered`] tells its failure through the readers around it.
+/// How [`MeteredReader`] tells its failure through the readers around it.
 #[derive(Debug, thiserror::Error)]
 #[error("the limit of {0} bytes is reached")]
 struct LimitReached(u64);
 
-impl Read for Metered<'_> {
+impl Read for MeteredReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self
@@ -374,17 +374,15 @@ impl Read for Metered<'_> {
     }
 }
 
-fn read_error(error: io::Error) -> ReadError {
+fn read_error(error: io::Error) -> TarReadError {
     match error.downcast::<LimitReached>() {
-        Ok(LimitReached(limit)) => ReadError::TooLong(limit),
-        Err(error) => ReadError::Io(error),
+        Ok(LimitReached(limit)) => TarReadError::TooLong(limit),
+        Err(error) => TarReadError::Io(error),
     }
 }
 
 /// The bytes of a layer as they were before it was compressed: by gzip or zstd, or not at all.
-pub fn decompressed<'a>(
-    mut source: impl Read + Send + 'a,
-) -> io::Result<Box<dyn Read + Send + 'a>> {
+pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut magic = Vec::new();
     (&mut source).take(4).read_to_end(&mut magic)?;
     let is_gzip = magic.starts_with(&[0x1f, 0x8b]);

@@ -7,32 +7,35 @@ use std::sync::Arc;
 use ::zip::write::SimpleFileOptions;
 use ::zip::{CompressionMethod, ZipWriter};
 use proptest::prelude::*;
-use wincimg_common::files::Parts;
+use wincimg_common::files::SpoolWriter;
 
 use super::*;
 use crate::{LinkTo, Symlink};
 
-fn placed(bytes: &[u8]) -> Place {
-    let mut parts = Parts::in_folder(&std::env::temp_dir()).unwrap();
+fn placed(bytes: &[u8]) -> ArchiveLocation {
+    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).unwrap();
     // What is around it is not its own.
-    parts.add(|out| out.write_all(b"before")).unwrap();
-    let part = parts.add(|out| out.write_all(bytes)).unwrap();
-    parts.add(|out| out.write_all(b"PK behind")).unwrap();
-    Place::Part(part)
+    parts.append(|out| out.write_all(b"before")).unwrap();
+    let part = parts.append(|out| out.write_all(bytes)).unwrap();
+    parts.append(|out| out.write_all(b"PK behind")).unwrap();
+    ArchiveLocation::Part(part)
 }
 
 fn open(bytes: &[u8]) -> Result<Option<Arc<Archive>>, ArchiveError> {
     Archives::default().open(placed(bytes), "a")
 }
 
-fn unpacked(bytes: &[u8], selection: &Selection<'_>) -> Result<Vec<Unpacked>, ArchiveError> {
-    open(bytes)?.unwrap().unpacked(selection)
+fn unpacked(
+    bytes: &[u8],
+    selection: &UnpackSelection<'_>,
+) -> Result<Vec<UnpackedEntry>, ArchiveError> {
+    open(bytes)?.unwrap().unpack(selection)
 }
 
 /// What is unpacked, in the words of a list.
-fn listed(bytes: &[u8], selection: &Selection<'_>) -> Vec<String> {
+fn listed(bytes: &[u8], selection: &UnpackSelection<'_>) -> Vec<String> {
     let all = unpacked(bytes, selection).unwrap();
-    let line = |entry: &Unpacked| {
+    let line = |entry: &UnpackedEntry| {
         let path = entry.names.join("/");
         match &entry.content {
             UnpackedContent::Folder => format!("{path}/"),
@@ -49,7 +52,7 @@ fn listed(bytes: &[u8], selection: &Selection<'_>) -> Vec<String> {
 }
 
 fn said(bytes: &[u8]) -> String {
-    let result = unpacked(bytes, &Selection::default());
+    let result = unpacked(bytes, &UnpackSelection::default());
     result.unwrap_err().to_string()
 }
 
@@ -98,7 +101,7 @@ fn tar(members: &[Tarred<'_>]) -> Vec<u8> {
 #[test]
 fn what_is_wanted_is_there_with_its_folders() {
     let archive = zip(&["app/bin/a.exe", r"app\doc\read.me", "app/b", "other"]);
-    let all = listed(&archive, &Selection::default());
+    let all = listed(&archive, &UnpackSelection::default());
     let expected = [
         "app/",
         "app/bin/",
@@ -109,13 +112,13 @@ fn what_is_wanted_is_there_with_its_folders() {
         "other=3",
     ];
     assert_eq!(all, expected);
-    let inside = Selection {
+    let inside = UnpackSelection {
         strip: 1,
         only: &["app/bin".to_owned(), "other".to_owned()],
         by: Unpacker::Own,
     };
     assert_eq!(listed(&archive, &inside), ["bin/", "bin/a.exe=0"]);
-    let missing = Selection {
+    let missing = UnpackSelection {
         only: &["app/bi".to_owned()],
         ..inside
     };
@@ -135,7 +138,7 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
         File("/d/one", "later"),
     ]);
     assert_eq!(
-        listed(&archive, &Selection::default()),
+        listed(&archive, &UnpackSelection::default()),
         [
             "d/",
             "d/one=later",
@@ -238,10 +241,10 @@ fn a_zip_that_says_two_things_is_refused() {
     assert!(said(&oem).contains("its name is not in UTF-8"));
     let mut unsaid = sound.clone();
     unsaid[name..name + 3].copy_from_slice("\u{e9}e".as_bytes());
-    assert_eq!(listed(&unsaid, &Selection::default())[0], "\u{e9}e=0");
-    let there = Selection {
+    assert_eq!(listed(&unsaid, &UnpackSelection::default())[0], "\u{e9}e=0");
+    let there = UnpackSelection {
         by: Unpacker::Dotnet,
-        ..Selection::default()
+        ..UnpackSelection::default()
     };
     let error = unpacked(&unsaid, &there).unwrap_err().to_string();
     assert!(error.contains("depends on the code page"), "{error}");
@@ -249,7 +252,7 @@ fn a_zip_that_says_two_things_is_refused() {
     let mut broken = sound.clone();
     let crc = directory + 16;
     broken[crc] ^= 1;
-    let archive = unpacked(&broken, &Selection::default()).unwrap();
+    let archive = unpacked(&broken, &UnpackSelection::default()).unwrap();
     let UnpackedContent::File(member) = &archive[0].content else {
         panic!("no file");
     };
@@ -260,7 +263,7 @@ fn a_zip_that_says_two_things_is_refused() {
     );
     let mut longer = sound;
     longer[directory + 24] = 9;
-    let archive = unpacked(&longer, &Selection::default()).unwrap();
+    let archive = unpacked(&longer, &UnpackSelection::default()).unwrap();
     let UnpackedContent::File(member) = &archive[0].content else {
         panic!("no file");
     };
@@ -296,8 +299,8 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.zip");
     fs::write(&path, zip(&["one"])).unwrap();
-    let archive = Archive::open(Place::Path(path.clone()), "a.zip".to_owned()).unwrap();
-    let all = Arc::new(archive.unwrap()).unpacked(&Selection::default());
+    let archive = Archive::open(ArchiveLocation::Path(path.clone()), "a.zip".to_owned()).unwrap();
+    let all = Arc::new(archive.unwrap()).unpack(&UnpackSelection::default());
     fs::write(&path, zip(&["another", "one"])).unwrap();
     let UnpackedContent::File(member) = &all.unwrap()[0].content else {
         panic!("no file");
@@ -336,7 +339,7 @@ fn use_up(bytes: &[u8]) {
     let Ok(Some(archive)) = open(bytes) else {
         return;
     };
-    let Ok(all) = archive.unpacked(&Selection::default()) else {
+    let Ok(all) = archive.unpack(&UnpackSelection::default()) else {
         return;
     };
     for entry in &all {
@@ -355,7 +358,7 @@ fn seven_zip() -> Vec<u8> {
 #[test]
 fn a_7z_is_read_and_a_locked_one_is_not() {
     assert_eq!(
-        listed(&seven_zip(), &Selection::default()),
+        listed(&seven_zip(), &UnpackSelection::default()),
         ["d/", "d/empty=", "d/a.txt=one", "d/b.txt=two"]
     );
     let locked = include_bytes!("tests/locked.7z");
@@ -419,7 +422,7 @@ proptest! {
         strip in 0..3_usize,
     ) {
         let members: Vec<Tarred<'_>> = names.iter().map(|name| Tarred::File(name, "")).collect();
-        let selection = Selection { strip, ..Selection::default() };
+        let selection = UnpackSelection { strip, ..UnpackSelection::default() };
         let mut keys = BTreeSet::new();
         for entry in unpacked(&tar(&members), &selection).unwrap_or_default() {
             for name in &entry.names {

@@ -6,11 +6,11 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use ::zip::result::ZipError;
 use ::zip::{CompressionMethod, ZipArchive};
-use wincimg_common::files::Window;
+use wincimg_common::files::FileWindow;
 
 use super::error::ArchiveError;
-use super::member::Content;
-use super::{Archive, Entry, Kind, Sum};
+use super::member::MemberReader;
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
 
 /// The longest target of a symbolic link.
 const LONGEST_TARGET: u64 = 4096;
@@ -18,7 +18,10 @@ const LONGEST_TARGET: u64 = 4096;
 /// Bit 11: the name is in UTF-8.
 const IS_UTF8: u16 = 1 << 11;
 
-fn open(archive: &str, window: Window) -> Result<ZipArchive<BufReader<Window>>, ArchiveError> {
+fn open(
+    archive: &str,
+    window: FileWindow,
+) -> Result<ZipArchive<BufReader<FileWindow>>, ArchiveError> {
     ZipArchive::new(BufReader::new(window)).map_err(|error| failed(archive, error))
 }
 
@@ -32,8 +35,8 @@ fn failed(archive: &str, error: ZipError) -> ArchiveError {
     }
 }
 
-pub(super) fn list(archive: &str, window: Window) -> Result<Vec<Entry>, ArchiveError> {
-    let mut sum = Sum::of(archive, window.length());
+pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry>, ArchiveError> {
+    let mut sum = Sum::new(archive, window.length());
     let mut zip = open(archive, window)?;
     let directory = zip.central_directory_start();
     let mut entries = Vec::with_capacity(zip.len().min(super::MOST));
@@ -63,20 +66,20 @@ pub(super) fn list(archive: &str, window: Window) -> Result<Vec<Entry>, ArchiveE
         drop(member);
         sum.add(size)?;
         let kind = if is_folder {
-            Kind::Folder
+            ArchiveEntryKind::Folder
         } else if is_link && problem.is_none() {
             match target(&mut zip, index) {
-                Some(target) => Kind::Link(target),
+                Some(target) => ArchiveEntryKind::Link(target),
                 None => {
                     problem = Some("it is a link that leads nowhere".to_owned());
-                    Kind::File
+                    ArchiveEntryKind::File
                 }
             }
         } else {
-            Kind::File
+            ArchiveEntryKind::File
         };
         let size = if is_folder { 0 } else { size };
-        entries.push(Entry {
+        entries.push(ArchiveEntry {
             path,
             kind,
             size,
@@ -116,7 +119,7 @@ fn unsupported(method: CompressionMethod) -> Option<String> {
     }
 }
 
-fn target(zip: &mut ZipArchive<BufReader<Window>>, index: usize) -> Option<String> {
+fn target(zip: &mut ZipArchive<BufReader<FileWindow>>, index: usize) -> Option<String> {
     let mut target = String::new();
     let member = zip.by_index(index).ok()?;
     let read = member.take(LONGEST_TARGET).read_to_string(&mut target);
@@ -125,7 +128,7 @@ fn target(zip: &mut ZipArchive<BufReader<Window>>, index: usize) -> Option<Strin
 }
 
 /// The name that the list has twice: the library keeps one of them.
-fn twice(mut file: BufReader<Window>, directory: u64) -> Option<String> {
+fn twice(mut file: BufReader<FileWindow>, directory: u64) -> Option<String> {
     const FIXED: usize = 46;
     file.seek(SeekFrom::Start(directory)).ok()?;
     let mut known: HashSet<Vec<u8>> = HashSet::new();
@@ -148,9 +151,9 @@ fn twice(mut file: BufReader<Window>, directory: u64) -> Option<String> {
 
 pub(super) fn each<E: From<ArchiveError>>(
     archive: &Archive,
-    window: Window,
+    window: FileWindow,
     wanted: &BTreeSet<usize>,
-    take: &mut dyn FnMut(usize, &mut Content<'_>) -> Result<(), E>,
+    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut zip = open(&archive.name, window)?;
     for index in wanted {
@@ -158,7 +161,7 @@ pub(super) fn each<E: From<ArchiveError>>(
         let mut member = zip.by_index(*index).map_err(|error| {
             ArchiveError::member(&archive.name, path.unwrap_or_default(), error.to_string())
         })?;
-        let mut content = Content::new(archive, *index, &mut member);
+        let mut content = MemberReader::new(archive, *index, &mut member);
         take(*index, &mut content)?;
         content.finish()?;
     }

@@ -84,10 +84,10 @@ fn secured(layer: &Layer) -> Vec<(String, &Security)> {
 fn a_descriptor_goes_to_what_is_there_or_to_a_folder_that_is_there_for_it() {
     let [one, two, three] = [1, 2, 3].map(|byte| Security::from([byte].as_slice()));
     let mut layer = Layer::new(0);
-    layer.secure(path("A"), two.clone());
-    layer.secure(path("a/B/c"), one.clone());
-    layer.secure(path("x/y"), two.clone());
-    layer.secure(path("X/Y"), three.clone());
+    layer.set_security(path("A"), two.clone());
+    layer.set_security(path("a/B/c"), one.clone());
+    layer.set_security(path("x/y"), two.clone());
+    layer.set_security(path("X/Y"), three.clone());
     layer.file(path("a/b/C"), b"".as_slice());
     layer.directory(path("a"));
     let expected = [
@@ -110,7 +110,7 @@ fn a_descriptor_goes_to_what_is_there_or_to_a_folder_that_is_there_for_it() {
         ]
     );
     let mut alone = Layer::new(0);
-    alone.secure(path("ProgramData"), one);
+    alone.set_security(path("ProgramData"), one);
     assert!(!alone.is_empty());
     assert_eq!(names(&alone), ["Hives", "Files", "Files/ProgramData"]);
 }
@@ -118,12 +118,12 @@ fn a_descriptor_goes_to_what_is_there_or_to_a_folder_that_is_there_for_it() {
 #[test]
 fn a_descriptor_needs_something_that_can_have_it() {
     let mut gone = Layer::new(0);
-    gone.secure(path("A"), b"sd".as_slice());
+    gone.set_security(path("A"), b"sd".as_slice());
     gone.delete(path("a"));
     assert!(matches!(gone.items(), Err(LayerError::Conflict { .. })));
     let mut below = layer(&["a"]);
-    below.secure(path("a"), b"sd".as_slice());
-    below.secure(path("a/b"), b"sd".as_slice());
+    below.set_security(path("a"), b"sd".as_slice());
+    below.set_security(path("a/b"), b"sd".as_slice());
     assert!(matches!(
         below.items(),
         Err(LayerError::NotADirectory { .. })

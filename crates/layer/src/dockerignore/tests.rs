@@ -2,12 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn rules(text: &str) -> Ignore {
-    Ignore::read(text, Path::new(FILE_NAME)).unwrap()
+fn rules(text: &str) -> IgnoreRules {
+    IgnoreRules::read(text, Path::new(FILE_NAME)).unwrap()
 }
 
 fn problem(text: &str) -> String {
-    let error = Ignore::read(text, Path::new(FILE_NAME)).unwrap_err();
+    let error = IgnoreRules::read(text, Path::new(FILE_NAME)).unwrap_err();
     error.to_string()
 }
 
@@ -15,10 +15,10 @@ fn problem(text: &str) -> String {
 fn check(text: &str, left_out: &[&str], kept: &[&str]) {
     let rules = rules(text);
     for path in left_out {
-        assert!(rules.leaves_out(path), "{text:?} keeps {path:?}");
+        assert!(rules.is_ignored(path), "{text:?} keeps {path:?}");
     }
     for path in kept {
-        assert!(!rules.leaves_out(path), "{text:?} leaves {path:?} out");
+        assert!(!rules.is_ignored(path), "{text:?} leaves {path:?} out");
     }
 }
 
@@ -128,14 +128,14 @@ fn what_is_no_pattern_is_named_with_its_line() {
 #[test]
 fn a_pattern_full_of_stars_takes_no_time() {
     let rules = rules(&format!("{}z", "*a**/".repeat(200)));
-    assert!(!rules.leaves_out(&"a/".repeat(400)));
+    assert!(!rules.is_ignored(&"a/".repeat(400)));
 }
 
 proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in ".*", path in "[a/.*]*") {
-        if let Ok(rules) = Ignore::read(&text, Path::new(FILE_NAME)) {
-            rules.leaves_out(&path);
+        if let Ok(rules) = IgnoreRules::read(&text, Path::new(FILE_NAME)) {
+            rules.is_ignored(&path);
         }
     }
 
@@ -145,6 +145,6 @@ proptest! {
         other in "[a-c]{1,3}(/[a-c]{1,3}){0,3}",
     ) {
         let below = other == path || other.starts_with(&format!("{path}/"));
-        prop_assert_eq!(rules(&path).leaves_out(&other), below);
+        prop_assert_eq!(rules(&path).is_ignored(&other), below);
     }
 }

@@ -54,7 +54,7 @@ fn digests_and_sizes_are_those_of_the_bytes() {
                 }
                 Compression::Zstd => tar = zstd::decode_all(blob.as_slice()).unwrap(),
             }
-            let expected = Written {
+            let expected = WrittenLayer {
                 diff_id: sha256(&tar),
                 digest: sha256(&blob),
                 size: blob.len() as u64,

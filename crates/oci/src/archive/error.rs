@@ -11,7 +11,7 @@ use crate::stream::StreamError;
 /// A docker-archive that could not be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "archive/invalid")]
-pub enum ArchiveError {
+pub enum DockerArchiveError {
     /// The file is something else, or damaged.
     #[error("{} is not a docker-archive: {reason}", path.display())]
     NotAnArchive {

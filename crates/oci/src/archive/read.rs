@@ -9,18 +9,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wincimg_common::files;
 
-use super::error::ArchiveError;
+use super::error::DockerArchiveError;
 use super::format::{SavedImage, blob_member};
 use crate::document::{
-    Descriptor, Digest, Document, DocumentError, Flavour, Hasher, ImageConfig, Index, MAX_DOCUMENT,
-    Manifest, Verbatim,
+    Descriptor, Digest, Document, DocumentError, Hasher, ImageConfig, Index, MAX_DOCUMENT,
+    Manifest, ManifestFormat, Verbatim,
 };
 use crate::layout::{IMAGE_NAME, Selection, select};
 use crate::stream::FileRange;
 
 /// A docker-archive that is read.
 #[derive(Debug, Clone)]
-pub struct Archive(Arc<Contents>);
+pub struct DockerArchive(Arc<Contents>);
 
 #[derive(Debug)]
 struct Contents {
@@ -37,14 +37,14 @@ enum Blob {
     Made(Bytes),
 }
 
-impl Archive {
+impl DockerArchive {
     /// Opens an archive and finds out what is in it.
-    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, DockerArchiveError> {
         let path = path.into();
         let opened = path.clone();
         match tokio::task::spawn_blocking(move || Contents::read(opened)).await {
             Ok(contents) => Ok(Self(Arc::new(contents?))),
-            Err(error) => Err(ArchiveError::Read {
+            Err(error) => Err(DockerArchiveError::Read {
                 path,
                 source: io::Error::other(error),
             }),
@@ -57,18 +57,18 @@ impl Archive {
     }
 
     /// The image or index with the name, tag or digest given; with none, the only one.
-    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, ArchiveError> {
+    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, DockerArchiveError> {
         let path = || self.0.path.clone();
         match select(&self.0.index, which) {
             Selection::Found(entry) => self.document(&entry.media_type, &entry.digest).await,
-            Selection::Several { known } => Err(ArchiveError::SeveralImages {
+            Selection::Several { known } => Err(DockerArchiveError::SeveralImages {
                 path: path(),
                 known,
             }),
             Selection::NotFound { known } => {
                 match which.and_then(|which| which.parse::<Digest>().ok()) {
                     Some(digest) if self.has_blob(&digest) => self.document("", &digest).await,
-                    _ => Err(ArchiveError::NotFound {
+                    _ => Err(DockerArchiveError::NotFound {
                         path: path(),
                         wanted: which.unwrap_or_default().to_owned(),
                         known,
@@ -83,14 +83,14 @@ impl Archive {
         &self,
         media_type: &str,
         digest: &Digest,
-    ) -> Result<Document, ArchiveError> {
+    ) -> Result<Document, DockerArchiveError> {
         let bytes = self.read(digest).await?;
         Document::verify(media_type, bytes, digest)
             .map_err(|source| self.0.unusable(digest.as_ref(), source))
     }
 
     /// A small blob, read whole; whoever parses it checks the digest.
-    pub async fn read(&self, digest: &Digest) -> Result<Bytes, ArchiveError> {
+    pub async fn read(&self, digest: &Digest) -> Result<Bytes, DockerArchiveError> {
         let (contents, digest) = (self.0.clone(), digest.clone());
         let read = tokio::task::spawn_blocking(move || contents.read_blob(&digest));
         match read.await {
@@ -105,7 +105,7 @@ impl Archive {
     }
 
     /// The bytes of a blob, not yet checked.
-    pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, ArchiveError> {
+    pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, DockerArchiveError> {
         let member = match self.0.blobs.get(&blob.digest) {
             Some(Blob::Member(member)) => member.clone(),
             Some(Blob::Made(_)) | None => blob_member(&blob.digest),
@@ -115,12 +115,12 @@ impl Archive {
 }
 
 impl Contents {
-    fn read(path: PathBuf) -> Result<Self, ArchiveError> {
+    fn read(path: PathBuf) -> Result<Self, DockerArchiveError> {
         let members = Members::scan(&path)?;
         let mut contents = Self {
             path,
             members,
-            index: Index::new(Flavour::Oci, Vec::new()),
+            index: Index::new(ManifestFormat::Oci, Vec::new()),
             blobs: HashMap::new(),
         };
         if contents.members.get("index.json").is_some() {
@@ -137,7 +137,7 @@ impl Contents {
     }
 
     /// Makes the image manifests that an older archive does not have.
-    fn make_manifests(&mut self) -> Result<(), ArchiveError> {
+    fn make_manifests(&mut self) -> Result<(), DockerArchiveError> {
         let bytes = self.read_member("manifest.json")?;
         let saved: Vec<SavedImage> = serde_json::from_slice(&bytes)
             .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))?;
@@ -166,7 +166,10 @@ impl Contents {
         Ok(())
     }
 
-    fn manifest_of(&mut self, image: &SavedImage) -> Result<Verbatim<Manifest>, ArchiveError> {
+    fn manifest_of(
+        &mut self,
+        image: &SavedImage,
+    ) -> Result<Verbatim<Manifest>, DockerArchiveError> {
         let config = Verbatim::<ImageConfig>::parse(self.read_member(&image.config)?)
             .map_err(|source| self.unusable(&image.config, source))?;
         let members = image.layers.as_deref().unwrap_or_default();
@@ -187,19 +190,19 @@ impl Contents {
             layers.push(layer);
         }
         let descriptor = Descriptor::new(
-            Flavour::Docker.config(),
+            ManifestFormat::Docker.config(),
             config.digest().clone(),
             config.size(),
         );
         self.blobs
             .insert(config.digest().clone(), Blob::Member(image.config.clone()));
-        Verbatim::new(Manifest::new(Flavour::Docker, descriptor, layers))
+        Verbatim::new(Manifest::new(ManifestFormat::Docker, descriptor, layers))
             .map_err(|source| self.unusable("manifest.json", source))
     }
 
     /// A layer's descriptor. A plain tar's digest is its `diff_id`, which whoever reads the layer
     /// checks; that of a compressed one has to be found by reading.
-    fn layer(&self, member: &str, diff_id: &Digest) -> Result<Descriptor, ArchiveError> {
+    fn layer(&self, member: &str, diff_id: &Digest) -> Result<Descriptor, DockerArchiveError> {
         let range = self.range(member)?;
         let failed = |source| self.unreadable(source);
         let mut reader = range.reader().map_err(failed)?;
@@ -216,22 +219,22 @@ impl Contents {
         }
         if !magic.starts_with(&GZIP) {
             return Ok(Descriptor::new(
-                Flavour::Docker.layer(),
+                ManifestFormat::Docker.layer(),
                 diff_id.clone(),
                 range.len(),
             ));
         }
         let mut hasher = Hasher::default();
         hasher.update(&magic);
-        io::copy(&mut reader, &mut HashInto(&mut hasher)).map_err(failed)?;
+        io::copy(&mut reader, &mut HashWriter(&mut hasher)).map_err(failed)?;
         Ok(Descriptor::new(
-            Flavour::Docker.layer_gzip(),
+            ManifestFormat::Docker.layer_gzip(),
             hasher.finish(),
             range.len(),
         ))
     }
 
-    fn read_blob(&self, digest: &Digest) -> Result<Bytes, ArchiveError> {
+    fn read_blob(&self, digest: &Digest) -> Result<Bytes, DockerArchiveError> {
         match self.blobs.get(digest) {
             Some(Blob::Made(bytes)) => Ok(bytes.clone()),
             Some(Blob::Member(member)) => self.read_member(member),
@@ -239,11 +242,11 @@ impl Contents {
         }
     }
 
-    fn read_member(&self, member: &str) -> Result<Bytes, ArchiveError> {
+    fn read_member(&self, member: &str) -> Result<Bytes, DockerArchiveError> {
         let range = self.range(member)?;
         if range.len() > MAX_DOCUMENT {
             let size = range.len();
-            return Err(ArchiveError::Unusable {
+            return Err(DockerArchiveError::Unusable {
                 path: self.path.clone(),
                 problem: format!("has {member} with {size} bytes, which no document has"),
             });
@@ -252,33 +255,33 @@ impl Contents {
         Ok(bytes.into())
     }
 
-    fn range(&self, member: &str) -> Result<FileRange, ArchiveError> {
+    fn range(&self, member: &str) -> Result<FileRange, DockerArchiveError> {
         match self.members.get(member) {
             Some((start, len)) => Ok(FileRange::new(&self.path, start, len)),
-            None => Err(ArchiveError::Unusable {
+            None => Err(DockerArchiveError::Unusable {
                 path: self.path.clone(),
                 problem: format!("lacks {member}"),
             }),
         }
     }
 
-    fn broken(&self, reason: String) -> ArchiveError {
-        ArchiveError::NotAnArchive {
+    fn broken(&self, reason: String) -> DockerArchiveError {
+        DockerArchiveError::NotAnArchive {
             path: self.path.clone(),
             reason,
         }
     }
 
-    fn unusable(&self, member: &str, source: DocumentError) -> ArchiveError {
-        ArchiveError::Document {
+    fn unusable(&self, member: &str, source: DocumentError) -> DockerArchiveError {
+        DockerArchiveError::Document {
             path: self.path.clone(),
             member: member.to_owned(),
             source: Box::new(source),
         }
     }
 
-    fn unreadable(&self, source: io::Error) -> ArchiveError {
-        ArchiveError::Read {
+    fn unreadable(&self, source: io::Error) -> DockerArchiveError {
+        DockerArchiveError::Read {
             path: self.path.clone(),
             source,
         }
@@ -289,9 +292,9 @@ const GZIP: [u8; 2] = [0x1F, 0x8B];
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 /// A writer that only hashes.
-struct HashInto<'a>(&'a mut Hasher);
+struct HashWriter<'a>(&'a mut Hasher);
 
-impl io::Write for HashInto<'_> {
+impl io::Write for HashWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -311,8 +314,8 @@ struct Members {
 }
 
 impl Members {
-    fn scan(path: &Path) -> Result<Self, ArchiveError> {
-        let unreadable = |source| ArchiveError::Read {
+    fn scan(path: &Path) -> Result<Self, DockerArchiveError> {
+        let unreadable = |source| DockerArchiveError::Read {
             path: path.to_owned(),
             source,
         };
@@ -325,13 +328,13 @@ impl Members {
         let broken = |error: io::Error| {
             let error = error.to_string();
             let problem = error.split(" when getting ").next().unwrap_or_default();
-            ArchiveError::NotAnArchive {
+            DockerArchiveError::NotAnArchive {
                 path: path.to_owned(),
                 reason: format!("it cannot be read as a tar: {}", problem.escape_debug()),
             }
         };
         let mut members = Self::default();
-        let mut archive = tar::Archive::new(Headers::of(file));
+        let mut archive = tar::Archive::new(Headers::new(file));
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let kind = entry.header().entry_type();
@@ -340,7 +343,7 @@ impl Members {
                 let (start, size) = (entry.raw_file_position(), entry.size());
                 let end = start.saturating_add(size);
                 if end > len {
-                    return Err(ArchiveError::Truncated {
+                    return Err(DockerArchiveError::Truncated {
                         path: path.to_owned(),
                         member: name,
                         end,
@@ -387,7 +390,7 @@ struct Headers {
 const LARGEST_HEADERS: u64 = 1024 * 1024;
 
 impl Headers {
-    fn of(file: File) -> Self {
+    fn new(file: File) -> Self {
         Self {
             file,
             left: LARGEST_HEADERS,
@@ -426,11 +429,11 @@ fn normalised(path: &str) -> String {
     parts.join("/")
 }
 
-fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), ArchiveError> {
+fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), DockerArchiveError> {
     let mut magic = Vec::new();
     file.take(4)
         .read_to_end(&mut magic)
-        .map_err(|source| ArchiveError::Read {
+        .map_err(|source| DockerArchiveError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -442,7 +445,7 @@ fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), ArchiveError> {
         return Ok(());
     };
     // Nothing in it can be found without unpacking all of it.
-    Err(ArchiveError::Unusable {
+    Err(DockerArchiveError::Unusable {
         path: path.to_owned(),
         problem: format!("is compressed with {with}: unpack it first"),
     })

@@ -16,24 +16,24 @@ use wincimg_common::files::Spool;
 use wincimg_common::lock;
 use wincimg_common::progress::Task;
 
-use super::error::ArchiveError;
+use super::error::DockerArchiveError;
 use super::format::{SavedImage, blob_member};
 use crate::document::{
-    Descriptor, Digest, Document, Flavour, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
-    media_type,
+    Descriptor, Digest, Document, ImageConfig, Index, MAX_DOCUMENT, Manifest, ManifestFormat,
+    Verbatim, media_type,
 };
 use crate::layout::{IMAGE_NAME, REF_NAME};
 use crate::reference::parse_reference;
 use crate::remote::BlobSource;
 use crate::stream;
-use crate::stream::{StreamError, Verifying};
+use crate::stream::{StreamError, VerifyingReader};
 
 /// Larger blobs are not kept in memory.
 const IN_MEMORY: u64 = 256 * 1024;
 
 /// A docker-archive that is being written; the file appears when it is finished.
 #[derive(Debug, Clone)]
-pub struct ArchiveWriter(Arc<Gathered>);
+pub struct ArchiveWriter(Arc<PendingArchive>);
 
 /// The same file.
 impl PartialEq for ArchiveWriter {
@@ -45,27 +45,27 @@ impl PartialEq for ArchiveWriter {
 impl Eq for ArchiveWriter {}
 
 #[derive(Debug)]
-struct Gathered {
+struct PendingArchive {
     path: PathBuf,
     /// By their names in the archive.
-    blobs: Mutex<BTreeMap<String, Arc<Held>>>,
+    blobs: Mutex<BTreeMap<String, Arc<PendingBlob>>>,
     images: Mutex<Vec<(Document, Option<String>)>>,
 }
 
 /// A blob that waits to be packed.
 #[derive(Debug)]
-enum Held {
+enum PendingBlob {
     Memory(Bytes),
     Disk(Spool),
 }
 
 impl ArchiveWriter {
     /// Begins an archive that will replace what is at `path`.
-    pub fn create(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, DockerArchiveError> {
         let path = path.into();
         let failed = |source| StreamError::write(&path, source);
         fs::metadata(parent(&path)).map_err(failed)?;
-        Ok(Self(Arc::new(Gathered {
+        Ok(Self(Arc::new(PendingArchive {
             path,
             blobs: Mutex::default(),
             images: Mutex::default(),
@@ -88,15 +88,15 @@ impl ArchiveWriter {
         blob: &Descriptor,
         source: &dyn BlobSource,
         task: &dyn Task,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), DockerArchiveError> {
         let held = if blob.size <= IN_MEMORY {
-            let unreadable = |error| StreamError::unreadable(blob, 0, error);
+            let unreadable = |error| StreamError::read_error(blob, 0, error);
             let reader = source.open(0).await.map_err(unreadable)?;
             let mut bytes = Vec::new();
-            let mut reader = Verifying::new(reader, blob)?.take(IN_MEMORY + 1);
+            let mut reader = VerifyingReader::new(reader, blob)?.take(IN_MEMORY + 1);
             reader.read_to_end(&mut bytes).await.map_err(unreadable)?;
             task.advance(bytes.len() as u64);
-            Held::Memory(bytes.into())
+            PendingBlob::Memory(bytes.into())
         } else {
             let path = &self.0.path;
             let spool = Spool::in_folder(parent(path));
@@ -104,8 +104,8 @@ impl ArchiveWriter {
             let file = spool.file().try_clone();
             let file = file.map_err(|source| StreamError::write(path, source))?;
             let mut file = tokio::fs::File::from_std(file);
-            stream::pour(source, blob, &mut file, path, task).await?;
-            Held::Disk(spool)
+            stream::write_blob(source, blob, &mut file, path, task).await?;
+            PendingBlob::Disk(spool)
         };
         self.hold(&blob.digest, held);
         Ok(())
@@ -114,14 +114,14 @@ impl ArchiveWriter {
     /// Takes a manifest or an index in.
     pub fn put_document(&self, document: &Document) {
         let bytes = document.bytes().clone();
-        self.hold(document.digest(), Held::Memory(bytes));
+        self.hold(document.digest(), PendingBlob::Memory(bytes));
     }
 
-    fn hold(&self, digest: &Digest, held: Held) {
+    fn hold(&self, digest: &Digest, held: PendingBlob) {
         self.blobs().insert(blob_member(digest), Arc::new(held));
     }
 
-    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
+    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<PendingBlob>>> {
         lock(&self.0.blobs)
     }
 
@@ -137,7 +137,7 @@ impl ArchiveWriter {
     }
 
     /// Packs the archive and puts it in its place.
-    pub async fn finish(&self) -> Result<(), ArchiveError> {
+    pub async fn finish(&self) -> Result<(), DockerArchiveError> {
         let writer = self.clone();
         match tokio::task::spawn_blocking(move || writer.pack()).await {
             Ok(result) => result,
@@ -149,12 +149,15 @@ impl ArchiveWriter {
         lock(&self.0.images)
     }
 
-    fn pack(&self) -> Result<(), ArchiveError> {
+    fn pack(&self) -> Result<(), DockerArchiveError> {
         let path = &self.0.path;
         let mut images = self.images().clone();
         images.sort_by(|a, b| (&a.1, a.0.digest().as_ref()).cmp(&(&b.1, b.0.digest().as_ref())));
-        let index = Verbatim::new(Index::new(Flavour::Oci, images.iter().map(entry).collect()))
-            .map_err(|source| self.unusable("index.json", source))?;
+        let index = Verbatim::new(Index::new(
+            ManifestFormat::Oci,
+            images.iter().map(entry).collect(),
+        ))
+        .map_err(|source| self.unusable("index.json", source))?;
         let saved = serde_json::to_vec(&self.saved_images(&images)?)
             .map_err(|error| StreamError::write(path, error.into()))?;
         let write_error = |source| StreamError::write(path, source);
@@ -187,7 +190,7 @@ impl ArchiveWriter {
     fn saved_images(
         &self,
         images: &[(Document, Option<String>)],
-    ) -> Result<Vec<SavedImage>, ArchiveError> {
+    ) -> Result<Vec<SavedImage>, DockerArchiveError> {
         let mut names: BTreeMap<String, (Verbatim<Manifest>, Vec<String>)> = BTreeMap::new();
         let mut add = |manifest: Verbatim<Manifest>, name: Option<&String>| {
             let key = manifest.digest().to_string();
@@ -222,7 +225,7 @@ impl ArchiveWriter {
         &self,
         manifest: &Verbatim<Manifest>,
         names: Vec<String>,
-    ) -> Result<SavedImage, ArchiveError> {
+    ) -> Result<SavedImage, DockerArchiveError> {
         let config: Verbatim<ImageConfig> = self.read(&manifest.config.digest)?;
         let layer_sources = manifest
             .layers
@@ -251,14 +254,14 @@ impl ArchiveWriter {
         })
     }
 
-    fn read<T: crate::document::Content>(
+    fn read<T: crate::document::DocumentType>(
         &self,
         digest: &Digest,
-    ) -> Result<Verbatim<T>, ArchiveError> {
+    ) -> Result<Verbatim<T>, DockerArchiveError> {
         let held = self.blobs().get(&blob_member(digest)).cloned();
         let bytes = match held.as_deref() {
-            Some(Held::Memory(bytes)) => bytes.clone(),
-            Some(Held::Disk(spool)) => {
+            Some(PendingBlob::Memory(bytes)) => bytes.clone(),
+            Some(PendingBlob::Disk(spool)) => {
                 let read = files::read(spool.path(), MAX_DOCUMENT);
                 read.map_err(|source| StreamError::write(&self.0.path, source))?
                     .into()
@@ -268,8 +271,8 @@ impl ArchiveWriter {
         Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
     }
 
-    fn unusable(&self, member: &str, source: crate::document::DocumentError) -> ArchiveError {
-        ArchiveError::Document {
+    fn unusable(&self, member: &str, source: crate::document::DocumentError) -> DockerArchiveError {
+        DockerArchiveError::Document {
             path: self.0.path.clone(),
             member: member.to_owned(),
             source: Box::new(source),
@@ -307,12 +310,12 @@ fn file_header(size: u64) -> tar::Header {
     header
 }
 
-fn append<W: Write>(tar: &mut tar::Builder<W>, name: &str, held: &Held) -> io::Result<()> {
+fn append<W: Write>(tar: &mut tar::Builder<W>, name: &str, held: &PendingBlob) -> io::Result<()> {
     match held {
-        Held::Memory(bytes) => {
+        PendingBlob::Memory(bytes) => {
             tar.append_data(&mut file_header(bytes.len() as u64), name, &bytes[..])
         }
-        Held::Disk(spool) => {
+        PendingBlob::Disk(spool) => {
             let file = files::open(spool.path())?;
             let size = file.metadata()?.len();
             tar.append_data(&mut file_header(size), name, file)

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::error::CopyError;
 use super::platform::Platforms;
 use crate::document::{
-    Descriptor, Digest, Document, Flavour, ImageConfig, Index, Manifest, Platform, Verbatim,
+    Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
     media_type,
 };
 use crate::store::Source;
@@ -41,7 +41,7 @@ pub struct CopyOptions {
     pub foreign: Foreign,
     /// The words in which manifests and indexes are written; those of the source where none is asked
     /// for. Skopeo, for one, reads layouts in OCI's words only.
-    pub flavour: Option<Flavour>,
+    pub flavour: Option<ManifestFormat>,
 }
 
 /// An image or an index as it will be published, and all that it names.
@@ -110,7 +110,7 @@ impl CopyPlan {
     }
 
     /// Adds a document and all below it, what is named before what names it, each once.
-    fn take(&mut self, node: Node, foreign: Foreign, taken: &mut HashSet<Digest>) {
+    fn take(&mut self, node: PlanNode, foreign: Foreign, taken: &mut HashSet<Digest>) {
         for child in node.children {
             self.take(child, foreign, taken);
         }
@@ -128,12 +128,12 @@ impl CopyPlan {
 }
 
 /// A document with what it names.
-struct Node {
+struct PlanNode {
     /// As it will be published.
     document: Document,
     /// The digest that the source has for it.
     source: Digest,
-    children: Vec<Node>,
+    children: Vec<PlanNode>,
     blobs: Vec<Descriptor>,
     platform: Option<Platform>,
 }
@@ -151,7 +151,7 @@ impl Planner<'_> {
         }
         let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
         let platform = config.platform();
-        if self.options.platforms.include(&platform) {
+        if self.options.platforms.includes(&platform) {
             return Ok(());
         }
         Err(CopyError::NoPlatform {
@@ -161,25 +161,25 @@ impl Planner<'_> {
         })
     }
 
-    async fn visit(&self, document: Document, depth: usize) -> Result<Node, CopyError> {
+    async fn visit(&self, document: Document, depth: usize) -> Result<PlanNode, CopyError> {
         match document {
             Document::Manifest(manifest) => self.visit_manifest(&manifest),
             Document::Index(index) => self.visit_index(index, depth).await,
         }
     }
 
-    fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<Node, CopyError> {
+    fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<PlanNode, CopyError> {
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
         let published = manifest.edit(|manifest| {
             if self.options.foreign == Foreign::MakeOrdinary {
-                manifest.make_layers_ordinary();
+                manifest.make_layers_distributable();
             }
             if let Some(flavour) = self.options.flavour {
                 manifest.convert(flavour);
             }
         })?;
-        Ok(Node {
+        Ok(PlanNode {
             document: Document::Manifest(Box::new(published)),
             source: manifest.digest().clone(),
             children: Vec::new(),
@@ -188,7 +188,11 @@ impl Planner<'_> {
         })
     }
 
-    async fn visit_index(&self, index: Verbatim<Index>, depth: usize) -> Result<Node, CopyError> {
+    async fn visit_index(
+        &self,
+        index: Verbatim<Index>,
+        depth: usize,
+    ) -> Result<PlanNode, CopyError> {
         if depth == DEPTH {
             return Err(CopyError::TooDeep {
                 digest: index.digest().clone(),
@@ -200,7 +204,7 @@ impl Planner<'_> {
             .iter()
             .map(|entry| self.visit_entry(entry, depth))
             .collect();
-        let children: Vec<Node> = stream::iter(visits)
+        let children: Vec<PlanNode> = stream::iter(visits)
             .buffered(PARALLEL)
             .try_collect()
             .await?;
@@ -215,7 +219,7 @@ impl Planner<'_> {
                 index.convert(flavour);
             }
         })?;
-        Ok(Node {
+        Ok(PlanNode {
             document: Document::Index(published),
             source,
             children,
@@ -228,7 +232,7 @@ impl Planner<'_> {
         &'a self,
         entry: &'a Descriptor,
         depth: usize,
-    ) -> BoxFuture<'a, Result<Node, CopyError>> {
+    ) -> BoxFuture<'a, Result<PlanNode, CopyError>> {
         Box::pin(async move {
             let document = self.source.document(entry).await?;
             let mut node = self.visit(document, depth + 1).await?;
@@ -245,7 +249,7 @@ impl Planner<'_> {
         }
         let included = |entry: &Descriptor| {
             let platform = entry.platform.as_ref();
-            platform.is_some_and(|platform| self.options.platforms.include(platform))
+            platform.is_some_and(|platform| self.options.platforms.includes(platform))
         };
         let about_included = |entry: &Descriptor| {
             let about = entry.annotations.get(ABOUT);

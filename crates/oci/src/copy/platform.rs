@@ -100,7 +100,7 @@ pub enum Platforms {
 
 impl Platforms {
     /// Whether an image of this platform is copied.
-    pub fn include(&self, platform: &Platform) -> bool {
+    pub fn includes(&self, platform: &Platform) -> bool {
         match self {
             Self::All => true,
             Self::Only(filters) => filters.iter().any(|filter| filter.matches(platform)),

@@ -10,13 +10,13 @@ use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 
 use super::error::CopyError;
-use super::neighbours::Neighbours;
+use super::mount_sources::MountSources;
+use super::observer::Watcher;
 use super::plan::{CopyPlan, PlannedBlob};
-use super::watch::Watcher;
 use crate::document::{Descriptor, Digest, media_type};
-use crate::remote::{BlobSource, Registry, Repository};
+use crate::remote::{BlobSource, RegistryClient, Repository};
 use crate::store::{Sink, Source, StoreError};
-use crate::stream::Blob;
+use crate::stream::BlobHandle;
 
 /// Blobs at hand of up to this size go to a registry sooner than it says that it has them.
 const SENT_UNASKED: u64 = 64 * 1024;
@@ -25,11 +25,11 @@ const QUESTIONS: usize = 16;
 
 /// Carries out any number of plans at once, and moves what they share only once.
 pub struct Copier {
-    registry: Registry,
+    registry: RegistryClient,
     progress: Arc<dyn Progress>,
     transfers: Semaphore,
     dry_run: bool,
-    neighbours: Neighbours,
+    neighbours: MountSources,
     watcher: Option<Arc<dyn Watcher>>,
     /// Where each blob has been put or found, by digest. Whoever deals with a blob holds its lock,
     /// so that the next one finds it done.
@@ -39,7 +39,7 @@ pub struct Copier {
 /// What was done with a blob, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub enum Action {
+pub enum BlobAction {
     /// The target has it already.
     Present,
     /// The target's registry has it in another repository and takes it from there.
@@ -69,7 +69,7 @@ pub struct BlobReport {
     pub media_type: String,
     /// What was done.
     #[serde(flatten)]
-    pub action: Action,
+    pub action: BlobAction,
 }
 
 /// What copying one image or index came to.
@@ -90,13 +90,13 @@ pub struct CopyReport {
 
 impl Copier {
     /// A copier with at most `jobs` blobs on their way at once.
-    pub fn new(registry: Registry, progress: Arc<dyn Progress>, jobs: usize) -> Self {
+    pub fn new(registry: RegistryClient, progress: Arc<dyn Progress>, jobs: usize) -> Self {
         Self {
             registry,
             progress,
             transfers: Semaphore::new(jobs.max(1)),
             dry_run: false,
-            neighbours: Neighbours::default(),
+            neighbours: MountSources::default(),
             watcher: None,
             placed: Mutex::default(),
         }
@@ -111,7 +111,7 @@ impl Copier {
 
     /// The same with somebody who reads along what is copied.
     #[must_use]
-    pub(crate) fn watched_by(mut self, watcher: Arc<dyn Watcher>) -> Self {
+    pub(crate) fn with_observer(mut self, watcher: Arc<dyn Watcher>) -> Self {
         self.watcher = Some(watcher);
         self
     }
@@ -124,11 +124,11 @@ impl Copier {
         sink: &Sink,
         tag: Option<&str>,
     ) -> Result<CopyReport, CopyError> {
-        let up_to_date = sink.publishes(&plan.root, tag).await?;
+        let up_to_date = sink.is_published(&plan.root, tag).await?;
         let blobs = if up_to_date {
             self.all_present(plan, sink).await
         } else {
-            self.bring_all(plan, source, sink).await?
+            self.ensure_blobs(plan, source, sink).await?
         };
         if !up_to_date && !self.dry_run {
             for child in &plan.children {
@@ -150,18 +150,18 @@ impl Copier {
         let mut reports = Vec::with_capacity(plan.blobs.len());
         for blob in &plan.blobs {
             let action = if skipped(blob, sink) {
-                Action::Skip
+                BlobAction::Skip
             } else {
                 let places = self.places(&blob.descriptor.digest);
                 places.lock().await.push(sink.clone());
-                Action::Present
+                BlobAction::Present
             };
             reports.push(report(blob, action));
         }
         reports
     }
 
-    async fn bring_all(
+    async fn ensure_blobs(
         &self,
         plan: &CopyPlan,
         source: &Source,
@@ -174,7 +174,7 @@ impl Copier {
             .into_iter()
             .map(|at| async move {
                 let blob = &plan.blobs[at];
-                let action = self.bring(blob, source, sink).await?;
+                let action = self.ensure_blob(blob, source, sink).await?;
                 Ok::<_, CopyError>((at, report(blob, action)))
             })
             .collect();
@@ -187,20 +187,20 @@ impl Copier {
     }
 
     /// Sees to it that the sink has one blob, in the cheapest way there is.
-    pub async fn bring(
+    pub async fn ensure_blob(
         &self,
         blob: &PlannedBlob,
         source: &Source,
         sink: &Sink,
-    ) -> Result<Action, CopyError> {
+    ) -> Result<BlobAction, CopyError> {
         if skipped(blob, sink) {
-            return Ok(Action::Skip);
+            return Ok(BlobAction::Skip);
         }
         let descriptor = &blob.descriptor;
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
-        if is_there(descriptor, sink, &mut places).await? {
-            return Ok(Action::Present);
+        if exists(descriptor, sink, &mut places).await? {
+            return Ok(BlobAction::Present);
         }
         let foreign = media_type::is_foreign(&descriptor.media_type);
         let in_source = !foreign || source.has_blob(descriptor).await?;
@@ -210,16 +210,16 @@ impl Copier {
         };
         let candidates = places.iter().chain(&own);
         let action = match self.mount(descriptor, sink, candidates).await? {
-            Some(from) => Action::Mount { from },
+            Some(from) => BlobAction::Mount { from },
             None if in_source => {
                 let bytes = source.blob(descriptor)?;
                 self.transfer(descriptor, bytes, sink).await?;
-                Action::Copy
+                BlobAction::Copy
             }
             None => {
                 let (bytes, from) = self.download_source(descriptor, source)?;
                 self.transfer(descriptor, bytes, sink).await?;
-                Action::Download { from }
+                BlobAction::Download { from }
             }
         };
         places.push(sink.clone());
@@ -228,21 +228,21 @@ impl Copier {
 
     /// Sees to it that the sink has a blob whose bytes are at hand, once however many images that
     /// are on their way have it.
-    pub async fn put(
+    pub async fn ensure_bytes(
         &self,
         descriptor: &Descriptor,
         bytes: &dyn BlobSource,
         sink: &Sink,
-    ) -> Result<Action, CopyError> {
+    ) -> Result<BlobAction, CopyError> {
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
         let is_there = if self.is_sent_unasked(descriptor, sink) {
             places.contains(sink)
         } else {
-            is_there(descriptor, sink, &mut places).await?
+            exists(descriptor, sink, &mut places).await?
         };
         if is_there {
-            return Ok(Action::Present);
+            return Ok(BlobAction::Present);
         }
         if !self.dry_run {
             let label = format!("{sink} {}", short(&descriptor.digest));
@@ -251,7 +251,7 @@ impl Copier {
             task.done("copied");
         }
         places.push(sink.clone());
-        Ok(Action::Copy)
+        Ok(BlobAction::Copy)
     }
 
     /// Whether a blob goes to a registry without a question whether that has it.
@@ -275,7 +275,7 @@ impl Copier {
                 return Ok(Some(from.to_owned()));
             }
         }
-        match self.neighbours.holder(target, blob).await {
+        match self.neighbours.find_mount_source(target, blob).await {
             Some(from) if self.mounted(target, blob, &from).await? => Ok(Some(from)),
             _ => Ok(None),
         }
@@ -294,7 +294,12 @@ impl Copier {
         Ok(mounted.map_err(StoreError::from)?)
     }
 
-    async fn transfer(&self, blob: &Descriptor, bytes: Blob, sink: &Sink) -> Result<(), CopyError> {
+    async fn transfer(
+        &self,
+        blob: &Descriptor,
+        bytes: BlobHandle,
+        sink: &Sink,
+    ) -> Result<(), CopyError> {
         if self.dry_run {
             return Ok(());
         }
@@ -307,7 +312,7 @@ impl Copier {
             Some(receiver) => bytes.watched_by(receiver),
             None => bytes,
         };
-        sink.take_blob(blob, &bytes, task.as_ref()).await?;
+        sink.copy_blob(blob, &bytes, task.as_ref()).await?;
         task.done("copied");
         Ok(())
     }
@@ -317,7 +322,7 @@ impl Copier {
         &self,
         blob: &Descriptor,
         source: &Source,
-    ) -> Result<(Blob, String), CopyError> {
+    ) -> Result<(BlobHandle, String), CopyError> {
         let Some(first) = blob.urls.first() else {
             return Err(CopyError::NowhereToBeFound {
                 place: source.to_string(),
@@ -335,7 +340,7 @@ impl Copier {
 }
 
 /// Whether the sink has the blob: known from before, or asked now and remembered.
-async fn is_there(
+async fn exists(
     blob: &Descriptor,
     sink: &Sink,
     places: &mut Vec<Sink>,
@@ -354,7 +359,7 @@ fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {
     blob.optional_in_registries && matches!(sink, Sink::Registry(_))
 }
 
-fn report(blob: &PlannedBlob, action: Action) -> BlobReport {
+fn report(blob: &PlannedBlob, action: BlobAction) -> BlobReport {
     BlobReport {
         digest: blob.descriptor.digest.to_string(),
         size: blob.descriptor.size,

@@ -12,7 +12,7 @@ use super::descriptor::Descriptor;
 use super::digest::sha256;
 use super::error::DocumentError;
 use super::manifest::Manifest;
-use super::media_type::Flavour;
+use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
 
 /// The content of the configuration of an artifact that has none.
@@ -41,7 +41,7 @@ impl Artifact {
     ) -> Result<Self, DocumentError> {
         let subject = bare(subject);
         let config = Descriptor::new(EMPTY_TYPE, sha256(EMPTY), EMPTY.len() as u64);
-        let mut manifest = Manifest::new(Flavour::Oci, config, content);
+        let mut manifest = Manifest::new(ManifestFormat::Oci, config, content);
         let mut say = |name: &str, value: Value| manifest.other.insert(name.to_owned(), value);
         say(ARTIFACT_TYPE, artifact_type.into());
         say(SUBJECT, json!(subject));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn an_image_is_about_nothing() {
         let config = Descriptor::new(media_type::OCI_CONFIG, sha256(EMPTY), 2);
-        let manifest = Manifest::new(Flavour::Oci, config, Vec::new());
+        let manifest = Manifest::new(ManifestFormat::Oci, config, Vec::new());
         assert_eq!(Artifact::read(Verbatim::new(manifest).unwrap()), None);
     }
 }

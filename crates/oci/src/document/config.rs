@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::descriptor::{Platform, null_is_default};
 use super::digest::Digest;
-use super::verbatim::Content;
+use super::verbatim::DocumentType;
 
 /// An image's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub struct ImageConfig {
     pub other: Map<String, Value>,
 }
 
-impl Content for ImageConfig {
+impl DocumentType for ImageConfig {
     const WHAT: &'static str = "image configuration";
 }
 

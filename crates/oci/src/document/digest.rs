@@ -7,7 +7,7 @@ use super::error::DocumentError;
 /// A hasher of the algorithm that `digest` was made with, if images may use it: SHA-2.
 pub fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
     match digest.algorithm() {
-        "sha256" | "sha384" | "sha512" => Hasher::like(digest),
+        "sha256" | "sha384" | "sha512" => Hasher::matching(digest),
         _ => None,
     }
     .ok_or_else(|| DocumentError::UnsupportedDigest {

@@ -7,7 +7,7 @@ use super::digest::Digest;
 use super::error::DocumentError;
 use super::manifest::Manifest;
 use super::media_type;
-use super::media_type::Flavour;
+use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
 
 /// A manifest and its configuration, which belong together.
@@ -19,7 +19,7 @@ pub struct Image {
 
 /// A layer to put on an image.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layer {
+pub struct NewLayer {
     /// The layer's blob as it is stored.
     pub blob: Descriptor,
     /// The digest of the uncompressed tar.
@@ -53,7 +53,7 @@ impl Image {
     }
 
     /// An image without layers, to start from nothing.
-    pub fn empty(flavour: Flavour, platform: Platform) -> Result<Self, DocumentError> {
+    pub fn empty(flavour: ManifestFormat, platform: Platform) -> Result<Self, DocumentError> {
         let config = Verbatim::new(ImageConfig {
             architecture: platform.architecture,
             os: platform.os,
@@ -93,7 +93,7 @@ impl Image {
     }
 
     /// The image with one more layer on top.
-    pub fn append_layer(&self, layer: Layer) -> Result<Self, DocumentError> {
+    pub fn append_layer(&self, layer: NewLayer) -> Result<Self, DocumentError> {
         let config = self.config.edit(|config| {
             config.rootfs.diff_ids.push(layer.diff_id);
             config.history.push(layer.history);
@@ -111,15 +111,15 @@ impl Image {
     }
 
     /// The image with ordinary types on its foreign layers. The configuration stays what it was.
-    pub fn with_ordinary_layers(&self) -> Result<Self, DocumentError> {
+    pub fn with_distributable_layers(&self) -> Result<Self, DocumentError> {
         Ok(Self {
-            manifest: self.manifest.edit(Manifest::make_layers_ordinary)?,
+            manifest: self.manifest.edit(Manifest::make_layers_distributable)?,
             config: self.config.clone(),
         })
     }
 
     /// The image in the words of a flavour. The configuration and the layers stay what they were.
-    pub fn in_flavour(&self, flavour: Flavour) -> Result<Self, DocumentError> {
+    pub fn in_flavour(&self, flavour: ManifestFormat) -> Result<Self, DocumentError> {
         let manifest = self.manifest.edit(|manifest| {
             manifest.media_type = Some(flavour.manifest().to_owned());
             for part in manifest.layers.iter_mut().chain([&mut manifest.config]) {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::descriptor::{Descriptor, null_is_default};
 use super::media_type;
-use super::media_type::Flavour;
-use super::verbatim::Content;
+use super::media_type::ManifestFormat;
+use super::verbatim::DocumentType;
 
 /// Several images under one name, told apart by platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,13 +25,13 @@ pub struct Index {
     pub other: Map<String, Value>,
 }
 
-impl Content for Index {
+impl DocumentType for Index {
     const WHAT: &'static str = "image index";
 }
 
 impl Index {
     /// An index of the flavour given; every entry should carry its platform, `os.version` included.
-    pub fn new(flavour: Flavour, manifests: Vec<Descriptor>) -> Self {
+    pub fn new(flavour: ManifestFormat, manifests: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
             media_type: Some(flavour.index().to_owned()),
@@ -49,7 +49,7 @@ impl Index {
     }
 
     /// Says the same in the words of a flavour; the manifests it names have to follow.
-    pub fn convert(&mut self, flavour: Flavour) {
+    pub fn convert(&mut self, flavour: ManifestFormat) {
         self.media_type = Some(flavour.index().to_owned());
         for entry in &mut self.manifests {
             entry.media_type = media_type::in_flavour(&entry.media_type, flavour);

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::descriptor::{Descriptor, null_is_default};
 use super::media_type;
-use super::media_type::Flavour;
-use super::verbatim::Content;
+use super::media_type::ManifestFormat;
+use super::verbatim::DocumentType;
 
 /// An image's configuration and layers, by digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,13 +27,13 @@ pub struct Manifest {
     pub other: Map<String, Value>,
 }
 
-impl Content for Manifest {
+impl DocumentType for Manifest {
     const WHAT: &'static str = "image manifest";
 }
 
 impl Manifest {
     /// A manifest of the flavour given.
-    pub fn new(flavour: Flavour, config: Descriptor, layers: Vec<Descriptor>) -> Self {
+    pub fn new(flavour: ManifestFormat, config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
             media_type: Some(flavour.manifest().to_owned()),
@@ -52,8 +52,8 @@ impl Manifest {
     }
 
     /// Whose words the manifest is written in.
-    pub fn flavour(&self) -> Flavour {
-        Flavour::of(self.media_type())
+    pub fn flavour(&self) -> ManifestFormat {
+        ManifestFormat::from_media_type(self.media_type())
     }
 
     /// Whether the manifest is an image's, rather than a chart's, a signature's or another artifact's.
@@ -63,17 +63,17 @@ impl Manifest {
 
     /// Gives foreign layers their ordinary types and forgets where on the internet they came from,
     /// so that whoever pulls the image takes them from the registry.
-    pub(crate) fn make_layers_ordinary(&mut self) {
+    pub(crate) fn make_layers_distributable(&mut self) {
         for layer in &mut self.layers {
             if media_type::is_foreign(&layer.media_type) {
-                layer.media_type = media_type::ordinary(&layer.media_type);
+                layer.media_type = media_type::distributable(&layer.media_type);
                 layer.urls.clear();
             }
         }
     }
 
     /// Says the same in the words of a flavour; the configuration's bytes stay what they are.
-    pub fn convert(&mut self, flavour: Flavour) {
+    pub fn convert(&mut self, flavour: ManifestFormat) {
         self.media_type = Some(flavour.manifest().to_owned());
         for blob in self.layers.iter_mut().chain([&mut self.config]) {
             blob.media_type = media_type::in_flavour(&blob.media_type, flavour);

@@ -32,16 +32,16 @@ const OCI_FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.t
     derive(serde::Deserialize, schemars::JsonSchema),
     serde(rename_all = "lowercase")
 )]
-pub enum Flavour {
+pub enum ManifestFormat {
     /// Docker's format, supported by every registry.
     Docker,
     /// OCI format.
     Oci,
 }
 
-impl Flavour {
+impl ManifestFormat {
     /// The flavour that a media type belongs to; OCI where it tells nothing.
-    pub fn of(media_type: &str) -> Self {
+    pub fn from_media_type(media_type: &str) -> Self {
         if media_type.starts_with("application/vnd.docker.") {
             Self::Docker
         } else {
@@ -112,16 +112,16 @@ pub fn is_foreign(media_type: &str) -> bool {
 }
 
 /// The ordinary type for a foreign layer's; every other type as it is.
-pub fn ordinary(media_type: &str) -> String {
+pub fn distributable(media_type: &str) -> String {
     match foreign_suffix(media_type) {
-        Some((Flavour::Docker, suffix)) => format!("{DOCKER_LAYER}{suffix}"),
-        Some((Flavour::Oci, suffix)) => format!("{OCI_LAYER}{suffix}"),
+        Some((ManifestFormat::Docker, suffix)) => format!("{DOCKER_LAYER}{suffix}"),
+        Some((ManifestFormat::Oci, suffix)) => format!("{OCI_LAYER}{suffix}"),
         None => media_type.to_owned(),
     }
 }
 
 /// The type in the words of a flavour; one that only the other flavour knows stays as it is.
-pub fn in_flavour(media_type: &str, flavour: Flavour) -> String {
+pub fn in_flavour(media_type: &str, flavour: ManifestFormat) -> String {
     let fixed = if is_manifest(media_type) {
         flavour.manifest()
     } else if is_index(media_type) {
@@ -134,34 +134,34 @@ pub fn in_flavour(media_type: &str, flavour: Flavour) -> String {
     fixed.to_owned()
 }
 
-fn layer_in_flavour(media_type: &str, flavour: Flavour) -> Option<String> {
+fn layer_in_flavour(media_type: &str, flavour: ManifestFormat) -> Option<String> {
     let suffix = match (compression(media_type)?, flavour) {
-        (Compression::None, _) => "",
-        (Compression::Gzip, Flavour::Docker) => ".gzip",
-        (Compression::Gzip, Flavour::Oci) => "+gzip",
-        (Compression::Zstd, Flavour::Docker) => return None,
-        (Compression::Zstd, Flavour::Oci) => "+zstd",
+        (LayerCompression::None, _) => "",
+        (LayerCompression::Gzip, ManifestFormat::Docker) => ".gzip",
+        (LayerCompression::Gzip, ManifestFormat::Oci) => "+gzip",
+        (LayerCompression::Zstd, ManifestFormat::Docker) => return None,
+        (LayerCompression::Zstd, ManifestFormat::Oci) => "+zstd",
     };
     let stem = match (is_foreign(media_type), flavour) {
         (false, flavour) => flavour.layer(),
-        (true, Flavour::Docker) => DOCKER_FOREIGN,
-        (true, Flavour::Oci) => OCI_FOREIGN,
+        (true, ManifestFormat::Docker) => DOCKER_FOREIGN,
+        (true, ManifestFormat::Oci) => OCI_FOREIGN,
     };
     Some(format!("{stem}{suffix}"))
 }
 
 /// The flavour and the compression of a foreign layer's type.
-fn foreign_suffix(media_type: &str) -> Option<(Flavour, &str)> {
+fn foreign_suffix(media_type: &str) -> Option<(ManifestFormat, &str)> {
     let (flavour, suffix) = media_type
         .strip_prefix(DOCKER_FOREIGN)
-        .map(|suffix| (Flavour::Docker, suffix))
-        .or_else(|| Some((Flavour::Oci, media_type.strip_prefix(OCI_FOREIGN)?)))?;
+        .map(|suffix| (ManifestFormat::Docker, suffix))
+        .or_else(|| Some((ManifestFormat::Oci, media_type.strip_prefix(OCI_FOREIGN)?)))?;
     (suffix.is_empty() || suffix.starts_with(['.', '+'])).then_some((flavour, suffix))
 }
 
 /// How a layer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub enum LayerCompression {
     /// A plain tar.
     None,
     /// A gzipped tar.
@@ -171,15 +171,15 @@ pub enum Compression {
 }
 
 /// How a layer of this type is compressed; `None` where the type is not a layer's.
-pub fn compression(media_type: &str) -> Option<Compression> {
-    let ordinary = ordinary(media_type);
+pub fn compression(media_type: &str) -> Option<LayerCompression> {
+    let ordinary = distributable(media_type);
     let suffix = ordinary
         .strip_prefix(DOCKER_LAYER)
         .or_else(|| ordinary.strip_prefix(OCI_LAYER))?;
     match suffix {
-        "" => Some(Compression::None),
-        ".gzip" | "+gzip" => Some(Compression::Gzip),
-        ".zstd" | "+zstd" => Some(Compression::Zstd),
+        "" => Some(LayerCompression::None),
+        ".gzip" | "+gzip" => Some(LayerCompression::Gzip),
+        ".zstd" | "+zstd" => Some(LayerCompression::Zstd),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 //! The types are this crate's own rather than oci-spec's, which write a platform's `os.version` as
 //! `os_version`, order annotations at random, and drop `Shell` and every field they do not know.
 
+mod any;
 mod artifact;
 mod config;
 mod descriptor;
@@ -13,22 +14,21 @@ mod image;
 mod index;
 mod manifest;
 pub mod media_type;
-mod referenced;
 #[cfg(test)]
 mod tests;
 mod verbatim;
 
+pub use any::Document;
 pub use artifact::{Artifact, EMPTY};
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
 pub use descriptor::{Descriptor, Platform};
 pub use digest::{Digest, Hasher, check, hasher_of, sha256};
 pub use error::DocumentError;
-pub use image::{Image, Layer};
+pub use image::{Image, NewLayer};
 pub use index::Index;
 pub use manifest::Manifest;
-pub use media_type::Flavour;
-pub use referenced::Document;
-pub use verbatim::{Content, Verbatim};
+pub use media_type::ManifestFormat;
+pub use verbatim::{DocumentType, Verbatim};
 
 /// Where an image, or an index of one, says which base it is on.
 pub const BASE_NAME: &str = "org.opencontainers.image.base.name";

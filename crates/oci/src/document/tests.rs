@@ -2,7 +2,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::media_type::{Compression, compression, is_foreign, ordinary};
+use super::media_type::{LayerCompression, compression, distributable, is_foreign};
 use super::*;
 
 fn digest(seed: &str) -> Digest {
@@ -89,7 +89,7 @@ fn foreign_layers_become_ordinary_and_lose_their_urls() {
         layers.filter(|layer| is_foreign(&layer.media_type)).count()
     };
     assert_eq!(foreign(&manifest), 1);
-    let ordinary = manifest.edit(Manifest::make_layers_ordinary).unwrap();
+    let ordinary = manifest.edit(Manifest::make_layers_distributable).unwrap();
     assert_eq!(foreign(&ordinary), 0);
     assert_eq!(ordinary.layers[0].media_type, media_type::DOCKER_LAYER_GZIP);
     assert!(ordinary.layers[0].urls.is_empty());
@@ -123,13 +123,13 @@ fn every_foreign_type_has_an_ordinary_one() {
         ),
     ] {
         assert!(is_foreign(foreign), "{foreign}");
-        assert_eq!(ordinary(foreign), expected);
-        assert_eq!(ordinary(expected), expected);
+        assert_eq!(distributable(foreign), expected);
+        assert_eq!(distributable(expected), expected);
         assert_eq!(compression(foreign), compression(expected));
     }
     assert_eq!(
         compression(media_type::OCI_LAYER_GZIP),
-        Some(Compression::Gzip)
+        Some(LayerCompression::Gzip)
     );
     assert_eq!(compression(media_type::OCI_CONFIG), None);
 }
@@ -138,18 +138,18 @@ fn every_foreign_type_has_an_ordinary_one() {
 fn types_have_the_same_meaning_in_both_flavours() {
     use media_type::in_flavour;
     let manifest = Verbatim::<Manifest>::parse(bytes(&manifest_json())).unwrap();
-    let oci = manifest.edit(|m| m.convert(Flavour::Oci)).unwrap();
+    let oci = manifest.edit(|m| m.convert(ManifestFormat::Oci)).unwrap();
     assert_eq!(oci.media_type(), media_type::OCI_MANIFEST);
     assert_eq!(oci.config.media_type, media_type::OCI_CONFIG);
     assert_eq!(
         oci.layers[0].media_type,
         "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
     );
-    let back = oci.edit(|m| m.convert(Flavour::Docker)).unwrap();
+    let back = oci.edit(|m| m.convert(ManifestFormat::Docker)).unwrap();
     assert_eq!(*back, *manifest);
     let zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
-    assert_eq!(in_flavour(zstd, Flavour::Docker), zstd);
-    assert_eq!(in_flavour("text/plain", Flavour::Oci), "text/plain");
+    assert_eq!(in_flavour(zstd, ManifestFormat::Docker), zstd);
+    assert_eq!(in_flavour("text/plain", ManifestFormat::Oci), "text/plain");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn the_shell_and_unknown_fields_of_a_config_survive_an_edit() {
 fn a_layer_is_appended_to_manifest_and_config_alike() {
     let blob = Descriptor::new(media_type::DOCKER_LAYER_GZIP, digest("new"), 7);
     let image = base()
-        .append_layer(Layer {
+        .append_layer(NewLayer {
             blob: blob.clone(),
             diff_id: digest("new tar"),
             history: History {
@@ -302,7 +302,7 @@ fn a_layer_is_appended_to_manifest_and_config_alike() {
 
 #[test]
 fn an_index_of_images_carries_their_os_versions() {
-    for flavour in [Flavour::Docker, Flavour::Oci] {
+    for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
         let index = Verbatim::new(Index::new(flavour, vec![base().index_entry()])).unwrap();
         let value: Value = serde_json::from_slice(index.bytes()).unwrap();
         assert_eq!(value["mediaType"], flavour.index());

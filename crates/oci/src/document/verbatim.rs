@@ -19,12 +19,12 @@ pub struct Verbatim<T> {
 }
 
 /// What kinds of values documents carry, for error messages.
-pub trait Content: Serialize + DeserializeOwned {
+pub trait DocumentType: Serialize + DeserializeOwned {
     /// "image manifest", "image index", …
     const WHAT: &'static str;
 }
 
-impl<T: Content> Verbatim<T> {
+impl<T: DocumentType> Verbatim<T> {
     /// Writes a new value.
     pub fn new(value: T) -> Result<Self, DocumentError> {
         let bytes = serde_json::to_vec(&value).map_err(|source| DocumentError::Write {

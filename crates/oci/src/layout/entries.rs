@@ -101,7 +101,7 @@ fn known(index: &Index) -> String {
 }
 
 /// What the entry that [`put_entry`] would replace means.
-pub(crate) fn tagged<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
+pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
     let has_tag = |entry: &&Descriptor| entry.annotations.get(REF_NAME).is_some_and(|it| it == tag);
     let entry = index.manifests.iter().find(has_tag)?;
     Some(&entry.digest)

@@ -10,11 +10,11 @@ use reqwest::{StatusCode, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wincimg_http::{Exchange, HttpError, Redirects, host_of, shown};
+use wincimg_http::{Exchange, HttpError, RedirectPolicy, host_of, redacted};
 
 use super::challenge::{Challenge, Scope, Token, bearer};
 use super::client::Inner;
-use super::credentials::{Credential, Proof};
+use super::credentials::{Authentication, Credential};
 use super::error::{RegistryError, check};
 use super::host::Host;
 use super::secret::Secret;
@@ -47,12 +47,12 @@ impl Inner {
             self.check_protected(&base.url, credential)?;
         }
         match (&challenge, &credential.proof) {
-            (Challenge::Basic, Some(Proof::Password { user, password })) => {
+            (Challenge::Basic, Some(Authentication::Password { user, password })) => {
                 Ok(Some(sensitive(&basic(user, password))?))
             }
             (Challenge::Basic, _) => Ok(None),
             (Challenge::Bearer { realm, service, .. }, _) => {
-                let fetching = host.fetching(scope);
+                let fetching = host.token_lock(scope);
                 let _held = fetching.lock().await;
                 let known = host.tokens().get(scope);
                 let token = if let Some(token) = known {
@@ -62,7 +62,7 @@ impl Inner {
                         .fetch_token(host, realm, service.as_deref(), scope, credential)
                         .await?;
                     let text = fetched.text.clone();
-                    host.tokens().keep(scope, fetched);
+                    host.tokens().insert(scope, fetched);
                     text
                 };
                 Ok(Some(sensitive(&bearer(&token))?))
@@ -83,10 +83,10 @@ impl Inner {
             // Nobody waits for a helper any more when this is dropped.
             let stopped = CancellationToken::new();
             let _guard = stopped.clone().drop_guard();
-            let lookup = move || super::credentials::look_up(&name, file.as_deref(), &stopped);
+            let lookup = move || super::credentials::find(&name, file.as_deref(), &stopped);
             let what = format!("find the credential for {}", host.name);
             self.http
-                .bounded(&what, async {
+                .with_deadline(&what, async {
                     let found = tokio::task::spawn_blocking(lookup).await;
                     found.unwrap_or_else(|error| {
                         Err(RegistryError::Credential {
@@ -99,21 +99,21 @@ impl Inner {
                 })
                 .await
         });
-        Ok(all.await?.of(repository))
+        Ok(all.await?.for_repository(repository))
     }
 
     /// Learns how the host wants to be convinced, by asking for the root of its API: what it hides
     /// from strangers it may do without a challenge. Done once.
-    pub(super) async fn knock(&self, host: &Host) -> Result<(), RegistryError> {
+    pub(super) async fn probe_auth(&self, host: &Host) -> Result<(), RegistryError> {
         let base = &host.base(&self.http).await?.url;
         let knocking = host.knocked.get_or_try_init(|| async {
             let mut exchange = Exchange::get("open its API", Host::root(base));
-            exchange.redirects = Redirects::Anywhere;
-            let response = self.http.follow(&exchange).await?;
+            exchange.redirects = RedirectPolicy::Anywhere;
+            let response = self.http.send_following(&exchange).await?;
             if response.status() == StatusCode::UNAUTHORIZED
                 && response.url().origin() == base.origin()
             {
-                host.learn(&response);
+                host.record_challenge(&response);
             }
             Ok::<_, RegistryError>(())
         });
@@ -142,7 +142,7 @@ impl Inner {
         let body = answer.map_err(|error| match error.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Unauthorized {
                 host: host.name.clone(),
-                what: format!("give a token at {}", shown(realm)),
+                what: format!("give a token at {}", redacted(realm)),
                 tried: credential.to_string(),
                 detail: String::new(),
                 known: false,
@@ -150,7 +150,7 @@ impl Inner {
             _ if matches!(error, RegistryError::PlainCredentials { .. }) => error,
             _ => RegistryError::Token {
                 host: host.name.clone(),
-                realm: shown(realm),
+                realm: redacted(realm),
                 source: Box::new(error),
             },
         })?;
@@ -197,10 +197,10 @@ impl Inner {
             field("service", name);
         }
         let exchange = match &credential.proof {
-            Some(Proof::IdentityToken(token)) => {
+            Some(Authentication::IdentityToken(token)) => {
                 field("grant_type", "refresh_token");
                 field("client_id", "wincimg");
-                field("refresh_token", token.reveal());
+                field("refresh_token", token.expose_secret());
                 let scopes = scope.0.join(" ");
                 if !scopes.is_empty() {
                     field("scope", &scopes);
@@ -210,8 +210,8 @@ impl Inner {
             proof => {
                 let mut exchange = Exchange::get(what, realm.clone());
                 // The password stays with the host that was asked, unlike a form's fields.
-                exchange.redirects = Redirects::Anywhere;
-                if let Some(Proof::Password { user, password }) = proof {
+                exchange.redirects = RedirectPolicy::Anywhere;
+                if let Some(Authentication::Password { user, password }) = proof {
                     field("account", user);
                     let proof = sensitive(&basic(user, password))?;
                     exchange.headers.insert(AUTHORIZATION, proof);
@@ -224,8 +224,8 @@ impl Inner {
             }
         };
         self.http
-            .repeat(|| async {
-                let response = self.http.follow(&exchange).await?;
+            .retry(|| async {
+                let response = self.http.send_following(&exchange).await?;
                 let server = host_of(response.url());
                 let response = check(&self.http, server, what, response, NOT_SENT).await?;
                 Ok(self.http.read_body(response, what, TOKEN_LIMIT).await?)
@@ -245,7 +245,7 @@ fn seconds(value: &Value) -> Option<Duration> {
 }
 
 fn basic(user: &str, password: &Secret) -> String {
-    let pair = format!("{user}:{}", password.reveal());
+    let pair = format!("{user}:{}", password.expose_secret());
     format!("Basic {}", BASE64_STANDARD.encode(pair))
 }
 

@@ -13,11 +13,11 @@ use reqwest::{Method, Response, StatusCode, Url};
 use tokio_util::io::StreamReader;
 use wincimg_common::progress::Task;
 use wincimg_http::{
-    Attempts, BlobReader, BlobSource, Exchange, HttpError, PartialFile, Redirects, Transient,
-    host_of,
+    BlobReader, BlobSource, Exchange, HttpError, PartialFile, RedirectPolicy, RetryBudget,
+    Transient, host_of,
 };
 
-use super::client::Registry;
+use super::client::RegistryClient;
 use super::error::{RegistryError, check};
 use super::repository::Repository;
 use crate::document::{Descriptor, Digest, Hasher};
@@ -28,10 +28,10 @@ impl Repository {
         let what = format!("look for blob {digest} of {self}");
         // Of a GET, the body is left unread.
         let request = self.request(Method::HEAD, &format!("blobs/{digest}"), what);
-        let answer = self.look(request).await;
+        let answer = self.head_or_get(request).await;
         match answer {
             Ok(_) => Ok(true),
-            Err(error) if self.means_missing(&error) => Ok(false),
+            Err(error) if self.is_not_found_error(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -40,7 +40,7 @@ impl Repository {
     pub fn blob(&self, descriptor: &Descriptor) -> RemoteBlob {
         RemoteBlob {
             registry: self.registry.clone(),
-            origin: Origin::Repository(self.clone()),
+            origin: BlobOrigin::Repository(self.clone()),
             descriptor: descriptor.clone(),
         }
     }
@@ -68,18 +68,18 @@ impl Repository {
         }
         let bytes = bytes.freeze();
         if let Some(documents) = documents {
-            documents.keep(descriptor, &bytes);
+            documents.store(descriptor, &bytes);
         }
         Ok(bytes)
     }
 }
 
-impl Registry {
+impl RegistryClient {
     /// The bytes behind a foreign layer's `urls`, tried in their order and without credentials.
     pub fn url_source(&self, urls: &[String], descriptor: &Descriptor) -> RemoteBlob {
         RemoteBlob {
             registry: self.clone(),
-            origin: Origin::Urls(urls.into()),
+            origin: BlobOrigin::Urls(urls.into()),
             descriptor: descriptor.clone(),
         }
     }
@@ -89,8 +89,8 @@ impl Registry {
 /// that began at offset 0 verifies the digest before it gives the last bytes.
 #[derive(Clone)]
 pub struct RemoteBlob {
-    registry: Registry,
-    origin: Origin,
+    registry: RegistryClient,
+    origin: BlobOrigin,
     descriptor: Descriptor,
 }
 
@@ -104,7 +104,7 @@ impl RemoteBlob {
     /// and verified; an interrupted download goes on from there.
     pub async fn download(&self, to: &Path, task: &dyn Task) -> Result<(), RegistryError> {
         let hasher = RegistryError::hasher_of(&self.descriptor.digest)?;
-        let mut partial = PartialFile::named(to, hasher, self.descriptor.size).await?;
+        let mut partial = PartialFile::open_for_digest(to, hasher, self.descriptor.size).await?;
         let filled = match self.fill(&mut partial, task).await {
             // What an earlier run left may be at fault: once more, from the beginning.
             Err(RegistryError::Digest { .. }) if partial.was_resumed() => {
@@ -114,7 +114,7 @@ impl RemoteBlob {
             filled => filled,
         };
         match filled {
-            Ok(()) => Ok(partial.keep().await?),
+            Ok(()) => Ok(partial.commit().await?),
             Err(error @ (RegistryError::Digest { .. } | RegistryError::Length { .. })) => {
                 // Wrong bytes are of no use to the next run. Where they stay, it finds them out.
                 let _ = partial.discard();
@@ -129,7 +129,7 @@ impl RemoteBlob {
         // The file hashes what it takes in, and what it had before.
         let chunks = self.pull(partial.written(), None).chunks();
         partial
-            .take_in(chunks.inspect_ok(|chunk| task.advance(chunk.len() as u64)))
+            .write_stream(chunks.inspect_ok(|chunk| task.advance(chunk.len() as u64)))
             .await??;
         let name = self.origin.name_of(&self.descriptor);
         RegistryError::verify(&partial.digest(), &self.descriptor.digest, &name)
@@ -169,13 +169,13 @@ impl BlobSource for RemoteBlob {
 
 /// Where a blob is read from.
 #[derive(Clone)]
-enum Origin {
+enum BlobOrigin {
     Repository(Repository),
     /// A foreign layer's `urls`, the preferred first.
     Urls(Arc<[String]>),
 }
 
-impl Origin {
+impl BlobOrigin {
     /// What errors call a blob from here.
     fn name_of(&self, blob: &Descriptor) -> String {
         match self {
@@ -187,15 +187,15 @@ impl Origin {
 
 /// A blob that is being read.
 struct Pull {
-    registry: Registry,
-    origin: Origin,
+    registry: RegistryClient,
+    origin: BlobOrigin,
     descriptor: Descriptor,
     position: u64,
     /// The answer under way, and how many of its first bytes are known already.
     response: Option<(Response, u64)>,
     /// Absent where the beginning was not read and nothing can be verified.
     hasher: Option<Hasher>,
-    attempts: Attempts,
+    attempts: RetryBudget,
 }
 
 impl Pull {
@@ -215,7 +215,7 @@ impl Pull {
                 Ok(None) => return self.verify().map(|()| None),
                 Err(error) => {
                     self.response = None;
-                    self.attempts.pause(error).await?;
+                    self.attempts.backoff(error).await?;
                 }
             }
         }
@@ -297,14 +297,14 @@ impl Pull {
             headers.insert(RANGE, range);
         }
         let response = match &self.origin {
-            Origin::Repository(repository) => {
+            BlobOrigin::Repository(repository) => {
                 let path = format!("blobs/{}", &self.descriptor.digest);
                 let what = format!("read {}", self.name());
                 let mut request = repository.request(Method::GET, &path, what);
                 request.headers = headers;
                 self.registry.0.once(&request).await?
             }
-            Origin::Urls(urls) => self.request_urls(urls, &headers).await?,
+            BlobOrigin::Urls(urls) => self.request_urls(urls, &headers).await?,
         };
         self.check_range(response)
     }
@@ -349,9 +349,9 @@ impl Pull {
     ) -> Result<Response, RegistryError> {
         let mut exchange = Exchange::get(what, url);
         exchange.headers = headers.clone();
-        exchange.redirects = Redirects::Anywhere;
+        exchange.redirects = RedirectPolicy::Anywhere;
         let http = &self.registry.0.http;
-        let response = http.follow(&exchange).await?;
+        let response = http.send_following(&exchange).await?;
         check(
             http,
             host_of(response.url()),

@@ -177,12 +177,12 @@ impl Tokens {
             .map(|(_, token)| token.text.clone())
     }
 
-    pub(super) fn keep(&mut self, scope: &Scope, token: Token) {
+    pub(super) fn insert(&mut self, scope: &Scope, token: Token) {
         self.0.insert(scope.clone(), token);
     }
 
     /// Drops a token that the registry refused, under whatever scope it is kept.
-    pub(super) fn forget(&mut self, refused: &HeaderValue) {
+    pub(super) fn remove(&mut self, refused: &HeaderValue) {
         let refused = refused.as_bytes();
         self.0
             .retain(|_, token| bearer(&token.text).as_bytes() != refused);
@@ -191,7 +191,7 @@ impl Tokens {
 
 /// The value of the header that a token goes in.
 pub(super) fn bearer(token: &Secret) -> String {
-    format!("Bearer {}", token.reveal())
+    format!("Bearer {}", token.expose_secret())
 }
 
 #[cfg(test)]
@@ -217,10 +217,10 @@ mod tests {
             for (scope, text) in [(Scope::mount("a", "b"), "both"), (Scope::push("a"), "one")] {
                 let expires = Instant::now() + Duration::from_mins(1);
                 let text = Secret::new(text.to_owned());
-                tokens.keep(&scope, Token { text, expires });
+                tokens.insert(&scope, Token { text, expires });
             }
             let taken = tokens.get(&Scope::pull("a")).unwrap();
-            assert_eq!(taken.reveal(), "one");
+            assert_eq!(taken.expose_secret(), "one");
         }
     }
 

@@ -9,25 +9,25 @@ use std::time::Duration;
 
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_http::{CertificateFiles, Http, IDLE_TIMEOUT, RetryPolicy};
+use wincimg_http::{CertificateFiles, HttpClient, IDLE_TIMEOUT, RetryPolicy};
 
-use super::documents::Documents;
+use super::document_cache::Documents;
 use super::error::RegistryError;
 use super::host::Host;
 use super::prefetch::Prefetch;
-use super::session::Session;
+use super::upload_session::Session;
 use crate::document::Digest;
 
 /// How registries are reached.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RegistryOptions {
     /// What requests say of the program that sends them.
     pub user_agent: &'static str,
     /// `HOST[:PORT]` entries where plain HTTP and unverified certificates are allowed.
     pub insecure: Vec<String>,
     /// A file like Docker's `config.json`; without it Docker's own, where there is one.
     pub config_file: Option<PathBuf>,
-    /// The bound on everything that is done with this [`Registry`], counted from its making.
+    /// The bound on everything that is done with this [`RegistryClient`], counted from its making.
     pub timeout: Option<Duration>,
     /// The longest time without a byte before a connection counts as broken.
     pub idle_timeout: Duration,
@@ -42,7 +42,7 @@ pub struct Options {
     pub certificates: CertificateFiles,
 }
 
-impl Default for Options {
+impl Default for RegistryOptions {
     fn default() -> Self {
         Self {
             user_agent: concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")),
@@ -61,12 +61,12 @@ impl Default for Options {
 /// All registries, as one process knows them: connections, tokens, what each host has shown of
 /// itself. Clones share it.
 #[derive(Clone)]
-pub struct Registry(pub(super) Arc<Inner>);
+pub struct RegistryClient(pub(super) Arc<Inner>);
 
 /// What all clones share.
 pub(super) struct Inner {
-    pub(super) options: Options,
-    pub(super) http: Http,
+    pub(super) options: RegistryOptions,
+    pub(super) http: HttpClient,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     /// Uploads that a registry opened where a mount was asked for, or that have the beginning of a blob.
     opened_uploads: Mutex<HashMap<UploadKey, Session>>,
@@ -79,10 +79,13 @@ pub(super) struct Inner {
 /// Host, repository and digest.
 pub(super) type UploadKey = (String, String, Digest);
 
-impl Registry {
+impl RegistryClient {
     /// Makes the client; nothing is sent yet, and files are read when they are needed.
-    pub fn new(options: Options, progress: Arc<dyn Progress>) -> Result<Self, RegistryError> {
-        let http = Http::new(
+    pub fn new(
+        options: RegistryOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, RegistryError> {
+        let http = HttpClient::new(
             options.user_agent,
             &options.insecure,
             options.retries,
@@ -103,9 +106,9 @@ impl Registry {
     }
 }
 
-impl Registry {
+impl RegistryClient {
     /// The connections, for servers that are not registries and are reached in the same way.
-    pub fn http(&self) -> &Http {
+    pub fn http(&self) -> &HttpClient {
         &self.0.http
     }
 }
@@ -125,7 +128,7 @@ impl Inner {
     }
 }
 
-impl fmt::Debug for Registry {
+impl fmt::Debug for RegistryClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registry")
             .field("options", &self.0.options)

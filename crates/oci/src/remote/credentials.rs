@@ -43,7 +43,7 @@ const TOKEN_USER: &str = "<token>";
 
 /// What a registry or its token server takes as proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum Authentication {
     /// A user's name and password.
     Password { user: String, password: Secret },
     /// A refresh token of an OAuth token server.
@@ -54,7 +54,7 @@ pub(super) enum Proof {
 #[derive(Debug, Clone)]
 pub(super) struct Credential {
     /// The credential, where there is one.
-    pub(super) proof: Option<Proof>,
+    pub(super) proof: Option<Authentication>,
     /// The file or helper that was asked.
     origin: String,
 }
@@ -64,8 +64,12 @@ impl fmt::Display for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.proof {
             None => write!(f, "no credential (none in {})", self.origin),
-            Some(Proof::Password { user, .. }) => write!(f, "user {user:?} from {}", self.origin),
-            Some(Proof::IdentityToken(_)) => write!(f, "an identity token from {}", self.origin),
+            Some(Authentication::Password { user, .. }) => {
+                write!(f, "user {user:?} from {}", self.origin)
+            }
+            Some(Authentication::IdentityToken(_)) => {
+                write!(f, "an identity token from {}", self.origin)
+            }
         }
     }
 }
@@ -81,8 +85,8 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// The one that was typed, not looked up.
-    pub(super) fn typed(user: String, password: Secret) -> Self {
-        let proof = Some(Proof::Password { user, password });
+    pub(super) fn from_input(user: String, password: Secret) -> Self {
+        let proof = Some(Authentication::Password { user, password });
         let origin = "what was typed".to_owned();
         Self {
             host: Credential { proof, origin },
@@ -104,7 +108,7 @@ impl Credentials {
     }
 
     /// The credential for a repository; without a name, for the host itself.
-    pub(super) fn of(&self, repository: &str) -> &Credential {
+    pub(super) fn for_repository(&self, repository: &str) -> &Credential {
         let lies_in = |path: &str| {
             let rest = repository.strip_prefix(path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -118,7 +122,7 @@ impl Credentials {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ConfigFile {
-    auths: Option<BTreeMap<String, Option<Entry>>>,
+    auths: Option<BTreeMap<String, Option<AuthEntry>>>,
     creds_store: Option<String>,
     cred_helpers: Option<BTreeMap<String, Option<String>>>,
 }
@@ -126,7 +130,7 @@ struct ConfigFile {
 /// A credential in the file itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Entry {
+struct AuthEntry {
     auth: Option<Secret>,
     username: Option<String>,
     password: Option<Secret>,
@@ -135,13 +139,13 @@ struct Entry {
 
 /// What a key of the file stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place<'k> {
+pub(super) enum AuthKey<'k> {
     Host(&'k str),
     /// A repository, or all below it.
     Path(&'k str, &'k str),
 }
 
-impl<'k> Place<'k> {
+impl<'k> AuthKey<'k> {
     /// Docker's keys are hosts and URLs, whose path means nothing; podman's may be repositories.
     pub(super) fn of(key: &'k str) -> Self {
         let bare = key
@@ -159,30 +163,31 @@ impl<'k> Place<'k> {
     }
 }
 
-impl Entry {
+impl AuthEntry {
     /// The credential, if it has one; an error where what it has cannot be read.
-    fn proof(&self) -> Result<Option<Proof>, &'static str> {
-        let filled = |secret: &Option<Secret>| secret.clone().filter(|it| !it.reveal().is_empty());
+    fn proof(&self) -> Result<Option<Authentication>, &'static str> {
+        let filled =
+            |secret: &Option<Secret>| secret.clone().filter(|it| !it.expose_secret().is_empty());
         if let Some(token) = filled(&self.identitytoken) {
-            return Ok(Some(Proof::IdentityToken(token)));
+            return Ok(Some(Authentication::IdentityToken(token)));
         }
         if let Some(auth) = filled(&self.auth) {
             let (user, password) =
                 decode(&auth).ok_or("its auth is not USER:PASSWORD in base64")?;
-            return Ok((!user.is_empty()).then_some(Proof::Password { user, password }));
+            return Ok((!user.is_empty()).then_some(Authentication::Password { user, password }));
         }
         let user = self.username.clone().filter(|user| !user.is_empty());
         let password = self.password.clone();
         Ok(user
             .zip(password)
-            .map(|(user, password)| Proof::Password { user, password }))
+            .map(|(user, password)| Authentication::Password { user, password }))
     }
 }
 
 fn decode(auth: &Secret) -> Option<(String, Secret)> {
     let lenient =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.reveal().trim());
+    let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.expose_secret().trim());
     let text = String::from_utf8(bytes.ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
     // Old versions of Docker padded what they encoded.
@@ -193,7 +198,7 @@ fn decode(auth: &Secret) -> Option<(String, Secret)> {
 /// Looks up a host's credentials. `file` is the one the user named; without it Docker's own is
 /// read, and it may be absent. Blocks while a helper runs, which ends soon after `stopped` is
 /// cancelled.
-pub(super) fn look_up(
+pub(super) fn find(
     host: &str,
     file: Option<&Path>,
     stopped: &CancellationToken,
@@ -237,7 +242,7 @@ fn look_in(
 ) -> Result<Credentials, RegistryError> {
     let shown = path.display().to_string();
     let text = files::read(path, LARGEST_FILE)
-        .map_err(|error| failed(host, shown.clone(), error.to_string()))?;
+        .map_err(|error| lookup_error(host, shown.clone(), error.to_string()))?;
     // A parser's message would name a value where it is of the wrong type.
     let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -246,7 +251,7 @@ fn look_in(
             host: host.to_owned(),
             origin: shown.clone(),
             reason: format!("it is not Docker's config.json: line {line}, column {column}"),
-            excerpt: Some(Box::new(Excerpt::of_secrets(&text, line, column, &WORDS))),
+            excerpt: Some(Box::new(Excerpt::redacted(&text, line, column, &WORDS))),
         }
     })?;
     Lookup {
@@ -274,9 +279,9 @@ impl Lookup<'_> {
         let mut own = Vec::new();
         for (key, entry) in self.config.auths.iter().flatten() {
             let Some(entry) = entry else { continue };
-            match Place::of(key) {
-                Place::Host(host) if is_this(host) => own.push((key, entry)),
-                Place::Path(host, path) if is_this(host) => {
+            match AuthKey::of(key) {
+                AuthKey::Host(host) if is_this(host) => own.push((key, entry)),
+                AuthKey::Path(host, path) if is_this(host) => {
                     if let Some(credential) = self.entry(key, entry)? {
                         paths.push((path.to_owned(), credential));
                     }
@@ -297,11 +302,13 @@ impl Lookup<'_> {
     }
 
     /// The helper for this host, then the file itself, then the helper for all.
-    fn of_host(&self, own: &[(&String, &Entry)]) -> Result<Credential, RegistryError> {
+    fn of_host(&self, own: &[(&String, &AuthEntry)]) -> Result<Credential, RegistryError> {
         let names = names(self.host);
         let helpers = self.config.cred_helpers.iter().flatten();
         let helper = helpers
-            .filter(|(key, _)| matches!(Place::of(key), Place::Host(host) if names.contains(&host)))
+            .filter(
+                |(key, _)| matches!(AuthKey::of(key), AuthKey::Host(host) if names.contains(&host)),
+            )
             .find_map(|(_, helper)| helper.as_deref().filter(|name| !name.is_empty()));
         if let Some(helper) = helper {
             return self.ask_helper(helper);
@@ -320,10 +327,10 @@ impl Lookup<'_> {
         }
     }
 
-    fn entry(&self, key: &str, entry: &Entry) -> Result<Option<Credential>, RegistryError> {
+    fn entry(&self, key: &str, entry: &AuthEntry) -> Result<Option<Credential>, RegistryError> {
         let proof = entry.proof().map_err(|reason| {
             let origin = format!("{}, entry {key:?}", self.file);
-            failed(self.host, origin, reason.to_owned())
+            lookup_error(self.host, origin, reason.to_owned())
         })?;
         Ok(proof.map(|proof| Credential {
             proof: Some(proof),
@@ -334,8 +341,8 @@ impl Lookup<'_> {
     fn ask_helper(&self, helper: &str) -> Result<Credential, RegistryError> {
         let origin = format!("docker-credential-{helper} ({})", self.file);
         for server in servers(self.host) {
-            let found = helper::ask(helper, server, self.stopped)
-                .map_err(|reason| failed(self.host, origin.clone(), reason))?;
+            let found = helper::get(helper, server, self.stopped)
+                .map_err(|reason| lookup_error(self.host, origin.clone(), reason))?;
             if let Some(proof) = found.and_then(proof) {
                 let proof = Some(proof);
                 return Ok(Credential { proof, origin });
@@ -346,7 +353,7 @@ impl Lookup<'_> {
     }
 }
 
-pub(super) fn failed(host: &str, origin: String, reason: String) -> RegistryError {
+pub(super) fn lookup_error(host: &str, origin: String, reason: String) -> RegistryError {
     RegistryError::Credential {
         host: host.to_owned(),
         origin,
@@ -413,12 +420,14 @@ pub(super) fn servers(host: &str) -> Vec<&str> {
 }
 
 /// Helpers answer a question for an unknown host with empty fields or an error of their own.
-fn proof(found: helper::Found) -> Option<Proof> {
-    let helper::Found { user, secret } = found;
+fn proof(found: helper::HelperCredential) -> Option<Authentication> {
+    let helper::HelperCredential { user, secret } = found;
     match user.as_str() {
-        TOKEN_USER => (!secret.reveal().is_empty()).then_some(Proof::IdentityToken(secret)),
+        TOKEN_USER => {
+            (!secret.expose_secret().is_empty()).then_some(Authentication::IdentityToken(secret))
+        }
         "" => None,
-        _ => Some(Proof::Password {
+        _ => Some(Authentication::Password {
             user,
             password: secret,
         }),
@@ -443,14 +452,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.json");
         fs::write(&file, json).unwrap();
-        let found = look_up(host, Some(&file), &CancellationToken::new())
-            .map(|all| all.of(repository).clone());
+        let found = find(host, Some(&file), &CancellationToken::new())
+            .map(|all| all.for_repository(repository).clone());
         (found, file)
     }
 
     fn user(json: &str, host: &str, repository: &str) -> Option<String> {
         match with_config_for(json, host, repository).0.unwrap().proof {
-            Some(Proof::Password { user, .. }) => Some(user),
+            Some(Authentication::Password { user, .. }) => Some(user),
             _ => None,
         }
     }
@@ -487,7 +496,7 @@ mod tests {
     fn an_identity_token_is_told_from_a_password() {
         let json = r#"{"auths":{"repo.lan":{"identitytoken":"abc"}}}"#;
         let (found, _) = with_config(json, "repo.lan");
-        let expected = Proof::IdentityToken(Secret::new("abc".into()));
+        let expected = Authentication::IdentityToken(Secret::new("abc".into()));
         assert_eq!(found.unwrap().proof, Some(expected));
     }
 
@@ -572,7 +581,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_named_must_be_there_and_be_json() {
-        let missing = look_up(
+        let missing = find(
             "repo.lan",
             Some(Path::new("/nonexistent/config.json")),
             &CancellationToken::new(),

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
 use wincimg_common::diagnose::{Diagnose, Excerpt};
-use wincimg_http::{FileError, Http, HttpError, Transient, retry_after};
+use wincimg_http::{FileError, HttpClient, HttpError, Transient, retry_after};
 
-use super::words::own_words;
-use crate::document::{self, Digest, Flavour, Hasher};
+use super::error_message::error_message;
+use crate::document::{self, Digest, Hasher, ManifestFormat};
 
 /// The most of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
@@ -183,7 +183,7 @@ impl RegistryError {
     }
 
     /// Whether what is wrong with a manifest may be its format.
-    pub(super) fn refuses_format(&self) -> bool {
+    pub(super) fn is_format_rejected(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { status, detail, .. }) => {
                 *status == StatusCode::UNSUPPORTED_MEDIA_TYPE
@@ -194,24 +194,24 @@ impl RegistryError {
     }
 
     /// Whether a manifest was refused because of a blob that should be there.
-    pub(super) fn misses_blob(&self) -> bool {
+    pub(super) fn is_blob_missing(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
-            Self::Manifest { source, .. } => source.misses_blob(),
+            Self::Manifest { source, .. } => source.is_blob_missing(),
             _ => false,
         }
     }
 
     /// Whether a registry, or a proxy before it, knows no HEAD.
-    pub(super) fn refuses_head(&self) -> bool {
+    pub(super) fn is_head_unsupported(&self) -> bool {
         self.status()
             .is_some_and(|status| matches!(status.as_u16(), 400 | 405 | 501))
     }
 
     /// The status of any answer, the token server's included.
-    pub(super) fn answered(&self) -> Option<StatusCode> {
+    pub(super) fn response_status(&self) -> Option<StatusCode> {
         match self {
-            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.answered(),
+            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.response_status(),
             other => other.status(),
         }
     }
@@ -285,9 +285,9 @@ fn login_hint(host: &str) -> String {
 }
 
 fn other_format(media_type: &str) -> &'static str {
-    match Flavour::of(media_type) {
-        Flavour::Oci => "write it in Docker's format with --manifest-format docker",
-        Flavour::Docker => "write it in OCI's format with --manifest-format oci",
+    match ManifestFormat::from_media_type(media_type) {
+        ManifestFormat::Oci => "write it in Docker's format with --manifest-format docker",
+        ManifestFormat::Docker => "write it in OCI's format with --manifest-format oci",
     }
 }
 
@@ -351,7 +351,7 @@ fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
 /// Success as it is; anything else as an error of `host` with its own words. `tried` says which
 /// credential went along.
 pub(super) async fn check(
-    http: &Http,
+    http: &HttpClient,
     host: String,
     what: &str,
     response: Response,
@@ -363,7 +363,7 @@ pub(super) async fn check(
     }
     let retry_after = retry_after(response.headers(), SystemTime::now());
     let body = http.read_body(response, what, ERROR_LIMIT).await;
-    let detail = body.map(|body| own_words(&body)).unwrap_or_default();
+    let detail = body.map(|body| error_message(&body)).unwrap_or_default();
     let what = what.to_owned();
     let tried = tried.to_owned();
     Err(match status {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use wincimg_common::foreign::Foreign;
+use wincimg_common::untrusted::Untrusted;
 
 use super::secret::Secret;
 
@@ -24,13 +24,13 @@ const LONGEST_WORDS: usize = 200;
 
 /// What a helper gave.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct HelperCredential {
     pub(super) user: String,
     pub(super) secret: Secret,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct HelperResponse {
     #[serde(rename = "Username", default)]
     user: String,
     #[serde(rename = "Secret")]
@@ -39,18 +39,18 @@ struct Answer {
 
 /// Asks `docker-credential-NAME` for what it has for a server; nothing where it has nothing. Ends
 /// it when it takes too long, says too much, or `stopped` is cancelled.
-pub(super) fn ask(
+pub(super) fn get(
     name: &str,
     server: &str,
     stopped: &CancellationToken,
-) -> Result<Option<Found>, String> {
+) -> Result<Option<HelperCredential>, String> {
     let Some(output) = run(name, "get", server, stopped)? else {
         return Ok(None);
     };
     // The parser's own message would quote the answer, and with it perhaps a secret.
-    let answer: Answer = serde_json::from_slice(&output)
+    let answer: HelperResponse = serde_json::from_slice(&output)
         .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())?;
-    Ok(Some(Found {
+    Ok(Some(HelperCredential {
         user: answer.user,
         secret: answer.secret,
     }))
@@ -67,7 +67,7 @@ pub(super) fn store(
     let input = serde_json::json!({
         "ServerURL": server,
         "Username": user,
-        "Secret": secret.reveal(),
+        "Secret": secret.expose_secret(),
     });
     run(name, "store", &input.to_string(), stopped).map(drop)
 }
@@ -99,7 +99,7 @@ fn run(
             io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
             _ => format!("it cannot be run: {error}"),
         })?;
-    let watched = Watched::of(&mut child, input);
+    let watched = HelperPipes::spawn_readers(&mut child, input);
     let ended = watched.wait(&mut child, PATIENCE, stopped);
     // What it still holds open, or a child of it, is of no interest.
     let _ = child.kill();
@@ -123,20 +123,20 @@ fn run(
 }
 
 /// The beginning of a line of a program's, as it may be shown.
-fn beginning(line: &str) -> Foreign<String> {
-    Foreign(line.trim().chars().take(LONGEST_WORDS).collect())
+fn beginning(line: &str) -> Untrusted<String> {
+    Untrusted(line.trim().chars().take(LONGEST_WORDS).collect())
 }
 
-type Ended = (bool, Vec<u8>, Vec<u8>);
+type HelperOutput = (bool, Vec<u8>, Vec<u8>);
 
 /// What comes out of a running helper, by threads that end when it closes its side.
-struct Watched {
+struct HelperPipes {
     output: Receiver<Option<Vec<u8>>>,
     errors: Receiver<Option<Vec<u8>>>,
 }
 
-impl Watched {
-    fn of(child: &mut Child, input: &str) -> Self {
+impl HelperPipes {
+    fn spawn_readers(child: &mut Child, input: &str) -> Self {
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
             // One that does not read has its own way of knowing.
@@ -154,7 +154,7 @@ impl Watched {
         child: &mut Child,
         patience: Duration,
         stopped: &CancellationToken,
-    ) -> Result<Ended, String> {
+    ) -> Result<HelperOutput, String> {
         let deadline = Instant::now() + patience;
         let too_slow = || format!("it gave no answer in {} seconds", patience.as_secs_f32());
         let mut written = [None, None];
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_helpers_name_is_no_path() {
         let stopped = CancellationToken::new();
-        let refused = ask("../../evil", "repo.lan", &stopped).unwrap_err();
+        let refused = get("../../evil", "repo.lan", &stopped).unwrap_err();
         assert_eq!(refused, "its name is not one that a program could have");
     }
 }

@@ -9,12 +9,12 @@ use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 use wincimg_common::lock;
-use wincimg_http::{Exchange, Http, HttpError};
+use wincimg_http::{Exchange, HttpClient, HttpError};
 
+use super::capabilities::HostCapabilities;
 use super::challenge::{Challenge, Scope, Tokens};
 use super::credentials::Credentials;
 use super::error::RegistryError;
-use super::takes::Takes;
 
 /// What this process has learnt about a host.
 pub(super) struct Host {
@@ -27,15 +27,15 @@ pub(super) struct Host {
     pub(super) credentials: OnceCell<Credentials>,
     /// Whether its root was asked for a challenge.
     pub(super) knocked: OnceCell<()>,
-    pub(super) takes: Takes,
-    base: OnceCell<Base>,
+    pub(super) takes: HostCapabilities,
+    base: OnceCell<ApiBase>,
     /// Why the first question got no answer, where it was sent before the protocol was known.
     unanswered: Mutex<Option<HttpError>>,
     challenge: Mutex<Option<Challenge>>,
 }
 
 /// Where a host's API begins.
-pub(super) struct Base {
+pub(super) struct ApiBase {
     /// Scheme, host and port.
     pub(super) url: Url,
 }
@@ -51,7 +51,7 @@ impl Host {
             fetching: Mutex::default(),
             credentials: OnceCell::new(),
             knocked: OnceCell::new(),
-            takes: Takes::default(),
+            takes: HostCapabilities::default(),
             base: OnceCell::new(),
             unanswered: Mutex::default(),
             challenge: Mutex::new(None),
@@ -64,7 +64,7 @@ impl Host {
     }
 
     /// What is held while a token for this is fetched.
-    pub(super) fn fetching(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn token_lock(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<()>> {
         let mut fetching = lock(&self.fetching);
         Arc::clone(fetching.entry(scope.clone()).or_default())
     }
@@ -75,7 +75,7 @@ impl Host {
     }
 
     /// Remembers the challenge of a 401 answer, where there is one that can be met.
-    pub(super) fn learn(&self, answer: &Response) -> Option<Challenge> {
+    pub(super) fn record_challenge(&self, answer: &Response) -> Option<Challenge> {
         let challenge = Challenge::read(answer.headers(), answer.url())?;
         let mut known = lock(&self.challenge);
         Some(known.insert(challenge).clone())
@@ -85,7 +85,7 @@ impl Host {
     /// and the outcome remembered. A host with a port of its own gets plain HTTP first: one port
     /// speaks one of the two, and asking an HTTP server for a page is the cheaper question. No
     /// credential goes along with it.
-    pub(super) async fn base(&self, connections: &Http) -> Result<&Base, RegistryError> {
+    pub(super) async fn base(&self, connections: &HttpClient) -> Result<&ApiBase, RegistryError> {
         self.base
             .get_or_try_init(|| self.find_base(connections))
             .await
@@ -93,7 +93,7 @@ impl Host {
 
     /// Where the API of a listed host is likely to be while that is not known: a question that goes
     /// there shows it as well as knocking does, and needs no second way.
-    pub(super) fn likely_base(&self, connections: &Http) -> Option<Url> {
+    pub(super) fn likely_base(&self, connections: &HttpClient) -> Option<Url> {
         let http = self.url("http").ok()?;
         let is_open = !self.base.initialized() && self.unanswered().is_none();
         (is_open && connections.is_listed(&http) && http.port().is_some()).then_some(http)
@@ -103,14 +103,14 @@ impl Host {
     /// credential goes along.
     pub(super) async fn try_base(
         &self,
-        connections: &Http,
+        connections: &HttpClient,
         exchange: &Exchange<'_>,
         likely: Url,
     ) -> Option<Response> {
         match self.first_answer(connections, exchange).await {
             Ok(response) if !wants_tls(&response) => {
                 // Another question may have shown it at the same time.
-                let _ = self.base.set(Base { url: likely });
+                let _ = self.base.set(ApiBase { url: likely });
                 (!response.status().is_redirection()).then_some(response)
             }
             Ok(_) => None,
@@ -125,11 +125,11 @@ impl Host {
         lock(&self.unanswered)
     }
 
-    async fn find_base(&self, connections: &Http) -> Result<Base, RegistryError> {
+    async fn find_base(&self, connections: &HttpClient) -> Result<ApiBase, RegistryError> {
         let https = self.url("https")?;
         let http = self.url("http")?;
         if !connections.is_listed(&http) {
-            return Ok(Base { url: https });
+            return Ok(ApiBase { url: https });
         }
         let order = if https.port().is_some() {
             [&http, &https]
@@ -145,7 +145,7 @@ impl Host {
                 None => self.probe(connections, url).await,
             };
             match probed {
-                Ok(true) => return Ok(Base { url: url.clone() }),
+                Ok(true) => return Ok(ApiBase { url: url.clone() }),
                 Ok(false) => refused_plain = Some(url.clone()),
                 Err(HttpError::PlainHttp { .. }) => {}
                 Err(error) => failure = Some(error),
@@ -153,7 +153,7 @@ impl Host {
         }
         // No TLS there after all, whatever the HTTP server meant by its answer.
         if let (Some(url), None) = (refused_plain, &failure) {
-            return Ok(Base { url });
+            return Ok(ApiBase { url });
         }
         Err(match failure {
             Some(error) => error.into(),
@@ -182,7 +182,7 @@ impl Host {
     }
 
     /// Whether a registry answers at this URL.
-    async fn probe(&self, connections: &Http, url: &Url) -> Result<bool, HttpError> {
+    async fn probe(&self, connections: &HttpClient, url: &Url) -> Result<bool, HttpError> {
         let what = format!("find the protocol of {}", self.name);
         let exchange = Exchange::get(what, Self::root(url));
         let response = self.first_answer(connections, &exchange).await?;
@@ -190,7 +190,7 @@ impl Host {
             return Ok(false);
         }
         if response.status() == StatusCode::UNAUTHORIZED {
-            self.learn(&response);
+            self.record_challenge(&response);
         }
         let _ = self.knocked.set(());
         Ok(true)
@@ -198,7 +198,7 @@ impl Host {
 
     async fn first_answer(
         &self,
-        connections: &Http,
+        connections: &HttpClient,
         exchange: &Exchange<'_>,
     ) -> Result<Response, HttpError> {
         let answer = tokio::time::timeout(PROBE_TIME, connections.send(exchange)).await;

@@ -11,16 +11,16 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use wincimg_common::files;
-use wincimg_common::files::Draft;
+use wincimg_common::files::AtomicFile;
 use wincimg_http::FileError;
 
-use super::access::Ping;
-use super::client::Registry;
+use super::client::RegistryClient;
 use super::credentials::{
-    Credentials, LARGEST_FILE, Place, default_file, failed, look_up, names, server, servers,
+    AuthKey, Credentials, LARGEST_FILE, default_file, find, lookup_error, names, server, servers,
 };
 use super::error::RegistryError;
 use super::helper;
+use super::ping::Ping;
 use super::secret::Secret;
 
 /// A password on its way to where it is kept; it does not show itself.
@@ -35,7 +35,7 @@ impl From<String> for Password {
 
 /// Where a credential is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum CredentialStore {
     /// By a helper, which the file names.
     Helper {
         /// Its name, without `docker-credential-`.
@@ -47,7 +47,7 @@ pub enum Kept {
     File(PathBuf),
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for CredentialStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Helper { name, .. } => write!(f, "docker-credential-{name}"),
@@ -56,7 +56,7 @@ impl fmt::Display for Kept {
     }
 }
 
-impl Registry {
+impl RegistryClient {
     /// Knocks with this user and password instead of those that are kept.
     pub async fn try_login(
         &self,
@@ -64,7 +64,7 @@ impl Registry {
         user: &str,
         password: &Password,
     ) -> Result<Ping, RegistryError> {
-        let typed = Credentials::typed(user.to_owned(), password.0.clone());
+        let typed = Credentials::from_input(user.to_owned(), password.0.clone());
         // Nothing was looked up yet: this is the first that is done with the host.
         let _ = self.0.host(host).credentials.set(typed);
         self.ping(host).await
@@ -73,12 +73,12 @@ impl Registry {
 
 /// Keeps a user and password for a host. `file` is the one the user named; without it Docker's own.
 /// Blocks while a helper runs.
-pub fn keep(
+pub fn store(
     host: &str,
     user: &str,
     password: &Password,
     file: Option<&Path>,
-) -> Result<Kept, RegistryError> {
+) -> Result<CredentialStore, RegistryError> {
     let mut config = Config::open(host, file)?;
     let server = server(host);
     let helper = config.helper();
@@ -90,7 +90,7 @@ pub fn keep(
             json!({})
         }
         None => {
-            let pair = format!("{user}:{}", password.0.reveal());
+            let pair = format!("{user}:{}", password.0.expose_secret());
             json!({ "auth": BASE64_STANDARD.encode(pair) })
         }
     };
@@ -99,17 +99,17 @@ pub fn keep(
     config.write()?;
     let file = config.path;
     Ok(match helper {
-        Some(name) => Kept::Helper { name, file },
-        None => Kept::File(file),
+        Some(name) => CredentialStore::Helper { name, file },
+        None => CredentialStore::File(file),
     })
 }
 
 /// Forgets what is kept for a host; says where, or nothing where there was none.
-pub fn forget(host: &str, file: Option<&Path>) -> Result<Option<Kept>, RegistryError> {
+pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>, RegistryError> {
     let stopped = CancellationToken::new();
     let mut config = Config::open(host, file)?;
     // An entry that cannot be read is one to remove.
-    let is_none = || look_up(host, Some(&config.path), &stopped).is_ok_and(|it| it.are_none());
+    let is_none = || find(host, Some(&config.path), &stopped).is_ok_and(|it| it.are_none());
     if !config.path.exists() || is_none() {
         return Ok(None);
     }
@@ -124,8 +124,8 @@ pub fn forget(host: &str, file: Option<&Path>) -> Result<Option<Kept>, RegistryE
     config.write()?;
     let file = config.path;
     Ok(Some(match helper {
-        Some(name) => Kept::Helper { name, file },
-        None => Kept::File(file),
+        Some(name) => CredentialStore::Helper { name, file },
+        None => CredentialStore::File(file),
     }))
 }
 
@@ -140,7 +140,7 @@ impl<'h> Config<'h> {
     fn open(host: &'h str, file: Option<&Path>) -> Result<Self, RegistryError> {
         let Some(path) = file.map(Path::to_owned).or_else(default_file) else {
             let origin = "Docker's config.json".to_owned();
-            return Err(failed(
+            return Err(lookup_error(
                 host,
                 origin,
                 "there is no home directory".to_owned(),
@@ -157,10 +157,10 @@ impl<'h> Config<'h> {
             Ok(text) if text.trim_ascii().is_empty() => Map::new(),
             Ok(text) => serde_json::from_slice(&text).map_err(|_| {
                 let reason = "it is not a JSON object, so nothing can be kept in it";
-                failed(host, shown, reason.to_owned())
+                lookup_error(host, shown, reason.to_owned())
             })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Map::new(),
-            Err(error) => return Err(failed(host, shown, error.to_string())),
+            Err(error) => return Err(lookup_error(host, shown, error.to_string())),
         };
         Ok(Self {
             host,
@@ -183,7 +183,7 @@ impl<'h> Config<'h> {
 
     fn is_own(&self, key: &str) -> bool {
         let names = names(self.host);
-        matches!(Place::of(key), Place::Host(host) if names.contains(&host))
+        matches!(AuthKey::of(key), AuthKey::Host(host) if names.contains(&host))
     }
 
     /// The file's own credentials; what is not a table there is no credential.
@@ -209,7 +209,7 @@ impl<'h> Config<'h> {
 
     fn helper_failed(&self, name: &str, reason: String) -> RegistryError {
         let origin = format!("docker-credential-{name} ({})", self.path.display());
-        failed(self.host, origin, reason)
+        lookup_error(self.host, origin, reason)
     }
 
     /// Writes it beside its name first, for nobody else to read.
@@ -220,7 +220,7 @@ impl<'h> Config<'h> {
         let written = serde::Serialize::serialize(&self.document, &mut serializer)
             .map_err(io::Error::from)
             .and_then(|()| self.replace(&text));
-        Ok(written.map_err(FileError::of("write", &self.path))?)
+        Ok(written.map_err(FileError::io("write", &self.path))?)
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
@@ -228,7 +228,7 @@ impl<'h> Config<'h> {
         if !folder.as_os_str().is_empty() && !folder.exists() {
             make_private(folder)?;
         }
-        let mut draft = Draft::in_folder(folder)?;
+        let mut draft = AtomicFile::in_folder(folder)?;
         let file = draft.file();
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -256,7 +256,7 @@ mod tests {
         let file = folder.path().join("config.json");
         fs::write(&file, before).unwrap();
         let password = Password::from("open sesame".to_owned());
-        keep(host, "bob", &password, Some(&file)).unwrap();
+        store(host, "bob", &password, Some(&file)).unwrap();
         let after = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         (after, folder)
     }
@@ -282,8 +282,11 @@ mod tests {
         assert_eq!(after.to_string(), expected.to_string());
 
         let file = folder.path().join("config.json");
-        let forgotten = forget("repo.lan:5000", Some(&file)).unwrap();
-        assert_eq!(forgotten, Some(Kept::File(file.canonicalize().unwrap())));
+        let forgotten = erase("repo.lan:5000", Some(&file)).unwrap();
+        assert_eq!(
+            forgotten,
+            Some(CredentialStore::File(file.canonicalize().unwrap()))
+        );
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.contains("other:1") && !text.contains(&auth), "{text}");
     }
@@ -301,11 +304,11 @@ mod tests {
         for text in ["{", "[]", "\"x\""] {
             fs::write(&file, text).unwrap();
             let password = Password::from("x".to_owned());
-            assert!(keep("repo.lan", "bob", &password, Some(&file)).is_err());
+            assert!(store("repo.lan", "bob", &password, Some(&file)).is_err());
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
         assert_eq!(
-            forget("repo.lan", Some(&folder.path().join("none"))).unwrap(),
+            erase("repo.lan", Some(&folder.path().join("none"))).unwrap(),
             None
         );
     }
@@ -318,14 +321,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let password = Password::from("x".to_owned());
         let new = folder.path().join("home/.docker/config.json");
-        keep("repo.lan", "bob", &password, Some(&new)).unwrap();
+        store("repo.lan", "bob", &password, Some(&new)).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&new), mode(new.parent().unwrap())), (0o600, 0o700));
 
         fs::set_permissions(&new, PermissionsExt::from_mode(0o644)).unwrap();
         let link = folder.path().join("config.json");
         symlink(&new, &link).unwrap();
-        keep("other.lan", "bob", &password, Some(&link)).unwrap();
+        store("other.lan", "bob", &password, Some(&link)).unwrap();
         assert!(link.is_symlink());
         assert_eq!(mode(&new), 0o600);
         assert!(fs::read_to_string(&new).unwrap().contains("other.lan"));

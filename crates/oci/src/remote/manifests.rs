@@ -51,14 +51,14 @@ impl Repository {
         request
             .headers
             .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-        match self.look(request).await {
+        match self.head_or_get(request).await {
             Ok(response) => {
                 if let Some(descriptor) = described(which, response.headers()) {
                     return Ok(Some(descriptor));
                 }
                 // The digest's header is optional: without it, the bytes have to tell.
             }
-            Err(error) if self.means_missing(&error) => return Ok(None),
+            Err(error) if self.is_not_found_error(&error) => return Ok(None),
             Err(error) => return Err(error),
         }
         let found = self.find_manifest(which).await?;
@@ -127,7 +127,7 @@ impl Repository {
     pub async fn find_manifest(&self, which: &str) -> Result<Option<RawManifest>, RegistryError> {
         match self.get_manifest(which).await {
             Ok(manifest) => Ok(Some(manifest)),
-            Err(error) if self.means_missing(&error) => Ok(None),
+            Err(error) if self.is_not_found_error(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -157,7 +157,7 @@ impl Repository {
         which: &str,
         media_type: &str,
         bytes: Bytes,
-    ) -> Result<Published, RegistryError> {
+    ) -> Result<PublishResponse, RegistryError> {
         let what = format!("publish manifest {which} of {self}");
         let named = format!("manifest {which} for {self}");
         let digest = verified(Digest::from_str(which).ok(), &bytes, &named)?;
@@ -167,7 +167,7 @@ impl Repository {
         request.payload = Payload::Bytes(bytes);
         let answer = self.inner().call(&request).await;
         let response = answer.map_err(|error| {
-            if error.refuses_format() {
+            if error.is_format_rejected() {
                 RegistryError::Manifest {
                     repository: self.to_string(),
                     media_type: media_type.to_owned(),
@@ -185,7 +185,7 @@ impl Repository {
                     actual: taken.to_string(),
                 })
             }
-            _ => Ok(Published {
+            _ => Ok(PublishResponse {
                 digest,
                 knows_subject: response.headers().contains_key(SUBJECT),
             }),
@@ -194,7 +194,7 @@ impl Repository {
 }
 
 /// What a registry made of a document that was published.
-pub(super) struct Published {
+pub(super) struct PublishResponse {
     digest: Digest,
     /// Whether it took note of what the document is about.
     pub(super) knows_subject: bool,
@@ -240,8 +240,10 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 fn own_media_type(bytes: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Typed {
+    struct MediaTypeField {
         media_type: Option<String>,
     }
-    serde_json::from_slice::<Typed>(bytes).ok()?.media_type
+    serde_json::from_slice::<MediaTypeField>(bytes)
+        .ok()?
+        .media_type
 }

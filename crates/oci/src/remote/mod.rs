@@ -15,42 +15,42 @@
 //! - exchange an identity token, read Docker's credentials, say which one was refused;
 //! - bound the size of a manifest or the time of the whole.
 //!
-//! A [`Registry`] is made once per process; a [`Repository`] is one name on one host. All requests
+//! A [`RegistryClient`] is made once per process; a [`Repository`] is one name on one host. All requests
 //! are repeated while that is of use ([`RetryPolicy`]), blobs are streamed and never in memory.
 //! How many run at once is the caller's decision.
 
-mod access;
 mod auth;
 mod blobs;
+mod capabilities;
 mod challenge;
 mod client;
 mod credentials;
-mod documents;
+mod document_cache;
 mod error;
-mod guess;
+mod error_message;
 mod helper;
 mod host;
 mod link;
 mod login;
 mod manifests;
+mod ping;
 mod prefetch;
 mod referrers;
 mod repository;
 mod request;
 mod secret;
-mod session;
 mod streamed;
-mod takes;
+mod suggestion;
 mod upload;
-mod words;
+mod upload_session;
 
-pub use access::{Connection, DaemonCredential, Login, Ping};
 pub use blobs::RemoteBlob;
-pub use client::{Options, Registry};
+pub use client::{RegistryClient, RegistryOptions};
 pub use credentials::docker_folder;
 pub use error::RegistryError;
-pub use login::{Kept, Password, forget, keep};
+pub use login::{CredentialStore, Password, erase, store};
 pub use manifests::RawManifest;
+pub use ping::{AuthScheme, DaemonCredential, Ping, Protocol};
 pub use referrers::tag_of;
 pub use repository::Repository;
 pub use streamed::PartialUpload;

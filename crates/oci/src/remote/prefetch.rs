@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use wincimg_common::lock;
 
-use super::client::Registry;
+use super::client::RegistryClient;
 use super::error::RegistryError;
 use super::manifests::RawManifest;
 use super::repository::Repository;
@@ -47,7 +47,7 @@ struct WantedReferrers {
     filter: Box<Filter>,
 }
 
-impl Registry {
+impl RegistryClient {
     /// Says that referrers of a type will be asked for, of each base image that the filter takes.
     pub fn want_referrers_of_bases(
         &self,
@@ -77,12 +77,12 @@ impl Repository {
         let answer = self.inner().prefetch.manifests.take(&self.key(tag)).await?;
         let is_certain = match &answer {
             Ok(_) => true,
-            Err(error) => self.means_missing(error),
+            Err(error) => self.is_not_found_error(error),
         };
         is_certain.then_some(answer)
     }
 
-    /// Requests the referrers of a base image that [`Registry::want_referrers_of_bases`] spoke of.
+    /// Requests the referrers of a base image that [`RegistryClient::want_referrers_of_bases`] spoke of.
     pub fn prefetch_referrers(&self, base: &Digest) {
         let prefetch = &self.inner().prefetch;
         let wanted = prefetch.wanted.get();
@@ -110,7 +110,7 @@ impl Repository {
     }
 
     fn key(&self, which: &str) -> Key {
-        (self.to_string(), which.to_owned(), self.is_pushed_to())
+        (self.to_string(), which.to_owned(), self.is_for_push())
     }
 }
 

@@ -15,9 +15,10 @@ use wincimg_common::progress::Silent;
 use super::error::RegistryError;
 use super::link::Next;
 use super::repository::Repository;
-use super::request::Target;
+use super::request::RequestTarget;
 use crate::document::{
-    Artifact, Descriptor, Digest, EMPTY, Flavour, Index, Manifest, Verbatim, media_type, sha256,
+    Artifact, Descriptor, Digest, EMPTY, Index, Manifest, ManifestFormat, Verbatim, media_type,
+    sha256,
 };
 
 /// The largest list that is read; the specification's advice for manifests.
@@ -46,14 +47,14 @@ impl Repository {
         };
         let published = match publish().await {
             // Others may be putting it there at this moment, and a registry be in two minds of it.
-            Err(error) if is_empty && error.misses_blob() => {
+            Err(error) if is_empty && error.is_blob_missing() => {
                 self.put_empty(&empty).await?;
                 publish().await?
             }
             published => published?,
         };
         if published.knows_subject {
-            self.host.takes.learn(|known| known.referrers = true);
+            self.host.takes.update(|known| known.referrers = true);
             return Ok(());
         }
         self.enlist(artifact).await
@@ -113,7 +114,7 @@ impl Repository {
             (listed, Some(under_tag))
         };
         if let Some(listed) = listed? {
-            self.host.takes.learn(|known| known.referrers = true);
+            self.host.takes.update(|known| known.referrers = true);
             return Ok(listed);
         }
         let under_tag = match under_tag {
@@ -164,7 +165,9 @@ impl Repository {
             let (headers, url, body) = match self.inner().fetch(&request, LIMIT).await {
                 Ok(page) => page,
                 Err(error) if found.is_empty() && knows_nothing(&error) => return Ok(None),
-                Err(error) if found.is_empty() && self.means_missing(&error) => return Ok(None),
+                Err(error) if found.is_empty() && self.is_not_found_error(&error) => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             };
             // A proxy that answers everything has pages of its own.
@@ -178,7 +181,7 @@ impl Repository {
                 _ => None,
             };
             let Some(next) = next else { break };
-            request.target = Target::Url(next);
+            request.target = RequestTarget::Url(next);
         }
         found.truncate(MOST_ENTRIES);
         Ok(Some(found))
@@ -197,7 +200,7 @@ impl Repository {
             let list = match self.list_under(&tag).await? {
                 Some(List::Index(list)) => *list,
                 Some(List::Other) => return Err(problem("something else has that tag")),
-                None => Verbatim::new(Index::new(Flavour::Oci, Vec::new()))
+                None => Verbatim::new(Index::new(ManifestFormat::Oci, Vec::new()))
                     .map_err(|error| problem(&error.to_string()))?,
             };
             if list.manifests.iter().any(|it| it.digest == entry.digest) {
@@ -227,7 +230,7 @@ impl Repository {
     async fn list_under(&self, tag: &str) -> Result<Option<List>, RegistryError> {
         let raw = match self.get_manifest(tag).await {
             Ok(raw) => raw,
-            Err(error) if self.means_missing(&error) => return Ok(None),
+            Err(error) if self.is_not_found_error(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let is_index = media_type::is_index(&raw.media_type);

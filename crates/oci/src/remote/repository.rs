@@ -11,13 +11,13 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 use wincimg_http::host_of;
 
+use super::capabilities::UploadMode;
 use super::challenge::Scope;
-use super::client::{Inner, Registry};
+use super::client::{Inner, RegistryClient};
 use super::error::RegistryError;
 use super::host::Host;
 use super::link::Next;
-use super::request::{Request, Target};
-use super::takes::Manner;
+use super::request::{Request, RequestTarget};
 use crate::reference::{Reference, parse_reference};
 
 /// More than any repository has; a list without end must fill neither the memory nor the day.
@@ -36,14 +36,14 @@ const NEIGHBOURS_PATIENCE: Duration = Duration::from_secs(5);
 /// A repository of a registry. Clones are cheap and share everything.
 #[derive(Clone)]
 pub struct Repository {
-    pub(super) registry: Registry,
+    pub(super) registry: RegistryClient,
     pub(super) host: Arc<Host>,
     name: Arc<str>,
     /// Whether something is to be brought there.
     target: bool,
 }
 
-impl Registry {
+impl RegistryClient {
     /// The repository that a reference names.
     pub fn repository(&self, reference: &Reference) -> Repository {
         Repository {
@@ -60,13 +60,13 @@ impl Repository {
     /// write, so that one token does for all, and a refusal to say means that it is not known: the
     /// repository may not exist before the push, which will show who may not.
     #[must_use]
-    pub fn to_push_to(mut self) -> Self {
+    pub fn for_push(mut self) -> Self {
         self.target = true;
         self
     }
 
     /// Whether something is to be brought there.
-    pub(super) fn is_pushed_to(&self) -> bool {
+    pub(super) fn is_for_push(&self) -> bool {
         self.target
     }
 
@@ -81,8 +81,8 @@ impl Repository {
     }
 
     /// Whether the host takes blobs in pieces, as far as it has shown.
-    pub fn takes_pieces(&self) -> bool {
-        self.host.takes.get().manner != Some(Manner::Whole)
+    pub fn supports_chunks(&self) -> bool {
+        self.host.takes.get().manner != Some(UploadMode::Whole)
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -102,24 +102,30 @@ impl Repository {
     }
 
     /// Asks by HEAD whether something is there; by GET where the host refuses HEAD.
-    pub(super) async fn look(&self, mut request: Request<'_>) -> Result<Response, RegistryError> {
+    pub(super) async fn head_or_get(
+        &self,
+        mut request: Request<'_>,
+    ) -> Result<Response, RegistryError> {
         if self.host.takes.get().heads {
             match self.inner().call(&request).await {
-                Err(error) if error.refuses_head() => {}
+                Err(error) if error.is_head_unsupported() => {}
                 answer => return answer,
             }
         }
         request.method = Method::GET;
         let answer = self.inner().call(&request).await;
         // The same refusal to a GET would be about something else.
-        if !answer.as_ref().is_err_and(RegistryError::refuses_head) {
-            self.host.takes.learn(|known| known.heads = false);
+        if !answer
+            .as_ref()
+            .is_err_and(RegistryError::is_head_unsupported)
+        {
+            self.host.takes.update(|known| known.heads = false);
         }
         answer
     }
 
     /// Whether an error to a question whether something is there means no more than that it is not.
-    pub(super) fn means_missing(&self, error: &RegistryError) -> bool {
+    pub(super) fn is_not_found_error(&self, error: &RegistryError) -> bool {
         error.is_not_found() || self.target && error.is_not_allowed()
     }
 
@@ -197,7 +203,7 @@ impl Repository {
                 let page = serde_json::from_slice(&body);
                 page.is_ok_and(|page: TagPage| page.tags.is_none_or(|tags| tags.is_empty()))
             }
-            Err(error) => self.means_missing(&error),
+            Err(error) => self.is_not_found_error(&error),
         }
     }
 
@@ -221,12 +227,15 @@ impl Repository {
             };
             let mut request = self.request(Method::GET, &path, what.to_owned());
             if let Page::At(url) = page {
-                request.target = Target::Url(url.clone());
+                request.target = RequestTarget::Url(url.clone());
             }
             match (self.inner().fetch(&request, TAGS_LIMIT).await, page) {
                 (Err(error), Page::After(_))
                     if error.status() == Some(StatusCode::BAD_REQUEST)
-                        && self.host.takes.learn(|it| it.shorten_page(takes.tags_page)) => {}
+                        && self
+                            .host
+                            .takes
+                            .update(|it| it.shorten_page(takes.tags_page)) => {}
                 (answer, _) => return answer,
             }
         }
@@ -234,7 +243,7 @@ impl Repository {
 
     /// Some of the host's other repositories, to mount from; none where the registry does not mount,
     /// or does not list them, to us or at all.
-    pub async fn neighbours(&self) -> Vec<Self> {
+    pub async fn mount_candidates(&self) -> Vec<Self> {
         if !self.host.takes.get().mounts {
             return Vec::new();
         }

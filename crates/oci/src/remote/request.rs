@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
-use wincimg_http::{Exchange, Payload, Redirects, Vouched, host_of};
+use wincimg_http::{Exchange, Payload, RedirectPolicy, TrustSource, host_of};
 
 use super::auth::NOT_SENT;
 use super::challenge::{Challenge, Scope};
@@ -27,13 +27,13 @@ pub(super) struct Request<'a> {
     /// The purpose, as it reads after "failed to".
     pub(super) what: String,
     pub(super) method: Method,
-    pub(super) target: Target,
+    pub(super) target: RequestTarget,
     pub(super) headers: HeaderMap,
     pub(super) payload: Payload<'a>,
 }
 
 /// Where a request goes.
-pub(super) enum Target {
+pub(super) enum RequestTarget {
     /// A path below the host's `/v2/`, with its query.
     Api(String),
     /// A URL that the registry itself named.
@@ -43,7 +43,7 @@ pub(super) enum Target {
 impl Inner {
     /// Sends until there is a success, and hands over its answer, body unread.
     pub(super) async fn call(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
-        self.http.repeat(|| self.once(request)).await
+        self.http.retry(|| self.once(request)).await
     }
 
     /// Sends until there is a success and its whole body.
@@ -52,7 +52,7 @@ impl Inner {
         request: &Request<'_>,
         limit: u64,
     ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
-        self.http.repeat(|| self.fetch_once(request, limit)).await
+        self.http.retry(|| self.fetch_once(request, limit)).await
     }
 
     /// One attempt at that.
@@ -89,7 +89,7 @@ impl Inner {
             }
             let response = match first.take() {
                 Some(response) => response,
-                None => self.http.follow(&exchange).await?,
+                None => self.http.send_following(&exchange).await?,
             };
             if !at_home || response.url().origin() != base.origin() {
                 let elsewhere = host_of(response.url());
@@ -99,7 +99,7 @@ impl Inner {
             let refused = status == StatusCode::UNAUTHORIZED;
             if refused
                 && !asked
-                && let Some(challenge) = host.learn(&response)
+                && let Some(challenge) = host.record_challenge(&response)
             {
                 asked = true;
                 scope = scope.with(challenge.scope());
@@ -114,7 +114,7 @@ impl Inner {
             if proof.is_none() && !knocked && HIDDEN.contains(&status) {
                 knocked = true;
                 if self.credential(host, repository).await?.proof.is_some() {
-                    self.knock(host).await?;
+                    self.probe_auth(host).await?;
                     proof = self.authorization(host, repository, &scope).await?;
                     if proof.is_some() {
                         continue;
@@ -141,7 +141,7 @@ impl Inner {
     /// The answer to the first question of all to a listed host, whose protocol it shows too.
     async fn first_answer(&self, request: &Request<'_>) -> Option<Response> {
         let reads = matches!(request.method, Method::GET | Method::HEAD);
-        if !reads || matches!(request.target, Target::Url(_)) {
+        if !reads || matches!(request.target, RequestTarget::Url(_)) {
             return None;
         }
         let likely = request.host.likely_base(&self.http)?;
@@ -151,7 +151,7 @@ impl Inner {
 
     fn forget(host: &Host, proof: Option<&HeaderValue>) {
         if let Some(refused) = proof {
-            host.tokens().forget(refused);
+            host.tokens().remove(refused);
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Request<'a> {
             scope: Scope::none(),
             what,
             method,
-            target: Target::Api(path),
+            target: RequestTarget::Api(path),
             headers: HeaderMap::new(),
             payload: Payload::Empty,
         }
@@ -197,8 +197,8 @@ impl<'a> Request<'a> {
 
     fn exchange(&self, base: &Url) -> Result<Exchange<'a>, RegistryError> {
         let url = match &self.target {
-            Target::Url(url) => url.clone(),
-            Target::Api(path) => {
+            RequestTarget::Url(url) => url.clone(),
+            RequestTarget::Api(path) => {
                 base.join("v2/")
                     .and_then(|v2| v2.join(path))
                     .map_err(|error| {
@@ -212,8 +212,8 @@ impl<'a> Request<'a> {
             url,
             headers: self.headers.clone(),
             payload: self.payload.clone(),
-            redirects: Redirects::Anywhere,
-            vouched: Vouched::ByConnection,
+            redirects: RedirectPolicy::Anywhere,
+            vouched: TrustSource::ByConnection,
             commits: !matches!(self.method, Method::GET | Method::HEAD),
         })
     }

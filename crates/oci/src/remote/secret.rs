@@ -15,7 +15,7 @@ impl Secret {
     }
 
     /// The text itself, for the one header or form it was made for.
-    pub(super) fn reveal(&self) -> &str {
+    pub(super) fn expose_secret(&self) -> &str {
         &self.0
     }
 }

@@ -6,12 +6,12 @@
 
 use tokio::sync::watch;
 use wincimg_common::progress::Silent;
-use wincimg_http::{BlobSource, KeptReader, Piece};
+use wincimg_http::{BlobSource, KeptReader, SourceRange};
 
+use super::capabilities::UploadMode;
 use super::error::RegistryError;
 use super::repository::Repository;
-use super::session::{self, Session};
-use super::takes::Manner;
+use super::upload_session::{self, Session};
 use crate::document::Digest;
 
 /// Less is not worth a request of its own. Registries that keep blobs in S3 want 5 MiB in each piece
@@ -51,7 +51,7 @@ impl Repository {
             if grown.has_changed().is_err() {
                 break;
             }
-            let piece = Piece {
+            let piece = SourceRange {
                 source: blob,
                 reader: &reader,
                 task: &Silent,
@@ -65,7 +65,7 @@ impl Repository {
             if let Err(error) = done {
                 tracing::debug!(%error, "the beginning of a blob is not taken before it is whole");
                 if let Some(session) = begun {
-                    session::cancel(self, session.location, BEGINNING).await;
+                    upload_session::cancel(self, session.location, BEGINNING).await;
                 }
                 return None;
             }
@@ -82,15 +82,15 @@ impl Repository {
     fn most_at_once(&self) -> Option<u64> {
         match self.host.takes.get().manner {
             None => Some(self.inner().options.chunk_size.max(1)),
-            Some(Manner::Pieces(size)) => Some(size),
-            Some(Manner::Whole | Manner::Streamed) => None,
+            Some(UploadMode::Pieces(size)) => Some(size),
+            Some(UploadMode::Whole | UploadMode::Streamed) => None,
         }
     }
 
     async fn open(&self) -> Result<Session, RegistryError> {
-        let request = Session::opening(self, format!("begin an upload to {self}"));
+        let request = Session::open_request(self, format!("begin an upload to {self}"));
         let response = self.inner().once(&request).await?;
-        Ok(Session::opened(&request.what, &response)?)
+        Ok(Session::from_response(&request.what, &response)?)
     }
 
     /// Whether an upload has the beginning of a blob already, or waits for it.
@@ -106,7 +106,7 @@ impl Repository {
             .opened_uploads()
             .remove(&self.upload_key(digest));
         if let Some(session) = session {
-            session::cancel(self, session.location, BEGINNING).await;
+            upload_session::cancel(self, session.location, BEGINNING).await;
         }
     }
 }
@@ -121,6 +121,6 @@ impl PartialUpload {
 
     /// Tells the registry that nothing more comes.
     pub async fn cancel(self) {
-        session::cancel(&self.repository, self.session.location, BEGINNING).await;
+        upload_session::cancel(&self.repository, self.session.location, BEGINNING).await;
     }
 }

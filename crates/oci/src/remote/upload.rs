@@ -1,7 +1,7 @@
 //! Blobs up: mounted from another repository, in one request, or in pieces that can resume.
 //!
 //! Registries and the proxies before them bound what they take in one request, take no pieces, or
-//! nothing but pieces. What is refused in one [`Manner`] is sent in another.
+//! nothing but pieces. What is refused in one [`UploadMode`] is sent in another.
 //!
 //! After a broken connection the registry is asked how much it has, and the upload goes on from
 //! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
@@ -10,15 +10,15 @@
 use reqwest::header::{HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Task;
-use wincimg_http::{BlobSource, KeptReader, Payload, Piece, Transient};
+use wincimg_http::{BlobSource, KeptReader, Payload, SourceRange, Transient};
 
+use super::capabilities::UploadMode;
 use super::challenge::Scope;
 use super::client::UploadKey;
 use super::error::RegistryError;
 use super::repository::Repository;
 use super::request::Request;
-use super::session::{self, Sending, Session, Stands, octets, upload_location};
-use super::takes::Manner;
+use super::upload_session::{self, OffsetSource, Session, UploadStep, octets, upload_location};
 use crate::document::Digest;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
@@ -31,9 +31,9 @@ struct Upload<'a> {
     source: &'a dyn BlobSource,
     reader: KeptReader,
     task: &'a dyn Task,
-    manner: Manner,
+    manner: UploadMode,
     /// The manners in which it was refused.
-    refused: Vec<Manner>,
+    refused: Vec<UploadMode>,
 }
 
 impl Repository {
@@ -50,21 +50,21 @@ impl Repository {
         let mut request = self.request(Method::POST, &path, what.clone());
         request.scope = Scope::mount(self.name(), from);
         let inner = self.inner();
-        let answer = inner
-            .http
-            .repeat(async || match inner.once(&request).await {
-                // Not even a failure of the server is worth another attempt, but too many requests are.
-                Err(error) if error.answered().is_some_and(|it| it != TOO_MANY) => Ok(Err(error)),
-                answer => answer.map(Ok),
-            });
+        let answer = inner.http.retry(async || match inner.once(&request).await {
+            // Not even a failure of the server is worth another attempt, but too many requests are.
+            Err(error) if error.response_status().is_some_and(|it| it != TOO_MANY) => {
+                Ok(Err(error))
+            }
+            answer => answer.map(Ok),
+        });
         let response = match answer.await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) | Err(error) => match error.answered() {
+            Ok(Err(error)) | Err(error) => match error.response_status() {
                 Some(status) => {
                     tracing::debug!(%error, "not mounted");
                     let never = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
                     if never.contains(&status) {
-                        takes.learn(|known| known.mounts = false);
+                        takes.update(|known| known.mounts = false);
                     }
                     return Ok(false);
                 }
@@ -74,7 +74,7 @@ impl Repository {
         if response.status() == StatusCode::CREATED {
             return Ok(true);
         }
-        if let Ok(session) = Session::opened(&what, &response) {
+        if let Ok(session) = Session::from_response(&what, &response) {
             let key = self.upload_key(digest);
             inner.opened_uploads().insert(key, session);
         }
@@ -89,7 +89,7 @@ impl Repository {
         source: &dyn BlobSource,
         task: &dyn Task,
     ) -> Result<(), RegistryError> {
-        let pieces = Manner::Pieces(self.inner().options.chunk_size.max(1));
+        let pieces = UploadMode::Pieces(self.inner().options.chunk_size.max(1));
         let mut upload = Upload {
             repository: self,
             digest,
@@ -136,7 +136,7 @@ impl Repository {
             if was_sending && error.status().is_none() && broke_at.replace(before) == Some(before) {
                 upload.shrink();
             }
-            attempts.pause(error).await?;
+            attempts.backoff(error).await?;
             session = upload.resume(session).await?;
             let has = stands_at(&session);
             attempts.advance(has.saturating_sub(kept));
@@ -170,10 +170,10 @@ impl Upload<'_> {
             None => session.insert(self.start().await?),
         };
         let piece = match self.manner {
-            Manner::Pieces(size) => size.max(open.least),
-            Manner::Whole | Manner::Streamed => self.size,
+            UploadMode::Pieces(size) => size.max(open.least),
+            UploadMode::Whole | UploadMode::Streamed => self.size,
         };
-        if self.size <= piece && open.offset == 0 && self.manner != Manner::Streamed {
+        if self.size <= piece && open.offset == 0 && self.manner != UploadMode::Streamed {
             return self.finish(open, true).await;
         }
         while open.offset < self.size {
@@ -187,23 +187,25 @@ impl Upload<'_> {
     }
 
     /// How to send what a registry refused in this way, where there is another way.
-    fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<Manner> {
+    fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<UploadMode> {
         let status = error.status()?.as_u16();
         let smaller = self.manner.smaller(session.least);
         let other = match (session.sending, status) {
-            (Sending::Piece, 413) => smaller,
+            (UploadStep::Piece, 413) => smaller,
             // Where pieces were counted, 416 may mean the place, and the registry is asked for it.
-            (Sending::Piece, 416) if session.stands != Stands::Counted => smaller,
+            (UploadStep::Piece, 416) if session.stands != OffsetSource::Counted => smaller,
             // Pieces are not taken; or they were, but are not the blob.
-            (Sending::Piece, 400 | 405 | 411 | 415 | 501) | (Sending::End, 400 | 416) => {
-                Some(Manner::Whole)
+            (UploadStep::Piece, 400 | 405 | 411 | 415 | 501) | (UploadStep::End, 400 | 416) => {
+                Some(UploadMode::Whole)
             }
             // An upload that was opened just now is not lost: what is not found is the method.
-            (Sending::Piece, 404) if session.stands == Stands::Opened => Some(Manner::Whole),
-            (Sending::Whole, 413) => smaller
-                .filter(|smaller| matches!(smaller, Manner::Pieces(size) if *size < self.size)),
+            (UploadStep::Piece, 404) if session.stands == OffsetSource::Opened => {
+                Some(UploadMode::Whole)
+            }
+            (UploadStep::Whole, 413) => smaller
+                .filter(|smaller| matches!(smaller, UploadMode::Pieces(size) if *size < self.size)),
             // Artifactory has known nothing but `docker push`.
-            (Sending::Whole, 404 | 405 | 415 | 501) => Some(Manner::Streamed),
+            (UploadStep::Whole, 404 | 405 | 415 | 501) => Some(UploadMode::Streamed),
             _ => None,
         };
         other.filter(|manner| *manner != self.manner && !self.refused.contains(manner))
@@ -211,13 +213,13 @@ impl Upload<'_> {
 
     /// Goes on in smaller pieces, where what is sent is larger.
     fn shrink(&mut self) {
-        if let Some(smaller @ Manner::Pieces(size)) = self.manner.smaller(0)
+        if let Some(smaller @ UploadMode::Pieces(size)) = self.manner.smaller(0)
             && size < self.size
         {
             tracing::debug!(blob = %self.digest, ?smaller, "the connection broke twice at one place");
             self.manner = smaller;
             let takes = &self.repository.host.takes;
-            takes.learn(|known| known.manner = Some(smaller));
+            takes.update(|known| known.manner = Some(smaller));
         }
     }
 
@@ -225,25 +227,25 @@ impl Upload<'_> {
     /// uploads to this host do so too.
     async fn change(
         &mut self,
-        manner: Manner,
+        manner: UploadMode,
         session: Session,
     ) -> Result<Option<Session>, RegistryError> {
         tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
         self.refused.push(self.manner);
         self.manner = manner;
         // Pieces that were taken and are not the blob may be the blob's own fault.
-        if session.sending != Sending::End {
+        if session.sending != UploadStep::End {
             let takes = &self.repository.host.takes;
-            takes.learn(|known| known.manner = Some(manner));
+            takes.update(|known| known.manner = Some(manner));
         }
         let location = session.location.clone();
         let stands = match manner {
-            Manner::Pieces(_) => match self.resume(Some(session)).await {
+            UploadMode::Pieces(_) => match self.resume(Some(session)).await {
                 // Whoever does not say where it stands takes it from the beginning.
                 Err(error) if error.status().is_some() => None,
                 stands => stands?,
             },
-            Manner::Whole | Manner::Streamed => None,
+            UploadMode::Whole | UploadMode::Streamed => None,
         };
         if stands.is_none() {
             self.cancel(location).await;
@@ -253,14 +255,18 @@ impl Upload<'_> {
 
     async fn start(&self) -> Result<Session, RegistryError> {
         let what = format!("begin the upload of {}", self.name());
-        let request = Session::opening(self.repository, what);
+        let request = Session::open_request(self.repository, what);
         let response = self.repository.inner().call(&request).await?;
-        Ok(Session::opened(&request.what, &response)?)
+        Ok(Session::from_response(&request.what, &response)?)
     }
 
     /// Closes the upload under its digest, with the whole blob where nothing was sent before.
     async fn finish(&self, session: &mut Session, whole: bool) -> Result<(), RegistryError> {
-        session.sending = if whole { Sending::Whole } else { Sending::End };
+        session.sending = if whole {
+            UploadStep::Whole
+        } else {
+            UploadStep::End
+        };
         let mut url = session.location.clone();
         url.query_pairs_mut()
             .append_pair("digest", self.digest.as_ref());
@@ -274,7 +280,7 @@ impl Upload<'_> {
 
     /// Where an upload stands after it broke; nothing where it has to begin again.
     async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
-        let (Some(session), Manner::Pieces(_)) = (session, self.manner) else {
+        let (Some(session), UploadMode::Pieces(_)) = (session, self.manner) else {
             return Ok(None);
         };
         let (place, doing) = (session.location.clone(), "resume the upload of");
@@ -309,17 +315,17 @@ impl Upload<'_> {
             location,
             offset,
             least: session.least,
-            sending: Sending::Nothing,
-            stands: Stands::Asked,
+            sending: UploadStep::Nothing,
+            stands: OffsetSource::Asked,
         }))
     }
 
     async fn cancel(&self, location: Url) {
-        session::cancel(self.repository, location, &self.name()).await;
+        upload_session::cancel(self.repository, location, &self.name()).await;
     }
 
     fn request(&self, method: Method, location: Url, doing: &str) -> Request<'_> {
-        session::request(self.repository, method, location, doing, &self.name())
+        upload_session::request(self.repository, method, location, doing, &self.name())
     }
 
     /// Where an upload is gone or stands elsewhere, its state is asked for before giving up.
@@ -335,8 +341,8 @@ impl Upload<'_> {
         }
     }
 
-    fn piece(&self, offset: u64, length: u64) -> Piece<'_> {
-        Piece {
+    fn piece(&self, offset: u64, length: u64) -> SourceRange<'_> {
+        SourceRange {
             source: self.source,
             reader: &self.reader,
             task: self.task,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
 
-use crate::reference::{DOCKER_HUB, Reference, ReferenceError, known_as, parse_reference};
+use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
 /// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl FromStr for Location {
             let names_host = match &read {
                 Ok(reference) => {
                     reference.registry() != DOCKER_HUB
-                        || known_as(text.split('/').next().unwrap_or_default()) == DOCKER_HUB
+                        || display_host(text.split('/').next().unwrap_or_default()) == DOCKER_HUB
                 }
                 Err(_) => false,
             };
@@ -168,7 +168,7 @@ impl fmt::Display for Location {
 
 impl Location {
     /// What is asked for when reading: the digest where there is one, else the tag.
-    pub fn wanted(&self) -> Option<&str> {
+    pub fn tag_or_digest(&self) -> Option<&str> {
         match self {
             Self::Registry(reference) => reference.digest().or(reference.tag()),
             Self::Layout { tag, .. } => tag.as_deref(),

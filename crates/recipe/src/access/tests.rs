@@ -66,7 +66,7 @@ fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
         let access = format!("[[access]]\npath = '{path}'\ngrant = {{ Users = 'read' }}\n");
         plan(&format!("working_dir = '/work/here'\n{file}{access}"))
             .unwrap()
-            .needs()
+            .base_requirements()
             .files
     };
     for path in [

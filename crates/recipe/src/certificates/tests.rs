@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::x509::sample::{element, sample};
-use wincimg_registry::Unseen;
+use wincimg_registry::UnknownBase;
 use wincimg_windows::version::WindowsVersion;
 
-use super::super::{Plan, PlanBase, Settings};
+use super::super::{Plan, PlanBase, RecipeInputs};
 use super::*;
 
 fn pem(kind: &str, der: &[u8]) -> String {
@@ -48,7 +48,7 @@ fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
         path: None,
         ..PlanBase::default()
     };
-    let settings = Settings {
+    let settings = RecipeInputs {
         values: &BTreeMap::new(),
         context: Path::new("."),
     };
@@ -89,7 +89,7 @@ fn files_of_all_forms_are_read_and_each_certificate_counts_once() {
     );
     let line = format!("certificate {}\n", shown[2]);
     assert!(made.to_string().contains(&line), "{made}");
-    assert_eq!(made.registry_edits(&Unseen).unwrap().len(), 3);
+    assert_eq!(made.registry_edits(&UnknownBase).unwrap().len(), 3);
     assert_eq!(made.warnings.len(), 1, "{:?}", made.warnings);
     let other = plan(
         files,

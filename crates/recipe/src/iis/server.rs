@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_iis::config::{Change, ConfigEdit, ElementPath, Location, SectionPath, is_value};
+use wincimg_iis::config::{
+    ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SectionPath, is_value,
+};
 use wincimg_iis::{AppPool, Application, Attribute, Binding, Name, Site, UrlPath};
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
@@ -112,7 +114,7 @@ pub(super) struct HandlerEntry {
     /// Where it counts, such as bitness64.
     pre_condition: Option<Field<EntryValue>>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
-    site: Option<Field<Location>>,
+    site: Option<Field<ConfigLocation>>,
 }
 
 /// A module of IIS.
@@ -132,7 +134,7 @@ pub(super) struct ModuleEntry {
     /// Where it counts, such as managedHandler.
     pre_condition: Option<Field<EntryValue>>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
-    site: Option<Field<Location>>,
+    site: Option<Field<ConfigLocation>>,
 }
 
 /// Changes of a section; in this order: clear, remove, add, set.
@@ -145,7 +147,7 @@ pub(crate) struct ConfigEntry {
     /// The section's path, such as system.webServer/security/requestFiltering.
     section: Field<SectionPath>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
-    location: Option<Field<Location>>,
+    location: Option<Field<ConfigLocation>>,
     /// Elements and attributes of which is taken back what is set here.
     #[serde(default)]
     clear: Vec<Field<ElementPath>>,
@@ -211,7 +213,7 @@ impl Value {
 /// The edit that adds an entry with the attributes that are given.
 fn addition<const N: usize>(
     section: &str,
-    site: Option<&Field<Location>>,
+    site: Option<&Field<ConfigLocation>>,
     attributes: [(&str, Option<&str>); N],
     first: bool,
 ) -> ConfigEdit {
@@ -220,7 +222,7 @@ fn addition<const N: usize>(
     ConfigEdit {
         section: SectionPath::of(section),
         location: site.map(|site| site.value.clone()),
-        change: Change::Add {
+        change: ConfigChange::Add {
             entry: ElementPath::default().entry(given),
             first,
         },
@@ -336,22 +338,28 @@ impl Recipe {
 
     pub(crate) fn config(&self, entry: &ConfigEntry) -> Result<Vec<ConfigEdit>, RecipeError> {
         let cleared = plain(&entry.clear).into_iter();
-        let mut changes: Vec<Change> = cleared.map(|element| Change::Clear { element }).collect();
+        let mut changes: Vec<ConfigChange> = cleared
+            .map(|element| ConfigChange::Clear { element })
+            .collect();
         for Entry(entry) in plain(&entry.remove) {
-            changes.push(Change::Remove { entry });
+            changes.push(ConfigChange::Remove { entry });
         }
         for (fields, first) in [(&entry.add, false), (&entry.add_first, true)] {
             let added = plain(fields).into_iter();
-            changes.extend(added.map(|Entry(entry)| Change::Add { entry, first }));
+            changes.extend(added.map(|Entry(entry)| ConfigChange::Add { entry, first }));
         }
         for Entry(entry) in plain(&entry.ensure) {
-            changes.push(Change::Ensure { entry });
+            changes.push(ConfigChange::Ensure { entry });
         }
-        changes.extend(entry.delegate.map(|allowed| Change::Delegate { allowed }));
+        changes.extend(
+            entry
+                .delegate
+                .map(|allowed| ConfigChange::Delegate { allowed }),
+        );
         for (path, field) in &entry.set {
             let (element, attribute) = ElementPath::with_attribute(path)
                 .map_err(|problem| self.error(field, problem.to_string()))?;
-            changes.push(Change::Set {
+            changes.push(ConfigChange::Set {
                 element,
                 attribute,
                 value: field.value.0.clone(),

@@ -39,7 +39,7 @@ fn every_way_to_say_it_says_the_same() {
         shown.contains("path        C:\\b, after the base's\n"),
         "{shown}"
     );
-    assert_eq!(both.needs().hives.len(), 1);
+    assert_eq!(both.base_requirements().hives.len(), 1);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_path_without_the_bases_is_an_ordinary_variable() {
     let plain = plan("[env]\nPATH = 'C:\\app;$PATH'").unwrap();
     assert_eq!(plain.path, None);
     assert_eq!(plain.env["PATH"], r"C:\app;$PATH");
-    assert!(plain.needs().is_empty());
+    assert!(plain.base_requirements().is_empty());
 }
 
 #[test]

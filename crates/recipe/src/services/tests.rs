@@ -1,4 +1,4 @@
-use wincimg_registry::Unseen;
+use wincimg_registry::UnknownBase;
 
 use super::super::tests::{plan, problem};
 
@@ -28,7 +28,7 @@ values = { ServiceSidType = 1 }
     assert!(services(text).contains(line), "{}", services(text));
     let edits: Vec<String> = plan(text)
         .unwrap()
-        .registry_edits(&Unseen)
+        .registry_edits(&UnknownBase)
         .unwrap()
         .iter()
         .map(ToString::to_string)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DataType, KeyPathError, Root, Typed};
+use crate::{DataType, KeyPathError, Root, TypedData};
 
 fn path(text: &str) -> KeyPath {
     text.parse().unwrap()
@@ -129,27 +129,30 @@ fn texts_that_are_no_path_say_what_is_wrong() {
 fn data_reads_back_as_it_was_written() {
     let list = RegistryData::multi_sz(&["one", "zwölf"]).unwrap();
     for (data, typed) in [
-        (RegistryData::sz("20000"), Typed::Text("20000".into())),
+        (RegistryData::sz("20000"), TypedData::Text("20000".into())),
         (
             RegistryData::expand_sz("%SystemRoot%\\x"),
-            Typed::Text("%SystemRoot%\\x".into()),
+            TypedData::Text("%SystemRoot%\\x".into()),
         ),
         (
             RegistryData::link(r"\REGISTRY\MACHINE"),
-            Typed::Text(r"\REGISTRY\MACHINE".into()),
+            TypedData::Text(r"\REGISTRY\MACHINE".into()),
         ),
-        (RegistryData::dword(4), Typed::Dword(4)),
-        (RegistryData::dword_big_endian(4), Typed::Dword(4)),
-        (RegistryData::qword(1 << 40), Typed::Qword(1 << 40)),
+        (RegistryData::dword(4), TypedData::Dword(4)),
+        (RegistryData::dword_big_endian(4), TypedData::Dword(4)),
+        (RegistryData::qword(1 << 40), TypedData::Qword(1 << 40)),
         (
             list.clone(),
-            Typed::List(vec!["one".into(), "zwölf".into()]),
+            TypedData::List(vec!["one".into(), "zwölf".into()]),
         ),
         (
             RegistryData::multi_sz::<&str>(&[]).unwrap(),
-            Typed::List(vec![]),
+            TypedData::List(vec![]),
         ),
-        (RegistryData::binary([1, 2, 3]), Typed::Bytes(&[1, 2, 3])),
+        (
+            RegistryData::binary([1, 2, 3]),
+            TypedData::Bytes(&[1, 2, 3]),
+        ),
     ] {
         assert_eq!(data.typed(), typed);
     }
@@ -168,7 +171,7 @@ fn data_that_its_type_does_not_describe_stays_bytes() {
         RegistryData::new(DataType::MULTI_SZ, []),
         RegistryData::new(DataType(0x1234), [9]),
     ] {
-        assert_eq!(data.typed(), Typed::Bytes(data.bytes()));
+        assert_eq!(data.typed(), TypedData::Bytes(data.bytes()));
     }
 }
 

@@ -4,7 +4,7 @@
 //! that one record points to cannot be pointed to again. That rules out overlaps and cycles, and
 //! bounds all further work by the size of the file.
 
-use super::ReadError;
+use super::HiveReadError;
 use super::format::{BIN_HEADER, PAGE};
 
 /// The cells that nothing has used yet.
@@ -15,7 +15,7 @@ pub(super) struct Cells<'h> {
 
 impl<'h> Cells<'h> {
     /// Walks all bins and cells.
-    pub(super) fn new(bins: &'h [u8]) -> Result<Self, ReadError> {
+    pub(super) fn new(bins: &'h [u8]) -> Result<Self, HiveReadError> {
         let mut cells = Self {
             bins,
             unused: vec![0; (bins.len() / 8).div_ceil(64)],
@@ -28,7 +28,7 @@ impl<'h> Cells<'h> {
     }
 
     /// The content of the cell at this offset, which must be an allocated one that nothing used.
-    pub(super) fn take(&mut self, offset: u32) -> Result<&'h [u8], ReadError> {
+    pub(super) fn take(&mut self, offset: u32) -> Result<&'h [u8], HiveReadError> {
         let start = offset as usize;
         let (word, bit) = (start / 8 / 64, 1 << (start / 8 % 64));
         let unused = self
@@ -51,7 +51,7 @@ impl<'h> Cells<'h> {
     }
 
     /// Notes the cells of the bin that starts there; returns where the next one does.
-    fn walk_bin(&mut self, start: usize) -> Result<usize, ReadError> {
+    fn walk_bin(&mut self, start: usize) -> Result<usize, HiveReadError> {
         let header: [u8; BIN_HEADER] = self.array(start)?;
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i])) as usize;
         let size = number(8);
@@ -75,7 +75,7 @@ impl<'h> Cells<'h> {
         Ok(end)
     }
 
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], ReadError> {
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], HiveReadError> {
         self.bins
             .get(at..)
             .and_then(|rest| rest.first_chunk())
@@ -84,8 +84,8 @@ impl<'h> Cells<'h> {
     }
 }
 
-fn damaged(at: usize, problem: &'static str) -> ReadError {
-    ReadError::Damaged {
+fn damaged(at: usize, problem: &'static str) -> HiveReadError {
+    HiveReadError::Damaged {
         offset: u32::try_from(at).unwrap_or(u32::MAX),
         problem,
     }

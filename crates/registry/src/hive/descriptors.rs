@@ -3,27 +3,29 @@
 //! A key that is only passed through carries a descriptor all the same, and in a container it is
 //! the one that counts. So it must be the descriptor that the key has in Windows' base hive, or an
 //! image that sets one value would change who may open the key. What is known of those is in
-//! [`super::known`]; every other key inherits from the nearest of them above it, as when the kernel
+//! [`super::builtin_descriptors`]; every other key inherits from the nearest of them above it, as when the kernel
 //! creates a key.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use super::builtin_descriptors::{
+    CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT,
+};
 use super::delta::Delta;
-use super::known::{CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT};
 use crate::Root;
-use crate::security::{Child, SddlError, SecurityDescriptor, Sid};
-use crate::upcase::Folded;
+use crate::name_folding::FoldedName;
+use crate::security::{ChildKind, SddlError, SecurityDescriptor, Sid};
 
 /// Where a key is, as far as its descriptor is concerned.
 #[derive(Clone, Copy)]
-pub(super) struct Position(Option<&'static Known>);
+pub(super) struct Position(Option<&'static KnownKey>);
 
 /// A key whose descriptor is known, or that leads to one.
 #[derive(Default)]
-struct Known {
+struct KnownKey {
     own: Option<SecurityDescriptor>,
-    below: BTreeMap<Folded, Known>,
+    below: BTreeMap<FoldedName, KnownKey>,
 }
 
 /// What is known of one hive.
@@ -31,12 +33,12 @@ struct KnownHive {
     root: SecurityDescriptor,
     /// What keys directly below the root inherit from.
     passed_on: SecurityDescriptor,
-    tree: Known,
+    tree: KnownKey,
 }
 
 /// The descriptor of a hive's root, the one that keys below it inherit from, and where to look for
 /// the descriptors of those keys.
-pub(super) fn of_root(
+pub(super) fn for_root(
     hive: Delta,
 ) -> Result<
     (
@@ -66,7 +68,7 @@ pub(super) fn of_root(
 
 impl Position {
     /// The key of that name below this one.
-    pub(super) fn below(self, name: &Folded) -> Self {
+    pub(super) fn below(self, name: &FoldedName) -> Self {
         Self(self.0.and_then(|known| known.below.get(name)))
     }
 
@@ -77,11 +79,11 @@ impl Position {
 }
 
 fn system() -> Result<KnownHive, SddlError> {
-    let mut tree = Known::default();
+    let mut tree = KnownKey::default();
     for (sddl, paths) in SYSTEM {
         for path in paths {
             let known = path.split('\\').fold(&mut tree, |known, name| {
-                known.below.entry(Folded::new(name)).or_default()
+                known.below.entry(FoldedName::new(name)).or_default()
             });
             known.own = Some(descriptor(sddl)?);
         }
@@ -98,7 +100,7 @@ fn plain(root: &str) -> Result<KnownHive, SddlError> {
     Ok(KnownHive {
         root: descriptor(root)?,
         passed_on: descriptor(root)?,
-        tree: Known::default(),
+        tree: KnownKey::default(),
     })
 }
 
@@ -110,7 +112,7 @@ fn descriptor(sddl: &str) -> Result<SecurityDescriptor, SddlError> {
 /// The descriptor of a key that Windows' setup created below one with this descriptor.
 pub(super) fn inherited(parent: &SecurityDescriptor) -> SecurityDescriptor {
     let system = Sid::local_system();
-    parent.inherited_by(Child::Key, &system, &system)
+    parent.inherited_by(ChildKind::Key, &system, &system)
 }
 
 #[cfg(test)]
@@ -120,10 +122,10 @@ mod tests {
     #[test]
     fn every_root_has_a_descriptor_that_can_be_read() {
         for hive in Root::ALL.map(Delta::Edited) {
-            assert!(of_root(hive).is_ok());
+            assert!(for_root(hive).is_ok());
         }
         for hive in [Delta::Sam, Delta::Security] {
-            assert!(of_root(hive).is_ok());
+            assert!(for_root(hive).is_ok());
         }
     }
 
@@ -148,11 +150,11 @@ mod tests {
 
     #[test]
     fn a_known_key_is_found_whatever_its_case() {
-        let (_, _, root) = of_root(Delta::Edited(Root::System)).unwrap();
+        let (_, _, root) = for_root(Delta::Edited(Root::System)).unwrap();
         let lsa = ["CONTROLSET001", "control", "LSA"]
             .iter()
-            .fold(root, |at, name| at.below(&Folded::new(name)));
+            .fold(root, |at, name| at.below(&FoldedName::new(name)));
         assert!(lsa.own().is_some());
-        assert!(lsa.below(&Folded::new("x")).own().is_none());
+        assert!(lsa.below(&FoldedName::new("x")).own().is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Which keys are there before anything changes.
 
-use crate::base::{BaseKeys, InsideError, Known};
-use crate::upcase::Folded;
+use crate::base::{BaseKeys, BaseReadError, Presence};
+use crate::name_folding::FoldedName;
 use crate::{KeyPath, Root};
 
 /// Keys that every Windows image has, Nano Server's too, with the keys above them.
@@ -32,23 +32,23 @@ const IN_EVERY_WINDOWS: [(Root, &[&str]); 3] = [
 ];
 
 /// Whether a base has a key, by what is known of it, or of every Windows; `None` where neither says.
-pub fn exists(inside: &dyn BaseKeys, key: &KeyPath) -> Result<Option<bool>, InsideError> {
+pub fn exists(inside: &dyn BaseKeys, key: &KeyPath) -> Result<Option<bool>, BaseReadError> {
     Ok(match inside.key(key)? {
-        Known::Present(_) => Some(true),
-        Known::Absent => Some(false),
-        Known::Unknown => in_every_windows(key).then_some(true),
+        Presence::Present(_) => Some(true),
+        Presence::Absent => Some(false),
+        Presence::Unknown => in_every_windows(key).then_some(true),
     })
 }
 
 /// Whether every image of Windows has a key.
 pub(super) fn in_every_windows(key: &KeyPath) -> bool {
-    let wanted: Vec<Folded> = key
+    let wanted: Vec<FoldedName> = key
         .components()
         .iter()
-        .map(|name| Folded::new(name))
+        .map(|name| FoldedName::new(name))
         .collect();
     let leads_to = |path: &&str| {
-        let known: Vec<Folded> = path.split('\\').map(Folded::new).collect();
+        let known: Vec<FoldedName> = path.split('\\').map(FoldedName::new).collect();
         known.starts_with(&wanted)
     };
     let mut roots = IN_EVERY_WINDOWS.iter();

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{FileTime, Layer};
-use crate::upcase::{Folded, same};
+use super::{FileTime, LayerSemantics};
+use crate::name_folding::{FoldedName, eq_ignore_case};
 use crate::{DataType, RegistryData};
 
 /// A key with everything below it.
@@ -12,7 +12,7 @@ pub struct Key<'h> {
     /// The name; the root of a hive has one of no meaning.
     pub name: String,
     /// How the key takes part in layers; a merging one in a primary hive and in a merged view.
-    pub layer: Layer,
+    pub layer: LayerSemantics,
     /// The flags of the key node.
     pub flags: u16,
     /// When the key was last changed.
@@ -53,7 +53,9 @@ pub enum ValueContent<'h> {
 impl<'h> Key<'h> {
     /// The subkey of that name.
     pub fn subkey(&self, name: &str) -> Option<&Key<'h>> {
-        self.subkeys.iter().find(|key| same(&key.name, name))
+        self.subkeys
+            .iter()
+            .find(|key| eq_ignore_case(&key.name, name))
     }
 
     /// The key at that path below this one; `\` separates names.
@@ -65,7 +67,10 @@ impl<'h> Key<'h> {
 
     /// The data of the value of that name.
     pub fn value(&self, name: &str) -> Option<RegistryData> {
-        let value = self.values.iter().find(|value| same(&value.name, name))?;
+        let value = self
+            .values
+            .iter()
+            .find(|value| eq_ignore_case(&value.name, name))?;
         value.data()
     }
 
@@ -79,8 +84,8 @@ impl<'h> Key<'h> {
         })
     }
 
-    pub(super) fn folded(&self) -> Folded {
-        Folded::new(&self.name)
+    pub(super) fn folded(&self) -> FoldedName {
+        FoldedName::new(&self.name)
     }
 }
 
@@ -93,7 +98,7 @@ impl Value<'_> {
         }
     }
 
-    pub(super) fn folded(&self) -> Folded {
-        Folded::new(&self.name)
+    pub(super) fn folded(&self) -> FoldedName {
+        FoldedName::new(&self.name)
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::delta::Delta;
-use super::follow::followed;
-use super::settle::settle;
-use super::tree::{self, Node};
+use super::fit::fit_to_base;
+use super::links::resolve_links;
+use super::tree::{self, DeltaKey};
 use super::writer::write_hive;
 use super::{FileTime, Semantics, WriteError};
-use crate::base::{BaseKeys, Unseen};
+use crate::base::{BaseKeys, UnknownBase};
 use crate::{KeyPath, RegistryEdit, Root};
 
 /// A file of a layer's `Hives` directory.
@@ -22,12 +22,12 @@ pub struct HiveFile {
 
 /// The hives of which something has to be known before these edits can be made on a base: those in
 /// which they delete what may not be there.
-pub fn needed(edits: &[RegistryEdit]) -> BTreeSet<Root> {
+pub fn required_hives(edits: &[RegistryEdit]) -> BTreeSet<Root> {
     let Ok(changes) = tree::apply(edits) else {
         return BTreeSet::new();
     };
     let needed = changes.into_iter().filter_map(|(root, mut tree)| {
-        let settled = settle(&mut tree, KeyPath::root_of(root), &Unseen);
+        let settled = fit_to_base(&mut tree, KeyPath::root_of(root), &UnknownBase);
         matches!(settled, Err(WriteError::UnknownHolder { .. })).then_some(root)
     });
     needed.collect()
@@ -46,9 +46,9 @@ pub fn layer_hives(
     inside: &dyn BaseKeys,
     timestamp: FileTime,
 ) -> Result<Vec<HiveFile>, WriteError> {
-    let mut changes = tree::apply(&followed(edits, inside)?)?;
+    let mut changes = tree::apply(&resolve_links(edits, inside)?)?;
     for (root, tree) in &mut changes {
-        settle(tree, KeyPath::root_of(*root), inside)?;
+        fit_to_base(tree, KeyPath::root_of(*root), inside)?;
     }
     changes.retain(|_, tree| !tree.is_empty());
     if changes.is_empty() {
@@ -61,13 +61,13 @@ pub fn layer_hives(
                 Delta::Edited(root) => changes.remove(&root),
                 Delta::Sam | Delta::Security => None,
             };
-            let tree = own.unwrap_or_else(|| Node::new("ROOT", Semantics::Merge));
+            let tree = own.unwrap_or_else(|| DeltaKey::new("ROOT", Semantics::Merge));
             file(delta, &tree, timestamp)
         })
         .collect()
 }
 
-fn file(delta: Delta, tree: &Node, timestamp: FileTime) -> Result<HiveFile, WriteError> {
+fn file(delta: Delta, tree: &DeltaKey, timestamp: FileTime) -> Result<HiveFile, WriteError> {
     Ok(HiveFile {
         name: delta.file(),
         bytes: write_hive(delta, tree, timestamp)?,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Key, Layer, Semantics, Value, ValueContent};
+use super::{Key, LayerSemantics, Semantics, Value, ValueContent};
 
 /// Lays the delta hives over the base, the lowest layer first, and returns what is left: keys
 /// without marks of deletion, each with its topmost descriptor, class and data.
@@ -10,7 +10,7 @@ use super::{Key, Layer, Semantics, Value, ValueContent};
 /// Without a base it is what the layers add on their own. A key keeps the spelling of its name that
 /// the lowest layer has. Nothing is left where the last hive deletes its own root, which none that
 /// Windows writes does.
-pub fn merged<'h>(
+pub fn merge<'h>(
     base: Option<Key<'h>>,
     deltas: impl IntoIterator<Item = Key<'h>>,
 ) -> Option<Key<'h>> {
@@ -39,12 +39,12 @@ fn over<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
     }
     below.security = above.security;
     below.timestamp = below.timestamp.max(above.timestamp);
-    lay_values(&mut below.values, above.values);
-    lay_subkeys(&mut below.subkeys, above.subkeys);
+    merge_values(&mut below.values, above.values);
+    merge_subkeys(&mut below.subkeys, above.subkeys);
     Some(below)
 }
 
-fn lay_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
+fn merge_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
     if above.is_empty() {
         return;
     }
@@ -63,7 +63,7 @@ fn lay_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
     below.retain(|value| value.content != ValueContent::Tombstone);
 }
 
-fn lay_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
+fn merge_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
     if above.is_empty() {
         return;
     }
@@ -86,7 +86,7 @@ fn settled(mut key: Key<'_>) -> Option<Key<'_>> {
     if key.layer.semantics == Semantics::Tombstone {
         return None;
     }
-    key.layer = Layer::default();
+    key.layer = LayerSemantics::default();
     key.values
         .retain(|value| value.content != ValueContent::Tombstone);
     key.subkeys = key.subkeys.into_iter().filter_map(settled).collect();

@@ -24,21 +24,21 @@
 //! (its changes are in log files beside it) is refused.
 
 mod bins;
+mod builtin_descriptors;
 mod cells;
 mod changes;
 mod delta;
 mod descriptors;
 mod existing;
-mod follow;
+mod fit;
 mod format;
 mod key;
-mod known;
 mod layer;
+mod links;
 mod merge;
 mod reader;
 mod record;
-mod settle;
-mod shared;
+mod shared_descriptors;
 mod tree;
 mod writer;
 
@@ -47,12 +47,12 @@ pub use existing::exists;
 pub use key::{Key, Value, ValueContent};
 #[cfg(any(test, feature = "testing"))]
 pub use layer::unsettled;
-pub use layer::{HiveFile, layer_hives, needed};
-pub use merge::merged;
+pub use layer::{HiveFile, layer_hives, required_hives};
+pub use merge::merge;
 pub use reader::Hive;
 pub use writer::empty_hive;
 
-use crate::base::InsideError;
+use crate::base::BaseReadError;
 use crate::security::SddlError;
 use crate::{KeyPath, RegistryEdit, Root};
 
@@ -88,14 +88,14 @@ pub enum Semantics {
 
 /// The byte of a key node that says how the key takes part in layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Layer {
+pub struct LayerSemantics {
     /// The class name is the one of the key below.
     pub inherit_class: bool,
     /// What the key does to those below.
     pub semantics: Semantics,
 }
 
-impl Layer {
+impl LayerSemantics {
     const INHERIT_CLASS: u8 = 0x80;
 
     /// Reads the byte; bits without a meaning are ignored.
@@ -165,7 +165,7 @@ pub enum WriteError {
     },
     /// What is known of the base cannot be read.
     #[error(transparent)]
-    Inside(#[from] InsideError),
+    Inside(#[from] BaseReadError),
     /// There is more data than a hive can address.
     #[error("the registry edits are more than one hive can hold (2 GiB, 1 GiB for one value)")]
     HiveTooLarge,
@@ -176,7 +176,7 @@ pub enum WriteError {
 
 /// A file that is not a hive, or one that Windows would not load as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum HiveReadError {
     /// The file does not start as a hive does.
     #[error("not a registry hive: expected \"regf\" and a base block of 4096 bytes")]
     NotAHive,

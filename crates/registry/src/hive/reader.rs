@@ -8,7 +8,7 @@ use super::format::{
     DATA_IN_PLACE, KEY_HEADER, MAX_DEPTH, NOWHERE, PAGE, SECURITY_HEADER, SEGMENT, VALUE_HEADER,
     base, checksum, key_flags, value_flags,
 };
-use super::{FileTime, Key, Layer, ReadError, Value, ValueContent};
+use super::{FileTime, HiveReadError, Key, LayerSemantics, Value, ValueContent};
 use crate::DataType;
 
 /// A hive that was read completely.
@@ -26,32 +26,32 @@ pub struct Hive<'h> {
 
 impl<'h> Hive<'h> {
     /// Reads a primary or delta hive. What follows its last bin does not matter.
-    pub fn read(file: &'h [u8]) -> Result<Self, ReadError> {
+    pub fn read(file: &'h [u8]) -> Result<Self, HiveReadError> {
         let header = file
             .get(..PAGE)
             .filter(|header| header.starts_with(b"regf"))
-            .ok_or(ReadError::NotAHive)?;
+            .ok_or(HiveReadError::NotAHive)?;
         let block = Fields::new(header, 0);
         let (expected, found) = (checksum(header), block.u32(base::CHECKSUM)?);
         if expected != found {
-            return Err(ReadError::Checksum { expected, found });
+            return Err(HiveReadError::Checksum { expected, found });
         }
         let (major, minor) = (block.u32(base::MAJOR)?, block.u32(base::MINOR)?);
         let kind = (block.u32(base::FILE_TYPE)?, block.u32(base::FILE_FORMAT)?);
         if major != 1 || !(3..=6).contains(&minor) || kind != (0, 1) {
-            return Err(ReadError::Version { major, minor });
+            return Err(HiveReadError::Version { major, minor });
         }
         if block.u32(base::PRIMARY_SEQUENCE)? != block.u32(base::SECONDARY_SEQUENCE)? {
-            return Err(ReadError::Unfinished);
+            return Err(HiveReadError::Unfinished);
         }
         let declared = block.u32(base::BINS_SIZE)?;
         let bins = file[PAGE..]
             .get(..declared as usize)
-            .ok_or(ReadError::Short {
+            .ok_or(HiveReadError::Short {
                 declared,
                 actual: file.len() - PAGE,
             })?;
-        let mut reader = Reader {
+        let mut reader = HiveReader {
             cells: Cells::new(bins)?,
             descriptors: HashMap::new(),
             big_data: minor > 3,
@@ -70,15 +70,15 @@ impl<'h> Hive<'h> {
     }
 }
 
-struct Reader<'h> {
+struct HiveReader<'h> {
     cells: Cells<'h>,
     /// The only cells that more than one record points to.
     descriptors: HashMap<u32, &'h [u8]>,
     big_data: bool,
 }
 
-impl<'h> Reader<'h> {
-    fn record(&mut self, offset: u32, signature: [u8; 2]) -> Result<Fields<'h>, ReadError> {
+impl<'h> HiveReader<'h> {
+    fn record(&mut self, offset: u32, signature: [u8; 2]) -> Result<Fields<'h>, HiveReadError> {
         let fields = Fields::new(self.cells.take(offset)?, offset);
         if fields.bytes.starts_with(&signature) {
             Ok(fields)
@@ -87,7 +87,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    fn key(&mut self, offset: u32, depth: usize) -> Result<Key<'h>, ReadError> {
+    fn key(&mut self, offset: u32, depth: usize) -> Result<Key<'h>, HiveReadError> {
         let node = self.record(offset, *b"nk")?;
         if depth > MAX_DEPTH {
             return Err(node.damaged("a key nested deeper than Windows allows"));
@@ -102,7 +102,7 @@ impl<'h> Reader<'h> {
     }
 
     /// The key without its subkeys.
-    fn key_alone(&mut self, node: &Fields<'h>) -> Result<Key<'h>, ReadError> {
+    fn key_alone(&mut self, node: &Fields<'h>) -> Result<Key<'h>, HiveReadError> {
         let flags = node.u16(2)?;
         let name = node.bytes(KEY_HEADER, usize::from(node.u16(72)?))?;
         let [_, layer, ..] = *node.bytes(12, 4)? else {
@@ -110,7 +110,7 @@ impl<'h> Reader<'h> {
         };
         Ok(Key {
             name: decode_name(name, flags & key_flags::ASCII_NAME != 0),
-            layer: Layer::from_byte(layer),
+            layer: LayerSemantics::from_byte(layer),
             flags,
             timestamp: FileTime(u64::from(node.u32(4)?) | u64::from(node.u32(8)?) << 32),
             class: self.class(node)?,
@@ -120,7 +120,7 @@ impl<'h> Reader<'h> {
         })
     }
 
-    fn class(&mut self, node: &Fields<'h>) -> Result<Option<String>, ReadError> {
+    fn class(&mut self, node: &Fields<'h>) -> Result<Option<String>, HiveReadError> {
         let (offset, length) = (node.u32(48)?, usize::from(node.u16(74)?));
         if offset == NOWHERE || length == 0 {
             return Ok(None);
@@ -129,7 +129,7 @@ impl<'h> Reader<'h> {
         Ok(Some(utf16_lossy(class.bytes(0, length)?)))
     }
 
-    fn descriptor(&mut self, offset: u32) -> Result<&'h [u8], ReadError> {
+    fn descriptor(&mut self, offset: u32) -> Result<&'h [u8], HiveReadError> {
         if let Some(descriptor) = self.descriptors.get(&offset) {
             return Ok(descriptor);
         }
@@ -139,7 +139,7 @@ impl<'h> Reader<'h> {
         Ok(descriptor)
     }
 
-    fn values(&mut self, node: &Fields<'h>, flags: u16) -> Result<Vec<Value<'h>>, ReadError> {
+    fn values(&mut self, node: &Fields<'h>, flags: u16) -> Result<Vec<Value<'h>>, HiveReadError> {
         let count = node.u32(36)? as usize;
         // In such a key the count is a handle that some process of Windows once had.
         if count == 0 || flags & key_flags::PREDEFINED_HANDLE != 0 {
@@ -152,7 +152,7 @@ impl<'h> Reader<'h> {
             .collect()
     }
 
-    fn value(&mut self, offset: u32) -> Result<Value<'h>, ReadError> {
+    fn value(&mut self, offset: u32) -> Result<Value<'h>, HiveReadError> {
         let record = self.record(offset, *b"vk")?;
         let flags = record.u16(16)?;
         let name = record.bytes(VALUE_HEADER, usize::from(record.u16(2)?))?;
@@ -170,7 +170,7 @@ impl<'h> Reader<'h> {
         })
     }
 
-    fn data(&mut self, record: &Fields<'h>) -> Result<Cow<'h, [u8]>, ReadError> {
+    fn data(&mut self, record: &Fields<'h>) -> Result<Cow<'h, [u8]>, HiveReadError> {
         let (size, place) = (record.u32(4)?, record.u32(8)?);
         let length = (size & !DATA_IN_PLACE) as usize;
         if size & DATA_IN_PLACE != 0 {
@@ -189,7 +189,7 @@ impl<'h> Reader<'h> {
         cell.bytes(0, length).map(Cow::Borrowed)
     }
 
-    fn segments(&mut self, offset: u32, length: usize) -> Result<Vec<u8>, ReadError> {
+    fn segments(&mut self, offset: u32, length: usize) -> Result<Vec<u8>, HiveReadError> {
         let big = self.record(offset, *b"db")?;
         let (count, place) = (usize::from(big.u16(2)?), big.u32(4)?);
         if count != length.div_ceil(SEGMENT) {
@@ -205,7 +205,7 @@ impl<'h> Reader<'h> {
     }
 
     /// The offsets of the keys below.
-    fn subkeys(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, ReadError> {
+    fn subkeys(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, HiveReadError> {
         let count = node.u32(20)? as usize;
         if count == 0 {
             return Ok(Vec::new());
@@ -240,34 +240,34 @@ impl<'h> Fields<'h> {
         Self { bytes, offset }
     }
 
-    fn damaged(&self, problem: &'static str) -> ReadError {
-        ReadError::Damaged {
+    fn damaged(&self, problem: &'static str) -> HiveReadError {
+        HiveReadError::Damaged {
             offset: self.offset,
             problem,
         }
     }
 
-    fn cut(&self) -> ReadError {
+    fn cut(&self) -> HiveReadError {
         self.damaged("a record that is longer than its cell")
     }
 
-    fn bytes(&self, at: usize, length: usize) -> Result<&'h [u8], ReadError> {
+    fn bytes(&self, at: usize, length: usize) -> Result<&'h [u8], HiveReadError> {
         self.bytes
             .get(at..)
             .and_then(|rest| rest.get(..length))
             .ok_or_else(|| self.cut())
     }
 
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], ReadError> {
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], HiveReadError> {
         let rest = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
         rest.copied().ok_or_else(|| self.cut())
     }
 
-    fn u16(&self, at: usize) -> Result<u16, ReadError> {
+    fn u16(&self, at: usize) -> Result<u16, HiveReadError> {
         self.array(at).map(u16::from_le_bytes)
     }
 
-    fn u32(&self, at: usize) -> Result<u32, ReadError> {
+    fn u32(&self, at: usize) -> Result<u32, HiveReadError> {
         self.array(at).map(u32::from_le_bytes)
     }
 
@@ -277,7 +277,7 @@ impl<'h> Fields<'h> {
         at: usize,
         count: usize,
         stride: usize,
-    ) -> Result<impl Iterator<Item = u32> + use<'h>, ReadError> {
+    ) -> Result<impl Iterator<Item = u32> + use<'h>, HiveReadError> {
         let length = count.checked_mul(4 * stride).ok_or_else(|| self.cut())?;
         let (words, _) = self.bytes(at, length)?.as_chunks::<4>();
         Ok(words
@@ -286,7 +286,7 @@ impl<'h> Fields<'h> {
             .map(|&word| u32::from_le_bytes(word)))
     }
 
-    fn leaf_entries(&self) -> Result<impl Iterator<Item = u32> + use<'h>, ReadError> {
+    fn leaf_entries(&self) -> Result<impl Iterator<Item = u32> + use<'h>, HiveReadError> {
         let stride = match self.bytes.first_chunk() {
             Some(b"lh" | b"lf") => 2,
             Some(b"li") => 1,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DataType, KeyMode, RegistryData, RegistryEdit, Unseen};
+use crate::{DataType, KeyMode, RegistryData, RegistryEdit, UnknownBase};
 
 const NOON: FileTime = FileTime(132_000_000_000_000_000);
 
@@ -187,7 +187,7 @@ fn each_root_gets_its_own_hive_in_a_fixed_order() {
 
 #[test]
 fn a_layer_with_one_change_has_all_five_hives() {
-    let hives = layer_hives(&[set(r"\a", "v", 1)], &Unseen, NOON).unwrap();
+    let hives = layer_hives(&[set(r"\a", "v", 1)], &UnknownBase, NOON).unwrap();
     let names: Vec<_> = hives.iter().map(|hive| hive.name).collect();
     let five = [
         "System_Delta",
@@ -206,7 +206,7 @@ fn a_layer_with_one_change_has_all_five_hives() {
         assert_eq!(read.root.walk().count(), keys, "{}", hive.name);
     }
     assert_eq!(hives[1].bytes, written(&[set(r"\a", "v", 1)]));
-    assert_eq!(layer_hives(&[], &Unseen, NOON).unwrap(), []);
+    assert_eq!(layer_hives(&[], &UnknownBase, NOON).unwrap(), []);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn the_deepest_key_is_written_and_read_on_a_small_stack() {
     assert_eq!(hive.root.walk().count(), 510);
     let again = super::edits(Root::Software, &hive.root).unwrap();
     assert_eq!(again, edits[1..]);
-    let seen = merged(Some(hive.root.clone()), [hive.root.clone()]).unwrap();
+    let seen = merge(Some(hive.root.clone()), [hive.root.clone()]).unwrap();
     assert_eq!(seen.walk().count(), 510);
 }
 
@@ -373,7 +373,7 @@ fn seen(base: &[RegistryEdit], deltas: &[&[RegistryEdit]]) -> Vec<String> {
     let base = written(base);
     let deltas: Vec<_> = deltas.iter().map(|edits| written(edits)).collect();
     let root = |bytes| Hive::read(bytes).unwrap().root;
-    let view = merged(Some(root(&base)), deltas.iter().map(|delta| root(delta))).unwrap();
+    let view = merge(Some(root(&base)), deltas.iter().map(|delta| root(delta))).unwrap();
     let mut lines = Vec::new();
     describe("", &view, &mut lines);
     lines.split_off(1)
@@ -434,11 +434,11 @@ fn a_replaced_key_shows_nothing_of_those_below() {
 fn layers_without_a_base_show_what_they_add() {
     let delta = written(&[delete(r"\a"), unset(r"\b", "v"), set(r"\b", "w", 1)]);
     let root = Hive::read(&delta).unwrap().root;
-    let view = merged(None, [root]).unwrap();
+    let view = merge(None, [root]).unwrap();
     let mut lines = Vec::new();
     describe("", &view, &mut lines);
     assert_eq!(lines, [" 00", r"\b 00 w=1"]);
-    assert_eq!(merged(None, []), None);
+    assert_eq!(merge(None, []), None);
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn a_passed_through_key_takes_its_class_from_below() {
     let mut base = delta.clone();
     base.subkeys[0].class = Some("from below".into());
     base.subkeys[0].timestamp = FileTime(1);
-    let view = merged(Some(base), [delta]).unwrap();
+    let view = merge(Some(base), [delta]).unwrap();
     let key = view.at("a").unwrap();
     assert_eq!(key.class.as_deref(), Some("from below"));
     assert_eq!(key.timestamp, NOON);

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use super::{Semantics, WriteError};
-use crate::upcase::Folded;
+use crate::name_folding::FoldedName;
 use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
 
 /// A key of a delta hive.
-pub(super) struct Node {
+pub(super) struct DeltaKey {
     pub(super) name: String,
     pub(super) semantics: Semantics,
     /// Whether an edit makes sure that the key is there.
     pub(super) created: bool,
     /// What it lies over.
-    pub(super) below: Below,
-    pub(super) values: BTreeMap<Folded, ValueChange>,
-    pub(super) subkeys: BTreeMap<Folded, Node>,
+    pub(super) below: BaseKeyState,
+    pub(super) values: BTreeMap<FoldedName, ValueChange>,
+    pub(super) subkeys: BTreeMap<FoldedName, DeltaKey>,
 }
 
 /// What the base has where a key of a delta is.
-pub(super) enum Below {
+pub(super) enum BaseKeyState {
     /// Nobody has looked.
     Unknown,
     /// No key, or none that shows.
@@ -37,25 +37,25 @@ pub(super) struct ValueChange {
 /// Applies the edits to each hive that they are about, in order.
 pub(super) fn apply<'e>(
     edits: impl IntoIterator<Item = &'e RegistryEdit>,
-) -> Result<BTreeMap<Root, Node>, WriteError> {
+) -> Result<BTreeMap<Root, DeltaKey>, WriteError> {
     let mut hives = BTreeMap::new();
     for edit in edits {
         hives
             .entry(edit.key().root())
-            .or_insert_with(|| Node::new("ROOT", Semantics::Merge))
+            .or_insert_with(|| DeltaKey::new("ROOT", Semantics::Merge))
             .apply(edit)?;
     }
     hives.retain(|_, root| !root.is_empty());
     Ok(hives)
 }
 
-impl Node {
+impl DeltaKey {
     pub(super) fn new(name: &str, semantics: Semantics) -> Self {
         Self {
             name: name.to_owned(),
             semantics,
             created: false,
-            below: Below::Unknown,
+            below: BaseKeyState::Unknown,
             values: BTreeMap::new(),
             subkeys: BTreeMap::new(),
         }
@@ -75,7 +75,7 @@ impl Node {
                 };
                 self.touch(key.components())
                     .values
-                    .insert(Folded::new(name), change);
+                    .insert(FoldedName::new(name), change);
             }
             RegistryEdit::DeleteValue { key, name } => {
                 check_value_name(key, name)?;
@@ -103,7 +103,9 @@ impl Node {
                 let (name, above) = own_name(key)?;
                 let mut fresh = Self::new(name, Semantics::SupersedeTree);
                 fresh.created = true;
-                self.touch(above).subkeys.insert(Folded::new(name), fresh);
+                self.touch(above)
+                    .subkeys
+                    .insert(FoldedName::new(name), fresh);
             }
             KeyMode::ReplaceValues => {
                 own_name(key)?;
@@ -123,7 +125,7 @@ impl Node {
             let semantics = node.of_new_subkey();
             let subkey = node
                 .subkeys
-                .entry(Folded::new(name))
+                .entry(FoldedName::new(name))
                 .or_insert_with(|| Self::new(name, semantics));
             if subkey.semantics == Semantics::Tombstone {
                 *subkey = Self::new(name, Semantics::SupersedeTree);
@@ -138,7 +140,7 @@ impl Node {
         let mut node = self;
         for name in path {
             let semantics = node.of_new_subkey();
-            let folded = Folded::new(name);
+            let folded = FoldedName::new(name);
             if semantics == Semantics::SupersedeTree && !node.subkeys.contains_key(&folded) {
                 return None;
             }
@@ -163,7 +165,7 @@ impl Node {
 
     /// Where nothing of the base shows, there is nothing to hide.
     fn delete_value(&mut self, name: &str) {
-        let folded = Folded::new(name);
+        let folded = FoldedName::new(name);
         if self.semantics == Semantics::Merge {
             let name = name.to_owned();
             self.values.insert(folded, ValueChange { name, data: None });
@@ -173,7 +175,7 @@ impl Node {
     }
 
     fn delete_subkey(&mut self, name: &str) {
-        let folded = Folded::new(name);
+        let folded = FoldedName::new(name);
         if self.semantics == Semantics::SupersedeTree {
             self.subkeys.remove(&folded);
         } else {

@@ -8,15 +8,15 @@ use super::format::{
     VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
 };
 use super::record::Record;
-use super::shared::SharedDescriptors;
-use super::tree::{Below, Node, ValueChange};
-use super::{FileTime, Layer, Semantics, WriteError};
+use super::shared_descriptors::SharedDescriptors;
+use super::tree::{BaseKeyState, DeltaKey, ValueChange};
+use super::{FileTime, LayerSemantics, Semantics, WriteError};
 use crate::Root;
-use crate::upcase::Folded;
+use crate::name_folding::FoldedName;
 
 pub(super) fn write_hive(
     hive: Delta,
-    tree: &Node,
+    tree: &DeltaKey,
     timestamp: FileTime,
 ) -> Result<Vec<u8>, WriteError> {
     let (root_key, bins) = contents(hive, tree, timestamp)?;
@@ -33,15 +33,19 @@ pub(super) fn write_hive(
 /// A whole hive with nothing in it but its root, such as an image has that brings no Windows.
 pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
     let hive = Delta::Edited(Root::System);
-    let tree = Node::new("ROOT", Semantics::Merge);
+    let tree = DeltaKey::new("ROOT", Semantics::Merge);
     let (root_key, bins) = contents(hive, &tree, timestamp)?;
     let file = base_block(MINOR_OF_WHOLE_HIVES, 0, root_key, bins.len());
     Ok(sealed(file, &bins))
 }
 
 /// The root key's cell and the bins.
-fn contents(hive: Delta, tree: &Node, timestamp: FileTime) -> Result<(u32, Vec<u8>), WriteError> {
-    let (own, passed_on, position) = descriptors::of_root(hive)?;
+fn contents(
+    hive: Delta,
+    tree: &DeltaKey,
+    timestamp: FileTime,
+) -> Result<(u32, Vec<u8>), WriteError> {
+    let (own, passed_on, position) = descriptors::for_root(hive)?;
     let mut writer = Writer {
         cells: CellWriter::default(),
         descriptors: SharedDescriptors::default(),
@@ -49,16 +53,16 @@ fn contents(hive: Delta, tree: &Node, timestamp: FileTime) -> Result<(u32, Vec<u
     };
     let descriptors = &mut writer.descriptors;
     let place = match &tree.below {
-        Below::Key(security) => {
+        BaseKeyState::Key(security) => {
             let descriptor = descriptors.intern_bytes(security);
-            Place {
+            KeyPlacement {
                 parent: NOWHERE,
                 position,
                 descriptor,
                 passed_on: descriptor,
             }
         }
-        Below::Unknown | Below::Nothing => Place {
+        BaseKeyState::Unknown | BaseKeyState::Nothing => KeyPlacement {
             parent: NOWHERE,
             position,
             descriptor: descriptors.intern(own),
@@ -77,7 +81,7 @@ struct Writer {
 }
 
 /// What is settled about a key before it is written.
-struct Place {
+struct KeyPlacement {
     parent: u32,
     position: Position,
     descriptor: usize,
@@ -105,7 +109,7 @@ impl List {
 
 impl Writer {
     /// Writes a key with all below it and returns its cell.
-    fn key(&mut self, node: &Node, place: &Place) -> Result<u32, WriteError> {
+    fn key(&mut self, node: &DeltaKey, place: &KeyPlacement) -> Result<u32, WriteError> {
         let (name, _) = encode_name(&node.name);
         let cell = self.cells.reserve(KEY_HEADER + name.len())?;
         let security = self.descriptors.cell(place.descriptor, &mut self.cells)?;
@@ -118,7 +122,7 @@ impl Writer {
 
     fn key_node(
         &self,
-        node: &Node,
+        node: &DeltaKey,
         parent: u32,
         security: u32,
         values: &List,
@@ -130,7 +134,7 @@ impl Writer {
         if root {
             flags |= key_flags::HIVE_ENTRY | key_flags::NO_DELETE;
         }
-        let layer = Layer {
+        let layer = LayerSemantics {
             inherit_class: !root && node.semantics == Semantics::Merge,
             semantics: node.semantics,
         };
@@ -159,7 +163,7 @@ impl Writer {
             .bytes(&name)
     }
 
-    fn values(&mut self, node: &Node) -> Result<List, WriteError> {
+    fn values(&mut self, node: &DeltaKey) -> Result<List, WriteError> {
         if node.values.is_empty() {
             return Ok(List::EMPTY);
         }
@@ -223,7 +227,12 @@ impl Writer {
         Ok((size, big))
     }
 
-    fn subkeys(&mut self, node: &Node, cell: u32, place: &Place) -> Result<List, WriteError> {
+    fn subkeys(
+        &mut self,
+        node: &DeltaKey,
+        cell: u32,
+        place: &KeyPlacement,
+    ) -> Result<List, WriteError> {
         if node.subkeys.is_empty() {
             return Ok(List::EMPTY);
         }
@@ -231,16 +240,18 @@ impl Writer {
         for (name, subkey) in &node.subkeys {
             let position = place.position.below(name);
             let descriptor = match (&subkey.below, position.own()) {
-                (Below::Key(security), _) => self.descriptors.intern_bytes(security),
-                (Below::Unknown, Some(own)) => self.descriptors.intern(own),
-                (Below::Unknown | Below::Nothing, _) => self.descriptors.inherited(place.passed_on),
+                (BaseKeyState::Key(security), _) => self.descriptors.intern_bytes(security),
+                (BaseKeyState::Unknown, Some(own)) => self.descriptors.intern(own),
+                (BaseKeyState::Unknown | BaseKeyState::Nothing, _) => {
+                    self.descriptors.inherited(place.passed_on)
+                }
             };
             let passed_on = if self.descriptors.is_readable(descriptor) {
                 descriptor
             } else {
                 place.passed_on
             };
-            let place = Place {
+            let place = KeyPlacement {
                 parent: cell,
                 position,
                 descriptor,
@@ -257,7 +268,7 @@ impl Writer {
     }
 
     /// A hash leaf. The tree keeps keys in the order that the list must have.
-    fn leaf(&mut self, entries: &[(&Folded, u32)]) -> Result<u32, WriteError> {
+    fn leaf(&mut self, entries: &[(&FoldedName, u32)]) -> Result<u32, WriteError> {
         let head = Record::new(*b"lh").name_length(entries.len());
         let record = entries.iter().fold(head, |record, (name, cell)| {
             record.u32(*cell).u32(name.hash37())
@@ -266,7 +277,7 @@ impl Writer {
     }
 
     /// An index root over as many leaves as it takes.
-    fn index(&mut self, entries: &[(&Folded, u32)]) -> Result<u32, WriteError> {
+    fn index(&mut self, entries: &[(&FoldedName, u32)]) -> Result<u32, WriteError> {
         let leaves = entries.chunks(LEAF_ENTRIES);
         let count = u16::try_from(leaves.len()).map_err(|_| WriteError::HiveTooLarge)?;
         let mut record = Record::new(*b"ri").u16(count);

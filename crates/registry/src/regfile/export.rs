@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::hive::{Key, Semantics, Value};
-use crate::{DataType, RegistryData, Typed};
+use crate::{DataType, RegistryData, TypedData};
 
 /// The longest line that `regedit` writes before it breaks a list of bytes.
 const WIDTH: usize = 80;
@@ -82,10 +82,10 @@ fn write_value(out: &mut String, value: &Value<'_>) {
 
 pub(super) fn write_data(out: &mut String, data: &RegistryData, column: usize) {
     match (data.kind(), data.typed()) {
-        (DataType::SZ, Typed::Text(text)) if !text.contains(char::is_control) => {
+        (DataType::SZ, TypedData::Text(text)) if !text.contains(char::is_control) => {
             write_quoted(out, &text);
         }
-        (DataType::DWORD, Typed::Dword(number)) => {
+        (DataType::DWORD, TypedData::Dword(number)) => {
             let _ = write!(out, "dword:{number:08x}");
         }
         (DataType::BINARY, _) => write_bytes(out, "hex:", data.bytes(), column),

@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use super::RegFileError;
-use super::line::Line;
+use super::line::LineCursor;
 use super::text::{NARROW_HEADER, decode, western};
 use crate::{DataType, KeyMode, KeyPath, Link, RegistryData, RegistryEdit};
 
 /// What a registration file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct RegFile {
     /// The changes, in their order.
     pub edits: Vec<RegistryEdit>,
     /// The links that keys of the file go through.
@@ -21,10 +21,10 @@ pub struct Imported {
 }
 
 /// Reads a registration file of either version.
-pub fn import(bytes: &[u8]) -> Result<Imported, RegFileError> {
+pub fn import(bytes: &[u8]) -> Result<RegFile, RegFileError> {
     let text = decode(bytes)?;
     let mut lines = Lines::new(&text);
-    let header = lines.next().unwrap_or_else(|| Line::new(1, ""));
+    let header = lines.next().unwrap_or_else(|| LineCursor::new(1, ""));
     let narrow = match header.rest().trim_end() {
         NARROW_HEADER => true,
         "Windows Registry Editor Version 5.00" => false,
@@ -40,7 +40,7 @@ pub fn import(bytes: &[u8]) -> Result<Imported, RegFileError> {
     while let Some(line) = parser.lines.next() {
         parser.line(line)?;
     }
-    Ok(Imported {
+    Ok(RegFile {
         edits: parser.edits,
         links: parser.links,
     })
@@ -59,11 +59,11 @@ impl<'t> Lines<'t> {
 }
 
 impl<'t> Iterator for Lines<'t> {
-    type Item = Line<'t>;
+    type Item = LineCursor<'t>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (index, text) = self.lines.next()?;
-        Some(Line::new(index + 1, text))
+        Some(LineCursor::new(index + 1, text))
     }
 }
 
@@ -86,7 +86,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn line(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
+    fn line(&mut self, mut line: LineCursor<'t>) -> Result<(), RegFileError> {
         line.skip_blanks();
         match line.rest().chars().next() {
             None | Some(';') => Ok(()),
@@ -96,7 +96,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn key(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
+    fn key(&mut self, mut line: LineCursor<'t>) -> Result<(), RegFileError> {
         line.next();
         let deleted = line.take("-");
         // A key's name may have a bracket in it, so the last one of the line is the closing one.
@@ -120,7 +120,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn value(&mut self, mut line: Line<'t>) -> Result<(), RegFileError> {
+    fn value(&mut self, mut line: LineCursor<'t>) -> Result<(), RegFileError> {
         let key = match &self.section {
             Section::Key(key) => key.clone(),
             Section::None => return Err(line.expected("a [key] before its values")),
@@ -149,7 +149,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn data(&mut self, mut line: Line<'t>) -> Result<RegistryData, RegFileError> {
+    fn data(&mut self, mut line: LineCursor<'t>) -> Result<RegistryData, RegFileError> {
         if line.rest().starts_with('"') {
             let text = quoted(&mut line)?;
             line.end()?;
@@ -176,7 +176,11 @@ impl<'t> Parser<'t> {
     }
 
     /// Bytes with commas between them, over as many lines as end in a backslash.
-    fn bytes(&mut self, kind: DataType, mut line: Line<'t>) -> Result<RegistryData, RegFileError> {
+    fn bytes(
+        &mut self,
+        kind: DataType,
+        mut line: LineCursor<'t>,
+    ) -> Result<RegistryData, RegFileError> {
         let mut bytes = Vec::new();
         loop {
             line.skip_blanks();
@@ -212,7 +216,7 @@ impl<'t> Parser<'t> {
 }
 
 /// A text in quotation marks, in which a backslash stands before those and before itself.
-fn quoted(line: &mut Line<'_>) -> Result<String, RegFileError> {
+fn quoted(line: &mut LineCursor<'_>) -> Result<String, RegFileError> {
     let start = *line;
     line.next();
     let mut text = String::new();
@@ -233,7 +237,7 @@ fn quoted(line: &mut Line<'_>) -> Result<String, RegFileError> {
     }
 }
 
-fn hexadecimal(line: &mut Line<'_>, what: &'static str) -> Result<u32, RegFileError> {
+fn hexadecimal(line: &mut LineCursor<'_>, what: &'static str) -> Result<u32, RegFileError> {
     let start = *line;
     let digits = line.take_while(|c| c.is_ascii_alphanumeric());
     u32::from_str_radix(digits, 16)

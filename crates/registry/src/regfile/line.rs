@@ -4,13 +4,13 @@ use super::RegFileError;
 
 /// What is left of a line to read.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'t> {
+pub(super) struct LineCursor<'t> {
     number: usize,
     whole: &'t str,
     rest: &'t str,
 }
 
-impl<'t> Line<'t> {
+impl<'t> LineCursor<'t> {
     pub(super) fn new(number: usize, text: &'t str) -> Self {
         Self {
             number,

@@ -8,7 +8,7 @@ mod text;
 
 pub use edits::from_edits;
 pub use export::{export, to_utf16};
-pub use import::{Imported, import};
+pub use import::{RegFile, import};
 
 /// A registration file that cannot be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

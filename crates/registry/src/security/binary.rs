@@ -5,7 +5,7 @@ use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 /// The order in which a descriptor's parts follow its header. Windows reads any; to be the same
 /// byte for byte, a writer must choose the one that the original's writer chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum DescriptorLayout {
     /// Lists, owner, group: what the kernel writes for the objects that it creates.
     ListsFirst,
     /// Owner, group, lists: what Windows' conversion from SDDL writes.
@@ -62,11 +62,11 @@ impl SecurityDescriptor {
     }
 
     /// The self-relative form.
-    pub fn to_bytes(&self, layout: Layout) -> Vec<u8> {
+    pub fn to_bytes(&self, layout: DescriptorLayout) -> Vec<u8> {
         let mut out = vec![0; HEADER];
         out[0] = 1;
         out[2..4].copy_from_slice(&(self.control | control::SELF_RELATIVE).to_le_bytes());
-        if layout == Layout::ListsFirst {
+        if layout == DescriptorLayout::ListsFirst {
             self.write_lists(&mut out);
         }
         if let Some(owner) = &self.owner {
@@ -77,7 +77,7 @@ impl SecurityDescriptor {
             point(&mut out, 8);
             group.write(&mut out);
         }
-        if layout == Layout::OwnerFirst {
+        if layout == DescriptorLayout::OwnerFirst {
             self.write_lists(&mut out);
         }
         out

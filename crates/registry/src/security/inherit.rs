@@ -6,7 +6,7 @@ use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
 /// What is made below something with a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Child {
+pub enum ChildKind {
     /// A registry key.
     Key,
     /// A folder.
@@ -21,7 +21,7 @@ const GENERIC: [u32; 4] = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
 /// Which accesses are audited.
 const AUDITED: u8 = 0xC0;
 
-impl Child {
+impl ChildKind {
     /// What the generic rights mean for it.
     const fn rights(self) -> [u32; 4] {
         match self {
@@ -38,9 +38,9 @@ impl SecurityDescriptor {
     /// itself, one that passes on as it is. What the list already grants is not granted twice. Where
     /// nothing is inherited, there is what a process of the system grants by default.
     #[must_use]
-    pub fn inherited_by(&self, child: Child, owner: &Sid, group: &Sid) -> Self {
+    pub fn inherited_by(&self, child: ChildKind, owner: &Sid, group: &Sid) -> Self {
         let inherited = |list: Option<&Acl>| {
-            let mut inheriting = Inheriting {
+            let mut inheriting = InheritedAcl {
                 child,
                 owner,
                 group,
@@ -60,7 +60,7 @@ impl SecurityDescriptor {
             control |= control::DACL_AUTO_INHERITED;
         }
         // The kernel gives every key a list, be it empty.
-        let has_audited = child == Child::Key || !audited.is_empty();
+        let has_audited = child == ChildKind::Key || !audited.is_empty();
         if has_audited {
             control |= control::SACL_PRESENT | control::SACL_AUTO_INHERITED;
         }
@@ -79,24 +79,24 @@ impl SecurityDescriptor {
 }
 
 /// The entries that a child has inherited so far.
-struct Inheriting<'a> {
-    child: Child,
+struct InheritedAcl<'a> {
+    child: ChildKind,
     owner: &'a Sid,
     group: &'a Sid,
     entries: Vec<Ace>,
 }
 
-impl Inheriting<'_> {
+impl InheritedAcl<'_> {
     fn take(&mut self, parent: &Ace) {
-        let is_last = self.child == Child::File || parent.flags & NO_PROPAGATE != 0;
+        let is_last = self.child == ChildKind::File || parent.flags & NO_PROPAGATE != 0;
         let passed_on = if is_last {
             0
         } else {
             parent.flags & (OBJECT_INHERIT | CONTAINER_INHERIT)
         };
         let is_for_child = match self.child {
-            Child::File => parent.flags & OBJECT_INHERIT != 0,
-            Child::Folder | Child::Key => parent.flags & CONTAINER_INHERIT != 0,
+            ChildKind::File => parent.flags & OBJECT_INHERIT != 0,
+            ChildKind::Folder | ChildKind::Key => parent.flags & CONTAINER_INHERIT != 0,
         };
         if !is_for_child {
             if passed_on != 0 {
@@ -151,7 +151,7 @@ impl Inheriting<'_> {
 }
 
 /// The default list of the system's processes: all for the system, administrators read.
-fn by_default(child: Child) -> Vec<Ace> {
+fn by_default(child: ChildKind) -> Vec<Ace> {
     let [read, _, execute, all] = child.rights();
     let grants = [
         (Sid::local_system(), all),

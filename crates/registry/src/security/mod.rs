@@ -9,8 +9,8 @@ mod sddl;
 mod sid;
 mod text;
 
-pub use binary::{Layout, UnreadableDescriptor};
-pub use inherit::Child;
+pub use binary::{DescriptorLayout, UnreadableDescriptor};
+pub use inherit::ChildKind;
 pub use sddl::SddlError;
 pub use sid::Sid;
 
@@ -107,7 +107,7 @@ pub fn file_descriptor() -> &'static [u8] {
 /// The texts are constants of this module, which its tests read; a fault in one would yield no bytes.
 fn layer_descriptor(sddl: &str) -> Vec<u8> {
     sddl.parse::<SecurityDescriptor>()
-        .map(|descriptor| descriptor.to_bytes(Layout::OwnerFirst))
+        .map(|descriptor| descriptor.to_bytes(DescriptorLayout::OwnerFirst))
         .unwrap_or_default()
 }
 

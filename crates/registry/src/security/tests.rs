@@ -31,7 +31,7 @@ fn the_file_descriptor_is_the_known_one_byte_for_byte() {
 fn both_layouts_hold_the_same_descriptor() {
     let sddl = "O:SYG:SYD:PAI(A;CI;KR;;;BU)(D;OICIIO;0xa0000000;;;S-1-15-3-1024-1065365936)S:AI(AU;SAFA;SDWO;;;WD)";
     let original = descriptor(sddl);
-    for layout in [Layout::ListsFirst, Layout::OwnerFirst] {
+    for layout in [DescriptorLayout::ListsFirst, DescriptorLayout::OwnerFirst] {
         let bytes = original.to_bytes(layout);
         assert_eq!(read_descriptor(&bytes), original);
         assert_eq!(SecurityDescriptor::from_bytes(&bytes), Ok(original.clone()));
@@ -44,7 +44,7 @@ fn a_condition_stays_with_its_entry() {
     let entry = &mut conditional.dacl.as_mut().unwrap().entries[0];
     entry.kind = 9;
     entry.rest = b"artx\xf8\0\0\0".to_vec();
-    let bytes = conditional.to_bytes(Layout::ListsFirst);
+    let bytes = conditional.to_bytes(DescriptorLayout::ListsFirst);
     assert_eq!(SecurityDescriptor::from_bytes(&bytes), Ok(conditional));
 }
 
@@ -96,11 +96,15 @@ fn files_and_folders_inherit_what_their_folder_passes_on() {
     ] {
         let inherited = |child| descriptor(parent).inherited_by(child, &owner, &group);
         assert_eq!(
-            inherited(Child::Folder),
+            inherited(ChildKind::Folder),
             descriptor(folder),
             "folder in {parent}"
         );
-        assert_eq!(inherited(Child::File), descriptor(file), "file in {parent}");
+        assert_eq!(
+            inherited(ChildKind::File),
+            descriptor(file),
+            "file in {parent}"
+        );
     }
 }
 
@@ -118,7 +122,7 @@ proptest! {
         }
         for bytes in [&bytes[..], &bytes[..cut.min(bytes.len())]] {
             if let Ok(read) = SecurityDescriptor::from_bytes(bytes) {
-                for layout in [Layout::ListsFirst, Layout::OwnerFirst] {
+                for layout in [DescriptorLayout::ListsFirst, DescriptorLayout::OwnerFirst] {
                     let again = SecurityDescriptor::from_bytes(&read.to_bytes(layout));
                     prop_assert_eq!(&again, &Ok(read.clone()));
                 }
@@ -133,7 +137,7 @@ fn a_null_list_is_not_an_empty_one() {
     let empty = descriptor("O:SYD:");
     assert_eq!((null.dacl.is_none(), empty.dacl.is_some()), (true, true));
     for one in [null, empty] {
-        let bytes = one.to_bytes(Layout::ListsFirst);
+        let bytes = one.to_bytes(DescriptorLayout::ListsFirst);
         assert_eq!(read_descriptor(&bytes), one);
     }
 }
@@ -174,7 +178,7 @@ fn a_list_that_the_binary_form_cannot_hold_is_refused() {
 #[test]
 fn a_subkey_inherits_what_its_parent_passes_on() {
     let system: Sid = "SY".parse().unwrap();
-    let inherited = |sddl: &str| descriptor(sddl).inherited_by(Child::Key, &system, &system);
+    let inherited = |sddl: &str| descriptor(sddl).inherited_by(ChildKind::Key, &system, &system);
     assert_eq!(
         inherited(
             "O:BAG:SYD:(A;CI;KR;;;BU)(A;;KA;;;BA)(A;CI;KA;;;SY)(A;CIIO;KA;;;CO)(A;CINP;KR;;;WD)"

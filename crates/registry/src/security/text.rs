@@ -107,7 +107,7 @@ impl fmt::Display for Sid {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DIRECTORY_SDDL, FILE_SDDL, Layout};
+    use super::super::{DIRECTORY_SDDL, DescriptorLayout, FILE_SDDL};
     use super::*;
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             let read: SecurityDescriptor = text.parse().unwrap();
             let again: SecurityDescriptor = read.to_string().parse().unwrap();
             assert_eq!(again, read, "{text}: {read}");
-            let bytes = read.to_bytes(Layout::OwnerFirst);
+            let bytes = read.to_bytes(DescriptorLayout::OwnerFirst);
             let of_bytes = SecurityDescriptor::from_bytes(&bytes).unwrap();
             assert_eq!(of_bytes.to_string(), read.to_string());
         }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use descriptor::read as read_descriptor;
 
 use crate::hive::Key;
-use crate::security::{Layout, SecurityDescriptor};
-use crate::upcase::Folded;
-use crate::{BaseKey, BaseKeys, DataType, InsideError, KeyPath, Known, RegistryData, Root};
+use crate::name_folding::FoldedName;
+use crate::security::{DescriptorLayout, SecurityDescriptor};
+use crate::{BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, Root};
 
-type Names = Vec<Folded>;
+type Names = Vec<FoldedName>;
 
 /// What is known of a base's hives.
 #[derive(Debug, Clone, Default)]
@@ -25,11 +25,11 @@ pub struct Keys {
 /// The self-relative form of a descriptor in SDDL.
 pub fn security(sddl: &str) -> Vec<u8> {
     let descriptor: SecurityDescriptor = sddl.parse().unwrap();
-    descriptor.to_bytes(Layout::ListsFirst)
+    descriptor.to_bytes(DescriptorLayout::ListsFirst)
 }
 
 fn folded(names: &[String]) -> Names {
-    names.iter().map(|name| Folded::new(name)).collect()
+    names.iter().map(|name| FoldedName::new(name)).collect()
 }
 
 impl Keys {
@@ -111,11 +111,11 @@ fn target((name, data): &(String, RegistryData)) -> Option<KeyPath> {
 }
 
 impl BaseKeys for Keys {
-    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         if !self.hives.contains(&path.root()) {
-            return Ok(Known::Unknown);
+            return Ok(Presence::Unknown);
         }
         let key = self.keys.get(&(path.root(), folded(path.components())));
-        Ok(key.cloned().map_or(Known::Absent, Known::Present))
+        Ok(key.cloned().map_or(Presence::Absent, Presence::Present))
     }
 }

@@ -1,9 +1,9 @@
 //! cmd's own commands, but for those that copy and delete files.
 
-use super::super::image::{Action, Entry, Later, Seen};
-use super::super::machine::{Now, is_nul};
-use super::super::traced::Traced;
-use super::super::trouble::Trouble;
+use super::super::error::ScriptError;
+use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::process::{PathState, is_nul};
+use super::super::traced_text::TracedText;
 use super::Cmd;
 
 /// The words of a built-in command: switches in small letters, the rest without quotes.
@@ -13,7 +13,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn of(rest: &str) -> Self {
+    pub(super) fn parse(rest: &str) -> Self {
         let mut words = Self {
             switches: Vec::new(),
             operands: Vec::new(),
@@ -35,14 +35,14 @@ impl Words {
     }
 
     /// Refuses any switch but these.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), Trouble> {
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), ScriptError> {
         match self
             .switches
             .iter()
             .find(|switch| !known.contains(&switch.as_str()))
         {
             None => Ok(()),
-            Some(switch) => Err(Trouble::option(switch)),
+            Some(switch) => Err(ScriptError::option(switch)),
         }
     }
 
@@ -87,32 +87,32 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// Names the program that a `start` or `call` runs.
-fn other_program(name: &str, rest: &Traced) -> Trouble {
+fn other_program(name: &str, rest: &TracedText) -> ScriptError {
     let program = split(rest.as_str())
         .into_iter()
         .find(|word| !word.starts_with('/') && word != "\"\"")
         .unwrap_or_default();
-    Trouble::windows(format!(
+    ScriptError::windows(format!(
         "{name} runs {:?}, which takes Windows",
         program.replace('"', "")
     ))
 }
 
 impl Cmd<'_, '_> {
-    pub(super) fn builtin(&mut self, name: &str, rest: &Traced) -> Result<i32, Trouble> {
+    pub(super) fn builtin(&mut self, name: &str, rest: &TracedText) -> Result<i32, ScriptError> {
         if rest.as_str().trim() == "/?" {
-            return Err(Trouble::option("/?"));
+            return Err(ScriptError::option("/?"));
         }
         match name {
             "echo" => return self.echo(rest.as_str()),
             "type" => return self.print_file(rest.as_str()),
             "set" => return self.set(rest.as_str()),
             "exit" => return self.leave(rest.as_str()),
-            "if" | "for" => return Err(Trouble::unclear("it is not understood here")),
+            "if" | "for" => return Err(ScriptError::unclear("it is not understood here")),
             "rem" | "break" => return Ok(0),
             _ => {}
         }
-        let words = Words::of(rest.as_str());
+        let words = Words::parse(rest.as_str());
         match name {
             "cd" | "chdir" => self.change_folder(rest.as_str()),
             "pushd" => {
@@ -139,15 +139,15 @@ impl Cmd<'_, '_> {
                 Ok(0)
             }
             "dir" => self.list(&words),
-            "setlocal" | "endlocal" => Err(Trouble::unclear(
+            "setlocal" | "endlocal" => Err(ScriptError::unclear(
                 "it is not understood outside a batch file",
             )),
             "start" | "call" => Err(other_program(name, rest)),
-            _ => Err(Trouble::unclear("the command is not understood")),
+            _ => Err(ScriptError::unclear("the command is not understood")),
         }
     }
 
-    fn echo(&mut self, rest: &str) -> Result<i32, Trouble> {
+    fn echo(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let mut characters = rest.chars();
         let (divider, text) = (characters.next(), characters.as_str());
         match divider {
@@ -166,38 +166,40 @@ impl Cmd<'_, '_> {
                 }
             }
             Some('.' | ':' | '(' | '/' | '+' | '[' | '\\') => {}
-            Some(_) => return Err(Trouble::unclear("the form of echo is not understood")),
+            Some(_) => return Err(ScriptError::unclear("the form of echo is not understood")),
         }
-        self.say(&format!("{text}\r\n"))?;
+        self.write_output(&format!("{text}\r\n"))?;
         Ok(0)
     }
 
-    fn print_file(&mut self, rest: &str) -> Result<i32, Trouble> {
-        let words = Words::of(rest);
+    fn print_file(&mut self, rest: &str) -> Result<i32, ScriptError> {
+        let words = Words::parse(rest);
         words.only(&[])?;
         for operand in &words.operands {
             if is_nul(operand) {
                 continue;
             }
             if operand.contains(['*', '?']) {
-                return Err(Trouble::unclear("wildcards are not understood here"));
+                return Err(ScriptError::unclear("wildcards are not understood here"));
             }
             let path = self.machine.path(operand)?;
             match self.machine.now(&path)? {
-                Now::File => {}
-                Now::Later if self.output.is_none() => {}
-                Now::Later => return Err(Trouble::later("its content comes from a download")),
-                Now::Absent | Now::Folder => {
-                    return Ok(self.machine.fails(1, format!("there is no file {path}")));
+                PathState::File => {}
+                PathState::Later if self.output.is_none() => {}
+                PathState::Later => {
+                    return Err(ScriptError::later("its content comes from a download"));
+                }
+                PathState::Absent | PathState::Folder => {
+                    return Ok(self.machine.fail(1, format!("there is no file {path}")));
                 }
             }
             if self.output.is_some() {
                 match self.machine.image.content(&path) {
-                    Seen::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
+                    Lookup::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
                         self.output.get_or_insert_default().extend(content);
                     }
                     _ => {
-                        return Err(Trouble::unknown(format!(
+                        return Err(ScriptError::unknown(format!(
                             "the content of {path} is not known"
                         )));
                     }
@@ -207,14 +209,14 @@ impl Cmd<'_, '_> {
         Ok(i32::from(words.operands.is_empty()))
     }
 
-    fn set(&mut self, rest: &str) -> Result<i32, Trouble> {
+    fn set(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let text = rest.trim_start();
         if text.is_empty() {
             self.is_silent()?;
             return Ok(0);
         }
         if text.starts_with('/') {
-            return Err(Trouble::option(
+            return Err(ScriptError::option(
                 text.split_whitespace().next().unwrap_or_default(),
             ));
         }
@@ -234,26 +236,26 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn leave(&mut self, rest: &str) -> Result<i32, Trouble> {
-        let words = Words::of(rest);
+    fn leave(&mut self, rest: &str) -> Result<i32, ScriptError> {
+        let words = Words::parse(rest);
         words.only(&["/b"])?;
         let code = match words.operands.as_slice() {
             [] if self.is_unsettled => {
-                return Err(Trouble::unclear(
+                return Err(ScriptError::unclear(
                     "after a failure its exit code is not certain",
                 ));
             }
             [] => 0,
             [code] => code.parse().map_err(|_| {
-                Trouble::unclear(format!("the exit code {code:?} is not understood"))
+                ScriptError::unclear(format!("the exit code {code:?} is not understood"))
             })?,
-            _ => return Err(Trouble::unclear("more than an exit code")),
+            _ => return Err(ScriptError::unclear("more than an exit code")),
         };
         self.exit = Some(code);
         Ok(code)
     }
 
-    fn change_folder(&mut self, rest: &str) -> Result<i32, Trouble> {
+    fn change_folder(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let mut text = rest.trim();
         if let Some((switch, after)) = text.split_at_checked(2)
             && switch.eq_ignore_ascii_case("/d")
@@ -266,26 +268,26 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "the folder {text:?} is not understood"
             )));
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
-            Seen::Present(Entry::File(())) | Seen::Absent => {
-                Ok(self.machine.fails(1, format!("there is no folder {path}")))
+            Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
+                Ok(self.machine.fail(1, format!("there is no folder {path}")))
             }
-            Seen::Present(_) | Seen::Later(Later) => {
+            Lookup::Present(_) | Lookup::Later(Later) => {
                 self.machine.folder = path;
                 Ok(0)
             }
-            Seen::Unknown => Err(Trouble::unknown(format!(
+            Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {path}"
             ))),
         }
     }
 
-    fn make_folders(&mut self, words: &Words) -> Result<i32, Trouble> {
+    fn make_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
         words.only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
@@ -294,38 +296,40 @@ impl Cmd<'_, '_> {
             }
             let path = self.machine.path(operand)?;
             match self.machine.entry(&path) {
-                Seen::Present(_) => {
-                    code = self.machine.fails(1, format!("{path} is there already"));
+                Lookup::Present(_) => {
+                    code = self.machine.fail(1, format!("{path} is there already"));
                 }
-                Seen::Absent => self.machine.apply(Action::MakeFolder(path))?,
-                Seen::Later(Later) => self.machine.apply(Action::Unclear(path))?,
-                Seen::Unknown => {
-                    return Err(Trouble::unknown(format!("it fails if the base has {path}")));
+                Lookup::Absent => self.machine.apply(ImageAction::MakeFolder(path))?,
+                Lookup::Later(Later) => self.machine.apply(ImageAction::Unclear(path))?,
+                Lookup::Unknown => {
+                    return Err(ScriptError::unknown(format!(
+                        "it fails if the base has {path}"
+                    )));
                 }
             }
         }
         Ok(code)
     }
 
-    fn list(&mut self, words: &Words) -> Result<i32, Trouble> {
+    fn list(&mut self, words: &Words) -> Result<i32, ScriptError> {
         self.is_silent()?;
         for operand in &words.operands {
             let missing = match self.machine.paths(operand, super::Wildcards::Cmd)? {
                 super::Paths::One(path) => match self.machine.entry(&path) {
-                    Seen::Unknown => {
-                        return Err(Trouble::unknown(format!(
+                    Lookup::Unknown => {
+                        return Err(ScriptError::unknown(format!(
                             "it fails unless the base has {path}"
                         )));
                     }
-                    seen => seen == Seen::Absent,
+                    seen => seen == Lookup::Absent,
                 },
                 super::Paths::Pattern { folder, pattern } => {
                     match self
                         .machine
-                        .fitting(&folder, &pattern, super::Wildcards::Cmd)?
+                        .glob(&folder, &pattern, super::Wildcards::Cmd)?
                     {
-                        super::Fitting::Paths(paths) => paths.is_empty(),
-                        super::Fitting::Later => false,
+                        super::GlobMatches::Paths(paths) => paths.is_empty(),
+                        super::GlobMatches::Later => false,
                     }
                 }
             };

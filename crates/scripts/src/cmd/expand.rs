@@ -2,27 +2,27 @@
 
 use wincimg_windows::quoting::cmd::LIMIT;
 
-use super::super::image::{Later, Seen};
-use super::super::machine::Machine;
-use super::super::traced::Traced;
-use super::super::trouble::Trouble;
+use super::super::error::ScriptError;
+use super::super::image::{Later, Lookup};
+use super::super::process::Process;
+use super::super::traced_text::TracedText;
 
 /// Fills in the variables of a line the way the command line does, where an unknown name stays.
-pub(super) fn expand(machine: &Machine<'_>, line: &Traced) -> Result<Traced, Trouble> {
+pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedText, ScriptError> {
     let text = line.as_str();
-    let mut out = Traced::default();
+    let mut out = TracedText::default();
     let mut from = 0;
     while let Some(start) = text[from..].find('%').map(|at| from + at) {
         out.append(&line.part(from..start));
         let end = text[start + 1..].find('%').map(|at| start + 1 + at);
         let value = match end {
             Some(end) => value(machine, &text[start + 1..end])
-                .map_err(|trouble| trouble.placed(line.origin(start)))?,
+                .map_err(|trouble| trouble.at_position(line.origin(start)))?,
             None => None,
         };
         match (value, end) {
             (Some(value), Some(end)) => {
-                out.append(&Traced::from_one(&value, line.origin(start)));
+                out.append(&TracedText::from_one(&value, line.origin(start)));
                 from = end + 1;
             }
             _ => {
@@ -33,13 +33,13 @@ pub(super) fn expand(machine: &Machine<'_>, line: &Traced) -> Result<Traced, Tro
     }
     out.append(&line.from(from));
     if out.as_str().len() > LIMIT {
-        return Err(Trouble::unclear("the line is longer than cmd takes"));
+        return Err(ScriptError::unclear("the line is longer than cmd takes"));
     }
     Ok(out)
 }
 
 /// What stands between two percent signs, if it is a variable that exists.
-fn value(machine: &Machine<'_>, inside: &str) -> Result<Option<String>, Trouble> {
+fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptError> {
     let (name, modifier) = match inside.split_once(':') {
         Some((name, modifier)) if !modifier.is_empty() => (name, Some(modifier)),
         _ => (inside, None),
@@ -48,8 +48,8 @@ fn value(machine: &Machine<'_>, inside: &str) -> Result<Option<String>, Trouble>
         return Ok(None);
     }
     let value = match machine.variable(name) {
-        Seen::Present(value) => value,
-        Seen::Absent => match name.to_ascii_uppercase().as_str() {
+        Lookup::Present(value) => value,
+        Lookup::Absent => match name.to_ascii_uppercase().as_str() {
             "CD" => machine.folder.to_string(),
             // No command of the line has run yet.
             "ERRORLEVEL" => "0".to_owned(),
@@ -59,28 +59,28 @@ fn value(machine: &Machine<'_>, inside: &str) -> Result<Option<String>, Trouble>
             | "CMDCMDLINE"
             | "CMDEXTVERSION"
             | "HIGHESTNUMANODENUMBER" => {
-                return Err(Trouble::unknown(format!(
+                return Err(ScriptError::unknown(format!(
                     "what %{name}% is, only Windows knows"
                 )));
             }
             _ => return Ok(None),
         },
-        Seen::Later(Later) => {
-            return Err(Trouble::later(format!(
+        Lookup::Later(Later) => {
+            return Err(ScriptError::later(format!(
                 "the value of %{name}% comes from a download"
             )));
         }
-        Seen::Unknown => {
-            return Err(Trouble::unknown(format!(
+        Lookup::Unknown => {
+            return Err(ScriptError::unknown(format!(
                 "the value of %{name}% is not known"
             )));
         }
     };
     match modifier {
         None => Ok(Some(value)),
-        Some(modifier) => modified(&value, modifier)
-            .map(Some)
-            .ok_or_else(|| Trouble::unclear(format!("the form of %{inside}% is not understood"))),
+        Some(modifier) => modified(&value, modifier).map(Some).ok_or_else(|| {
+            ScriptError::unclear(format!("the form of %{inside}% is not understood"))
+        }),
     }
 }
 

@@ -9,21 +9,23 @@ mod expand;
 mod files;
 mod parse;
 
-use parse::{Node, Redirect, Simple, Target, Test};
+use parse::{CmdNode, Redirect, RedirectTarget, Simple, Test};
 use wincimg_windows::quoting::cmd as quoting;
 
-use super::image::{Action, Later, Seen};
-use super::machine::{Fitting, Machine, Now, Paths, Wildcards, is_nul, parent};
+use super::error::ScriptError;
+use super::image::{ImageAction, Later, Lookup};
+use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, parent};
 use super::tools;
-use super::traced::Traced;
-use super::trouble::Trouble;
+use super::traced_text::TracedText;
 
 /// Runs the text after `/C` and gives its exit code.
-pub(super) fn run(machine: &mut Machine<'_>, text: &Traced) -> Result<i32, Trouble> {
+pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, ScriptError> {
     machine.nested(|machine| {
         let line = expand::expand(machine, &unquoted(text))?;
         if line.as_str().contains('\n') {
-            return Err(Trouble::unclear("cmd reads no more than one line of it"));
+            return Err(ScriptError::unclear(
+                "cmd reads no more than one line of it",
+            ));
         }
         let node = parse::parse(&line)?;
         let mut cmd = Cmd {
@@ -38,7 +40,7 @@ pub(super) fn run(machine: &mut Machine<'_>, text: &Traced) -> Result<i32, Troub
 }
 
 /// Without the first and the last quote, if it begins with one.
-fn unquoted(text: &Traced) -> Traced {
+fn unquoted(text: &TracedText) -> TracedText {
     let start = text.as_str().len() - text.as_str().trim_start_matches([' ', '\t']).len();
     let text = text.from(start);
     if !text.as_str().starts_with('"') {
@@ -57,7 +59,7 @@ fn unquoted(text: &Traced) -> Traced {
 
 /// A cmd at work.
 struct Cmd<'m, 'a> {
-    machine: &'m mut Machine<'a>,
+    machine: &'m mut Process<'a>,
     /// What commands say, where that goes into a file.
     output: Option<Vec<u8>>,
     /// The exit code, once it has ended.
@@ -69,19 +71,19 @@ struct Cmd<'m, 'a> {
 /// Where the output of a command goes.
 enum Destination {
     Nowhere,
-    File { name: Traced, append: bool },
+    File { name: TracedText, append: bool },
 }
 
 impl Cmd<'_, '_> {
-    fn node(&mut self, node: &Node) -> Result<i32, Trouble> {
+    fn node(&mut self, node: &CmdNode) -> Result<i32, ScriptError> {
         if self.exit.is_some() {
             return Ok(0);
         }
         self.machine.step()?;
         match node {
-            Node::Nothing => Ok(0),
-            Node::Sequence(nodes) => self.sequence(nodes),
-            Node::And(nodes) => {
+            CmdNode::Nothing => Ok(0),
+            CmdNode::Sequence(nodes) => self.sequence(nodes),
+            CmdNode::And(nodes) => {
                 for node in nodes {
                     let code = self.node(node)?;
                     if code != 0 || self.exit.is_some() {
@@ -90,7 +92,7 @@ impl Cmd<'_, '_> {
                 }
                 Ok(0)
             }
-            Node::Or(nodes) => {
+            CmdNode::Or(nodes) => {
                 let mut code = 0;
                 for node in nodes {
                     code = self.node(node)?;
@@ -100,9 +102,9 @@ impl Cmd<'_, '_> {
                 }
                 Ok(code)
             }
-            Node::Pipe(nodes) => self.pipe(nodes),
-            Node::Block(inside, redirects) => self.redirected(redirects, |cmd| cmd.node(inside)),
-            Node::If {
+            CmdNode::Pipe(nodes) => self.pipe(nodes),
+            CmdNode::Block(inside, redirects) => self.redirected(redirects, |cmd| cmd.node(inside)),
+            CmdNode::If {
                 not,
                 ignore_case,
                 test,
@@ -115,7 +117,7 @@ impl Cmd<'_, '_> {
                     self.node(then)
                 }
             }
-            Node::For {
+            CmdNode::For {
                 variable,
                 items,
                 body,
@@ -123,12 +125,12 @@ impl Cmd<'_, '_> {
             } => self
                 .iteration(*variable, items, body)
                 .map_err(|trouble| trouble.in_command("for", *at)),
-            Node::Simple(simple) => self.simple(simple),
+            CmdNode::Simple(simple) => self.simple(simple),
         }
     }
 
     /// Commands with `&` between them: whatever fails, the next one runs.
-    fn sequence(&mut self, nodes: &[Node]) -> Result<i32, Trouble> {
+    fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let mut code = 0;
         let mut failed = None;
         for node in nodes {
@@ -142,20 +144,25 @@ impl Cmd<'_, '_> {
             }
         }
         match failed {
-            Some(at) if code == 0 => Err(Trouble::unclear(
+            Some(at) if code == 0 => Err(ScriptError::unclear(
                 "a command fails and & goes on: what the line's exit code is, is not certain",
             )
-            .placed(at)),
+            .at_position(at)),
             _ => Ok(code),
         }
     }
 
-    fn iteration(&mut self, variable: char, items: &[Traced], body: &Node) -> Result<i32, Trouble> {
+    fn iteration(
+        &mut self,
+        variable: char,
+        items: &[TracedText],
+        body: &CmdNode,
+    ) -> Result<i32, ScriptError> {
         let mut code = 0;
         for item in items {
             for value in self.values(item.as_str())? {
                 if code != 0 {
-                    return Err(Trouble::unclear(
+                    return Err(ScriptError::unclear(
                         "a command fails and the loop goes on: what the exit code is, is not certain",
                     ));
                 }
@@ -169,12 +176,12 @@ impl Cmd<'_, '_> {
     }
 
     /// What an item of a loop's list stands for.
-    fn values(&self, item: &str) -> Result<Vec<String>, Trouble> {
+    fn values(&self, item: &str) -> Result<Vec<String>, ScriptError> {
         if !item.contains(['*', '?']) {
             return Ok(vec![item.to_owned()]);
         }
         if item.contains('"') {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "wildcards in quotes are not understood here",
             ));
         }
@@ -182,16 +189,16 @@ impl Cmd<'_, '_> {
             return Ok(Vec::new());
         };
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
-        match self.machine.fitting(&folder, &pattern, Wildcards::Cmd)? {
-            Fitting::Later => Err(Trouble::later(
+        match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+            GlobMatches::Later => Err(ScriptError::later(
                 "which files a loop means is known only after a download",
             )),
-            Fitting::Paths(paths) => {
+            GlobMatches::Paths(paths) => {
                 let mut values = Vec::new();
                 for path in paths {
                     // A list has no folders.
-                    if self.machine.now(&path)? == Now::File {
-                        let name = super::machine::last_name(&path);
+                    if self.machine.now(&path)? == PathState::File {
+                        let name = super::process::last_name(&path);
                         values.push(format!("{prefix}{name}"));
                     }
                 }
@@ -201,10 +208,10 @@ impl Cmd<'_, '_> {
     }
 
     /// A digest that is printed and looked for: of pipes the only one that is understood.
-    fn pipe(&mut self, nodes: &[Node]) -> Result<i32, Trouble> {
+    fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let at = nodes.first().map_or(0, first_place);
-        let words = |node: &Node| match node {
-            Node::Simple(simple) => {
+        let words = |node: &CmdNode| match node {
+            CmdNode::Simple(simple) => {
                 let (name, rest) = command_name(&simple.text);
                 let words = rest.arguments();
                 let words = words.iter().map(|word| word.as_str().to_owned());
@@ -212,7 +219,8 @@ impl Cmd<'_, '_> {
             }
             _ => None,
         };
-        let refused = || Trouble::unclear("a command's output goes into another one").placed(at);
+        let refused =
+            || ScriptError::unclear("a command's output goes into another one").at_position(at);
         let [first, rest @ ..] = nodes else {
             return Ok(0);
         };
@@ -233,7 +241,7 @@ impl Cmd<'_, '_> {
                 .filter(|(program, _)| matches!(program.as_str(), "find" | "findstr"))
                 .and_then(|(_, words)| tools::find_digest(&words, algorithm));
             let digest = sought.ok_or_else(refused)?;
-            self.machine.apply(Action::Verify {
+            self.machine.apply(ImageAction::Verify {
                 path: path.clone(),
                 algorithm,
                 digest,
@@ -242,21 +250,21 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool, Trouble> {
+    fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool, ScriptError> {
         match test {
             Test::Exist(path) => self
                 .exists(path.as_str())
                 .map_err(|trouble| trouble.in_command("if exist", path.origin(0))),
             Test::Defined(name) => match self.machine.variable(name.as_str()) {
-                Seen::Present(_) => Ok(true),
-                Seen::Absent => Ok(false),
-                Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+                Lookup::Present(_) => Ok(true),
+                Lookup::Absent => Ok(false),
+                Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                     "whether the variable {} is set is not known",
                     name.as_str()
                 ))
                 .in_command("if defined", name.origin(0))),
             },
-            Test::ErrorLevel(number) => Err(Trouble::unclear("exit codes are not followed")
+            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not followed")
                 .in_command("if errorlevel", number.origin(0))),
             Test::Compare {
                 left,
@@ -267,27 +275,27 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn exists(&self, path: &str) -> Result<bool, Trouble> {
+    fn exists(&self, path: &str) -> Result<bool, ScriptError> {
         let bare = path.replace('"', "");
         if is_nul(&bare) {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "whether the device exists is not understood",
             ));
         }
         let is_folder = bare.ends_with(['\\', '/']);
         match self.machine.paths(&bare, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.now(&path)? {
-                Now::Folder => Ok(true),
-                Now::File => Ok(!is_folder),
-                Now::Absent => Ok(false),
-                Now::Later => Err(Trouble::later(
+                PathState::Folder => Ok(true),
+                PathState::File => Ok(!is_folder),
+                PathState::Absent => Ok(false),
+                PathState::Later => Err(ScriptError::later(
                     "it depends on a file that is not downloaded yet",
                 )),
             },
             Paths::Pattern { folder, pattern } => {
-                match self.machine.fitting(&folder, &pattern, Wildcards::Cmd)? {
-                    Fitting::Paths(paths) => Ok(!paths.is_empty()),
-                    Fitting::Later => Err(Trouble::later(
+                match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+                    GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
+                    GlobMatches::Later => Err(ScriptError::later(
                         "it depends on a file that is not downloaded yet",
                     )),
                 }
@@ -299,8 +307,8 @@ impl Cmd<'_, '_> {
     fn redirected(
         &mut self,
         redirects: &[Redirect],
-        run: impl FnOnce(&mut Self) -> Result<i32, Trouble>,
-    ) -> Result<i32, Trouble> {
+        run: impl FnOnce(&mut Self) -> Result<i32, ScriptError>,
+    ) -> Result<i32, ScriptError> {
         let Some((destination, at)) = destination(redirects)? else {
             return run(self);
         };
@@ -314,38 +322,41 @@ impl Cmd<'_, '_> {
         if let (Destination::File { name, append }, Some(said)) = (destination, said) {
             if code != 0 {
                 return Err(
-                    Trouble::unclear("a command fails whose output goes into a file").placed(at),
+                    ScriptError::unclear("a command fails whose output goes into a file")
+                        .at_position(at),
                 );
             }
             self.write(&name.as_str().replace('"', ""), append, said)
-                .map_err(|trouble| trouble.placed(at))?;
+                .map_err(|trouble| trouble.at_position(at))?;
         }
         Ok(code)
     }
 
-    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), Trouble> {
+    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), ScriptError> {
         let path = self.machine.path(name)?;
-        if parent(&path).is_some() && !self.machine.parent_is_there(&path)? {
-            return Err(Trouble::fails(format!("the folder of {path} is not there")));
+        if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
+            return Err(ScriptError::fails(format!(
+                "the folder of {path} is not there"
+            )));
         }
-        if self.machine.now(&path)? == Now::Folder {
-            return Err(Trouble::fails(format!("{path} is a folder")));
+        if self.machine.now(&path)? == PathState::Folder {
+            return Err(ScriptError::fails(format!("{path} is a folder")));
         }
         self.machine.apply(if append {
-            Action::Append { path, content }
+            ImageAction::Append { path, content }
         } else {
-            Action::Write { path, content }
+            ImageAction::Write { path, content }
         })
     }
 
-    fn simple(&mut self, simple: &Simple) -> Result<i32, Trouble> {
+    fn simple(&mut self, simple: &Simple) -> Result<i32, ScriptError> {
         let at = simple.text.origin(0);
         let (name, rest) = command_name(&simple.text);
         let writes = simple.redirects.iter().any(
-            |redirect| matches!(&redirect.to, Target::File { name, .. } if !is_nul(name.as_str())),
+            |redirect| matches!(&redirect.to, RedirectTarget::File { name, .. } if !is_nul(name.as_str())),
         );
         if simple.ends_in_spaces && writes && name.eq_ignore_ascii_case("echo") {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "whether it writes the space behind the name of the file is not certain",
             )
             .help("put the redirection before echo, or no space behind it")
@@ -360,12 +371,17 @@ impl Cmd<'_, '_> {
         if code == 0 {
             self.machine.error = before;
         } else if !name.eq_ignore_ascii_case("exit") {
-            self.machine.ends_with(code, &name, at);
+            self.machine.set_exit_code(code, &name, at);
         }
         Ok(code)
     }
 
-    fn command(&mut self, name: &str, rest: &Traced, whole: &Traced) -> Result<i32, Trouble> {
+    fn command(
+        &mut self,
+        name: &str,
+        rest: &TracedText,
+        whole: &TracedText,
+    ) -> Result<i32, ScriptError> {
         if name.is_empty() {
             return Ok(0);
         }
@@ -374,14 +390,14 @@ impl Cmd<'_, '_> {
         }
         self.is_silent()?;
         if name.len() == 2 && name.ends_with(':') {
-            return Err(Trouble::unclear("the image has no other drive than C:"));
+            return Err(ScriptError::unclear("the image has no other drive than C:"));
         }
         // Its own folder comes first where cmd looks for a program.
         self.is_not_shadowed(name)?;
         tools::command_line(self.machine, whole)
     }
 
-    fn is_not_shadowed(&self, name: &str) -> Result<(), Trouble> {
+    fn is_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
         if name.contains(['\\', '/', ':']) || self.machine.folder.components().is_empty() {
             return Ok(());
         }
@@ -391,9 +407,9 @@ impl Cmd<'_, '_> {
                 && self
                     .machine
                     .path(&file)
-                    .is_ok_and(|path| matches!(self.machine.entry(&path), Seen::Present(_)));
+                    .is_ok_and(|path| matches!(self.machine.entry(&path), Lookup::Present(_)));
             if is_one {
-                return Err(Trouble::windows(format!(
+                return Err(ScriptError::windows(format!(
                     "it runs {file} of the working folder"
                 )));
             }
@@ -402,21 +418,21 @@ impl Cmd<'_, '_> {
     }
 
     /// Refuses a command whose output is not known where it goes into a file.
-    fn is_silent(&self) -> Result<(), Trouble> {
+    fn is_silent(&self) -> Result<(), ScriptError> {
         match self.output {
             None => Ok(()),
-            Some(_) => Err(Trouble::windows(
+            Some(_) => Err(ScriptError::windows(
                 "what it prints goes into a file, and only running it tells what that is",
             )),
         }
     }
 
-    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+    fn write_output(&mut self, text: &str) -> Result<(), ScriptError> {
         let Some(output) = &mut self.output else {
             return Ok(());
         };
         if !text.is_ascii() {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "how cmd writes characters beyond ASCII depends on its code page",
             ));
         }
@@ -426,7 +442,7 @@ impl Cmd<'_, '_> {
 }
 
 /// The command's name and what follows it.
-fn command_name(text: &Traced) -> (String, Traced) {
+fn command_name(text: &TracedText) -> (String, TracedText) {
     let line = text.as_str();
     let start = line.len()
         - line
@@ -462,52 +478,60 @@ fn command_name(text: &Traced) -> (String, Traced) {
 }
 
 /// Where standard output goes, and where that is written; errors may go where they will.
-fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, Trouble> {
+fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, ScriptError> {
     let mut found = None;
     for redirect in redirects {
         match (&redirect.to, redirect.stream) {
-            (Target::Input, _) | (Target::Stream(1 | 2), 1 | 2) => {}
-            (Target::File { name, .. }, 1 | 2) if is_nul(&name.as_str().replace('"', "")) => {
+            (RedirectTarget::Input, _) | (RedirectTarget::Stream(1 | 2), 1 | 2) => {}
+            (RedirectTarget::File { name, .. }, 1 | 2)
+                if is_nul(&name.as_str().replace('"', "")) =>
+            {
                 if redirect.stream == 1 {
                     found = Some((Destination::Nowhere, name.origin(0)));
                 }
             }
-            (Target::File { name, append }, 1) => {
+            (RedirectTarget::File { name, append }, 1) => {
                 let file = Destination::File {
                     name: name.clone(),
                     append: *append,
                 };
                 found = Some((file, name.origin(0)));
             }
-            (Target::File { name, .. }, _) => {
-                return Err(Trouble::unclear(format!(
+            (RedirectTarget::File { name, .. }, _) => {
+                return Err(ScriptError::unclear(format!(
                     "stream {} goes into a file",
                     redirect.stream
                 ))
-                .placed(name.origin(0)));
+                .at_position(name.origin(0)));
             }
-            (Target::Stream(_), _) => {
-                return Err(Trouble::unclear("a redirection is not understood"));
+            (RedirectTarget::Stream(_), _) => {
+                return Err(ScriptError::unclear("a redirection is not understood"));
             }
         }
     }
     let errors_with_output = redirects
         .iter()
-        .any(|redirect| redirect.stream == 2 && redirect.to == Target::Stream(1));
+        .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
     match found {
-        Some((Destination::File { .. }, at)) if errors_with_output => {
-            Err(Trouble::unclear("errors go into a file together with the output").placed(at))
-        }
+        Some((Destination::File { .. }, at)) if errors_with_output => Err(ScriptError::unclear(
+            "errors go into a file together with the output",
+        )
+        .at_position(at)),
         found => Ok(found),
     }
 }
 
-fn compare(left: &str, operator: &str, right: &str, ignore_case: bool) -> Result<bool, Trouble> {
+fn compare(
+    left: &str,
+    operator: &str,
+    right: &str,
+    ignore_case: bool,
+) -> Result<bool, ScriptError> {
     let order = match (left.parse::<i32>(), right.parse::<i32>()) {
         (Ok(left), Ok(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
-        _ => return Err(Trouble::unclear("how texts compare is not understood")),
+        _ => return Err(ScriptError::unclear("how texts compare is not understood")),
     };
     Ok(match operator {
         "==" | "equ" => order.is_eq(),
@@ -520,15 +544,16 @@ fn compare(left: &str, operator: &str, right: &str, ignore_case: bool) -> Result
 }
 
 /// Where a part of a line begins.
-fn first_place(node: &Node) -> usize {
+fn first_place(node: &CmdNode) -> usize {
     match node {
-        Node::Sequence(nodes) | Node::And(nodes) | Node::Or(nodes) | Node::Pipe(nodes) => {
-            nodes.first().map_or(0, first_place)
-        }
-        Node::Block(inside, _) => first_place(inside),
-        Node::If { then, .. } => first_place(then),
-        Node::For { at, .. } => *at,
-        Node::Simple(simple) => simple.text.origin(0),
-        Node::Nothing => 0,
+        CmdNode::Sequence(nodes)
+        | CmdNode::And(nodes)
+        | CmdNode::Or(nodes)
+        | CmdNode::Pipe(nodes) => nodes.first().map_or(0, first_place),
+        CmdNode::Block(inside, _) => first_place(inside),
+        CmdNode::If { then, .. } => first_place(then),
+        CmdNode::For { at, .. } => *at,
+        CmdNode::Simple(simple) => simple.text.origin(0),
+        CmdNode::Nothing => 0,
     }
 }

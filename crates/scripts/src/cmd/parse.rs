@@ -1,37 +1,37 @@
 //! What cmd reads in a line: commands, the operators between them, blocks, redirections.
 
-use super::super::traced::Traced;
-use super::super::trouble::Trouble;
+use super::super::error::ScriptError;
+use super::super::traced_text::TracedText;
 
 /// How deep blocks may lie in blocks.
 const DEPTH: usize = 24;
 
 /// A line, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum CmdNode {
     /// `a & b`
-    Sequence(Vec<Node>),
+    Sequence(Vec<CmdNode>),
     /// `a && b`
-    And(Vec<Node>),
+    And(Vec<CmdNode>),
     /// `a || b`
-    Or(Vec<Node>),
+    Or(Vec<CmdNode>),
     /// `a | b`
-    Pipe(Vec<Node>),
+    Pipe(Vec<CmdNode>),
     /// `( … )` and where its output goes.
-    Block(Box<Node>, Vec<Redirect>),
+    Block(Box<CmdNode>, Vec<Redirect>),
     /// `if`
     If {
         not: bool,
         ignore_case: bool,
         test: Test,
-        then: Box<Node>,
-        otherwise: Option<Box<Node>>,
+        then: Box<CmdNode>,
+        otherwise: Option<Box<CmdNode>>,
     },
     /// `for %i in ( … ) do`
     For {
         variable: char,
-        items: Vec<Traced>,
-        body: Box<Node>,
+        items: Vec<TracedText>,
+        body: Box<CmdNode>,
         at: usize,
     },
     /// Any other command.
@@ -43,20 +43,20 @@ pub(super) enum Node {
 /// What an `if` asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Test {
-    Exist(Traced),
-    Defined(Traced),
-    ErrorLevel(Traced),
+    Exist(TracedText),
+    Defined(TracedText),
+    ErrorLevel(TracedText),
     Compare {
-        left: Traced,
+        left: TracedText,
         operator: String,
-        right: Traced,
+        right: TracedText,
     },
 }
 
 /// A command's text without its redirections and carets, its quotes kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Simple {
-    pub(super) text: Traced,
+    pub(super) text: TracedText,
     pub(super) redirects: Vec<Redirect>,
     /// Whether nothing but spaces follow the last redirection.
     pub(super) ends_in_spaces: bool,
@@ -66,18 +66,18 @@ pub(super) struct Simple {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redirect {
     pub(super) stream: u8,
-    pub(super) to: Target,
+    pub(super) to: RedirectTarget,
 }
 
 /// What a stream goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
-    File { name: Traced, append: bool },
+pub(super) enum RedirectTarget {
+    File { name: TracedText, append: bool },
     Stream(u8),
     Input,
 }
 
-pub(super) fn parse(line: &Traced) -> Result<Node, Trouble> {
+pub(super) fn parse(line: &TracedText) -> Result<CmdNode, ScriptError> {
     let mut parser = Parser {
         characters: line.characters().collect(),
         at: 0,
@@ -91,7 +91,7 @@ pub(super) fn parse(line: &Traced) -> Result<Node, Trouble> {
 }
 
 /// The only node, or what several make.
-fn one_or(mut nodes: Vec<Node>, several: fn(Vec<Node>) -> Node) -> Node {
+fn one_or(mut nodes: Vec<CmdNode>, several: fn(Vec<CmdNode>) -> CmdNode) -> CmdNode {
     if nodes.len() == 1 {
         nodes.remove(0)
     } else {
@@ -125,8 +125,8 @@ impl Parser {
             .map_or(0, |(_, at)| *at)
     }
 
-    fn trouble(&self, why: impl Into<String>) -> Trouble {
-        Trouble::unclear(why).placed(self.origin())
+    fn trouble(&self, why: impl Into<String>) -> ScriptError {
+        ScriptError::unclear(why).at_position(self.origin())
     }
 
     fn next(&mut self) -> Option<(char, usize)> {
@@ -142,7 +142,7 @@ impl Parser {
     }
 
     /// Commands with `&` or line ends between them, the loosest operators.
-    fn sequence(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn sequence(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let mut nodes = Vec::new();
         loop {
             self.skip(|c| is_delimiter(c) || c == '\r' || (in_block && c == '\n'));
@@ -157,39 +157,39 @@ impl Parser {
             }
         }
         if nodes.is_empty() {
-            return Ok(Node::Nothing);
+            return Ok(CmdNode::Nothing);
         }
-        Ok(one_or(nodes, Node::Sequence))
+        Ok(one_or(nodes, CmdNode::Sequence))
     }
 
-    fn or(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn or(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let mut nodes = vec![self.and(in_block)?];
         while self.peek() == Some('|') && self.ahead(1) == Some('|') {
             self.at += 2;
             nodes.push(self.and(in_block)?);
         }
-        Ok(one_or(nodes, Node::Or))
+        Ok(one_or(nodes, CmdNode::Or))
     }
 
-    fn and(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn and(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let mut nodes = vec![self.pipe(in_block)?];
         while self.peek() == Some('&') && self.ahead(1) == Some('&') {
             self.at += 2;
             nodes.push(self.pipe(in_block)?);
         }
-        Ok(one_or(nodes, Node::And))
+        Ok(one_or(nodes, CmdNode::And))
     }
 
-    fn pipe(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn pipe(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let mut nodes = vec![self.command(in_block)?];
         while self.peek() == Some('|') && self.ahead(1) != Some('|') {
             self.at += 1;
             nodes.push(self.command(in_block)?);
         }
-        Ok(one_or(nodes, Node::Pipe))
+        Ok(one_or(nodes, CmdNode::Pipe))
     }
 
-    fn command(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn command(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         if self.depth == DEPTH {
             return Err(self.trouble("blocks lie too deep in each other"));
         }
@@ -199,7 +199,7 @@ impl Parser {
         node
     }
 
-    fn command_of(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn command_of(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         self.skip(|c| is_delimiter(c) || c == '@');
         match self.peek() {
             Some('(') => {
@@ -217,14 +217,14 @@ impl Parser {
                 "for" => self.iteration(in_block),
                 "rem" => {
                     self.skip(|c| c != '\n');
-                    Ok(Node::Nothing)
+                    Ok(CmdNode::Nothing)
                 }
-                _ => self.simple(in_block).map(Node::Simple),
+                _ => self.simple(in_block).map(CmdNode::Simple),
             },
         }
     }
 
-    fn block_end(&mut self, inside: Node) -> Result<Node, Trouble> {
+    fn block_end(&mut self, inside: CmdNode) -> Result<CmdNode, ScriptError> {
         let mut redirects = Vec::new();
         loop {
             self.skip(|c| matches!(c, ' ' | '\t'));
@@ -236,7 +236,7 @@ impl Parser {
                     self.at += 1;
                     redirects.push(self.redirect(digit.to_digit(10))?);
                 }
-                _ => return Ok(Node::Block(Box::new(inside), redirects)),
+                _ => return Ok(CmdNode::Block(Box::new(inside), redirects)),
             }
         }
     }
@@ -267,8 +267,8 @@ impl Parser {
     }
 
     /// A word up to a delimiter, quotes keeping it together and kept.
-    fn word(&mut self, ends: impl Fn(char) -> bool) -> Traced {
-        let mut word = Traced::default();
+    fn word(&mut self, ends: impl Fn(char) -> bool) -> TracedText {
+        let mut word = TracedText::default();
         let mut quoted = false;
         while let Some(c) = self.peek() {
             if !quoted && (ends(c) || "&|<>()\n".contains(c)) {
@@ -287,7 +287,7 @@ impl Parser {
         word
     }
 
-    fn condition(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn condition(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         self.eat_keyword("if");
         let mut ignore_case = false;
         let mut not = false;
@@ -311,7 +311,7 @@ impl Parser {
         } else {
             self.sequence(in_block)?
         };
-        if then == Node::Nothing {
+        if then == CmdNode::Nothing {
             return Err(self.trouble("an if has no command"));
         }
         let mut otherwise = None;
@@ -326,7 +326,7 @@ impl Parser {
                 }));
             }
         }
-        Ok(Node::If {
+        Ok(CmdNode::If {
             not,
             ignore_case,
             test: asked,
@@ -335,7 +335,7 @@ impl Parser {
         })
     }
 
-    fn question(&mut self) -> Result<Test, Trouble> {
+    fn question(&mut self) -> Result<Test, ScriptError> {
         let is_end = |c: char| is_delimiter(c);
         if self.eat_keyword("exist") {
             return Ok(Test::Exist(self.word(is_end)));
@@ -371,7 +371,7 @@ impl Parser {
         })
     }
 
-    fn iteration(&mut self, in_block: bool) -> Result<Node, Trouble> {
+    fn iteration(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let at = self.origin();
         self.eat_keyword("for");
         if self.peek() != Some('%') {
@@ -412,7 +412,7 @@ impl Parser {
         } else {
             self.sequence(in_block)?
         };
-        Ok(Node::For {
+        Ok(CmdNode::For {
             variable,
             items,
             body: Box::new(body),
@@ -420,8 +420,8 @@ impl Parser {
         })
     }
 
-    fn simple(&mut self, in_block: bool) -> Result<Simple, Trouble> {
-        let mut text = Traced::default();
+    fn simple(&mut self, in_block: bool) -> Result<Simple, ScriptError> {
+        let mut text = TracedText::default();
         let mut redirects = Vec::new();
         let mut quoted = false;
         let mut redirected_at = None;
@@ -468,7 +468,7 @@ impl Parser {
     }
 
     /// A redirection from its sign on.
-    fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, Trouble> {
+    fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, ScriptError> {
         let Some((sign, _)) = self.next() else {
             return Err(self.trouble("a redirection is not understood"));
         };
@@ -483,7 +483,7 @@ impl Parser {
             return match to {
                 Some(to) if sign == '>' && to > 0 => Ok(Redirect {
                     stream,
-                    to: Target::Stream(to),
+                    to: RedirectTarget::Stream(to),
                 }),
                 _ => Err(self.trouble("a redirection is not understood")),
             };
@@ -497,16 +497,16 @@ impl Parser {
             if stream != 0 {
                 return Err(self.trouble("a redirection is not understood"));
             }
-            Target::Input
+            RedirectTarget::Input
         } else {
-            Target::File { name, append }
+            RedirectTarget::File { name, append }
         };
         Ok(Redirect { stream, to })
     }
 }
 
 /// The number before a redirection, if it stands alone.
-fn stream_before(text: &Traced) -> Option<u32> {
+fn stream_before(text: &TracedText) -> Option<u32> {
     let mut characters = text.as_str().chars().rev();
     let digit = characters.next()?.to_digit(10)?;
     let is_alone = characters
@@ -515,9 +515,9 @@ fn stream_before(text: &Traced) -> Option<u32> {
     is_alone.then_some(digit)
 }
 
-impl Node {
+impl CmdNode {
     /// The same with a value in place of a loop's variable.
-    pub(super) fn with(&self, variable: char, value: &str) -> Result<Self, Trouble> {
+    pub(super) fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
         let boxed = |node: &Self| node.with(variable, value).map(Box::new);
         let all = |nodes: &[Self]| {
             nodes
@@ -576,8 +576,8 @@ impl Node {
 }
 
 impl Test {
-    fn with(&self, variable: char, value: &str) -> Result<Self, Trouble> {
-        let replaced = |text: &Traced| replaced(text, variable, value);
+    fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
+        let replaced = |text: &TracedText| replaced(text, variable, value);
         Ok(match self {
             Self::Exist(path) => Self::Exist(replaced(path)?),
             Self::Defined(name) => Self::Defined(replaced(name)?),
@@ -599,12 +599,12 @@ fn replaced_in_redirects(
     redirects: &[Redirect],
     variable: char,
     value: &str,
-) -> Result<Vec<Redirect>, Trouble> {
+) -> Result<Vec<Redirect>, ScriptError> {
     redirects
         .iter()
         .map(|redirect| {
             let to = match &redirect.to {
-                Target::File { name, append } => Target::File {
+                RedirectTarget::File { name, append } => RedirectTarget::File {
                     name: replaced(name, variable, value)?,
                     append: *append,
                 },
@@ -619,8 +619,8 @@ fn replaced_in_redirects(
 }
 
 /// A text with a value for `%i`; its other forms, such as `%~ni`, take Windows.
-fn replaced(text: &Traced, variable: char, value: &str) -> Result<Traced, Trouble> {
-    let mut out = Traced::default();
+fn replaced(text: &TracedText, variable: char, value: &str) -> Result<TracedText, ScriptError> {
+    let mut out = TracedText::default();
     let mut characters = text.characters().peekable();
     while let Some((c, at)) = characters.next() {
         if c != '%' {
@@ -630,12 +630,13 @@ fn replaced(text: &Traced, variable: char, value: &str) -> Result<Traced, Troubl
         match characters.peek() {
             Some((next, _)) if *next == variable => {
                 characters.next();
-                out.append(&Traced::from_one(value, at));
+                out.append(&TracedText::from_one(value, at));
             }
             Some(('~', _)) => {
-                return Err(
-                    Trouble::unclear("modifiers of a for's variable are not understood").placed(at),
-                );
+                return Err(ScriptError::unclear(
+                    "modifiers of a for's variable are not understood",
+                )
+                .at_position(at));
             }
             _ => out.push(c, at),
         }

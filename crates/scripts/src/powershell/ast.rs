@@ -46,7 +46,7 @@ pub(super) enum Statement {
     },
     /// `break`, `continue` and `return`
     Flow {
-        flow: Flow,
+        flow: ControlFlow,
         value: Option<Box<Statement>>,
     },
     Throw {
@@ -60,7 +60,7 @@ pub(super) enum Statement {
 
 /// What ends a block before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(super) enum ControlFlow {
     Break,
     Continue,
     Return,
@@ -77,12 +77,12 @@ pub(super) struct Pipeline {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Element {
     Expression(Expression),
-    Command(Command),
+    Command(CommandAst),
 }
 
 /// A command and what it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct CommandAst {
     pub(super) name: Expression,
     pub(super) arguments: Vec<Argument>,
     pub(super) redirects: Vec<Redirect>,
@@ -125,7 +125,7 @@ pub(super) enum Expression {
     Word(String),
     Number(i64),
     /// A text with things to fill in.
-    Filled(Vec<Piece>),
+    Filled(Vec<StringPart>),
     Variable(String),
     List(Vec<Expression>),
     /// `( … )`
@@ -159,7 +159,7 @@ pub(super) enum Expression {
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum StringPart {
     Text(String),
     Variable(String),
     Script(Vec<Statement>),

@@ -1,13 +1,13 @@
 //! The cmdlets that are understood, and the other names that they have.
 
-use super::super::image::{Action, Entry, Later, Seen};
-use super::super::machine::{Now, Paths, Wildcards};
+use super::super::error::ScriptError;
+use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::process::{PathState, Paths, Wildcards};
 use super::super::tools;
-use super::super::trouble::Trouble;
-use super::ast::Command;
-use super::bind::{Given, Takes};
+use super::ast::CommandAst;
 use super::eval::Shell;
-use super::value::Value;
+use super::parameters::{BoundParameters, ParameterSet};
+use super::value::PsValue;
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Drive {
 }
 
 /// The drive that a path is on.
-pub(super) fn drive(path: &str) -> Result<Drive, Trouble> {
+pub(super) fn drive(path: &str) -> Result<Drive, ScriptError> {
     let lower = path.to_lowercase();
     let after = |prefix: &str| path[prefix.len()..].to_owned();
     for prefix in ["registry::", "microsoft.powershell.core\\registry::"] {
@@ -39,26 +39,26 @@ pub(super) fn drive(path: &str) -> Result<Drive, Trouble> {
         ));
     }
     match lower.split_once(':') {
-        Some((drive, _)) if drive.len() > 1 => Err(Trouble::unclear(format!(
+        Some((drive, _)) if drive.len() > 1 => Err(ScriptError::unclear(format!(
             "the drive {drive}: is not understood"
         ))),
         _ => Ok(Drive::File(path.to_owned())),
     }
 }
 
-const NOTHING: Takes = Takes {
+const NOTHING: ParameterSet = ParameterSet {
     values: &[],
     switches: &[],
     positions: &[],
 };
 
-const LOCATION: Takes = Takes {
+const LOCATION: ParameterSet = ParameterSet {
     values: &["path", "literalpath"],
     switches: &[],
     positions: &["path"],
 };
 
-const WEB: Takes = Takes {
+const WEB: ParameterSet = ParameterSet {
     values: &[
         "uri",
         "outfile",
@@ -77,31 +77,31 @@ const WEB: Takes = Takes {
     positions: &["uri"],
 };
 
-const ARCHIVE: Takes = Takes {
+const ARCHIVE: ParameterSet = ParameterSet {
     values: &["path", "literalpath", "destinationpath"],
     switches: &["force"],
     positions: &["path", "destinationpath"],
 };
 
-const HASH: Takes = Takes {
+const HASH: ParameterSet = ParameterSet {
     values: &["path", "literalpath", "algorithm"],
     switches: &[],
     positions: &["path", "algorithm"],
 };
 
-const JOIN: Takes = Takes {
+const JOIN: ParameterSet = ParameterSet {
     values: &["path", "childpath"],
     switches: &[],
     positions: &["path", "childpath"],
 };
 
-const TEST: Takes = Takes {
+const TEST: ParameterSet = ParameterSet {
     values: &["path", "literalpath", "pathtype"],
     switches: &[],
     positions: &["path"],
 };
 
-const MESSAGE: Takes = Takes {
+const MESSAGE: ParameterSet = ParameterSet {
     values: &[
         "object=message",
         "foregroundcolor",
@@ -115,7 +115,7 @@ const MESSAGE: Takes = Takes {
     positions: &["object"],
 };
 
-const CERTIFICATE: Takes = Takes {
+const CERTIFICATE: ParameterSet = ParameterSet {
     values: &["filepath", "certstorelocation"],
     switches: &[],
     positions: &["filepath"],
@@ -124,7 +124,7 @@ const CERTIFICATE: Takes = Takes {
 /// Whether a cmdlet is understood, or named as what needs Windows.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     KNOWN.contains(&name)
-        || super::reads::tells(name)
+        || super::output_cmdlets::is_output_only(name)
         || super::iis::is_cmdlet(name)
         || needs_windows(name).is_some()
 }
@@ -177,21 +177,21 @@ impl Shell<'_, '_> {
     pub(super) fn cmdlet(
         &mut self,
         name: &str,
-        command: &Command,
-        input: Option<Value>,
-    ) -> Result<Value, Trouble> {
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         if let Some(trouble) = needs_windows(name) {
             return Err(trouble);
         }
         if super::iis::is_cmdlet(name) {
             return self.iis_cmdlet(name, command, input.as_ref());
         }
-        if super::reads::tells(name) {
-            return self.told(name, command);
+        if super::output_cmdlets::is_output_only(name) {
+            return self.skip_output_cmdlet(name, command);
         }
         match name {
-            "select-object" => self.pick(command, input),
-            "where-object" => self.filter(command, input),
+            "select-object" => self.select_object(command, input),
+            "where-object" => self.where_object(command, input),
             "split-path" => self.split_path(command, input),
             "resolve-path" | "convert-path" => self.resolve_path(command),
             "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
@@ -215,11 +215,11 @@ impl Shell<'_, '_> {
             "new-service" | "set-service" => self.service(command, name == "new-service"),
             "set-location" | "push-location" => self.set_location(command, name == "push-location"),
             "pop-location" => {
-                self.given(command, &NOTHING)?;
+                self.bind_parameters(command, &NOTHING)?;
                 if let Some(folder) = self.machine.stack.pop() {
                     self.machine.folder = folder;
                 }
-                Ok(Value::Null)
+                Ok(PsValue::Null)
             }
             "invoke-webrequest" | "invoke-restmethod" => self.web_request(command),
             "expand-archive" => self.expand_archive(command),
@@ -236,18 +236,18 @@ impl Shell<'_, '_> {
     fn small(
         &mut self,
         name: &str,
-        command: &Command,
-        input: Option<Value>,
-    ) -> Result<Value, Trouble> {
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         match name {
             "write-output" => {
-                let given = self.given(command, &MESSAGE)?;
+                let given = self.bind_parameters(command, &MESSAGE)?;
                 match given.value("object").or(given.value("inputobject")) {
                     Some(value) => Ok(value.clone()),
-                    None => Ok(input.unwrap_or(Value::Null)),
+                    None => Ok(input.unwrap_or(PsValue::Null)),
                 }
             }
-            "write-error" => Err(Trouble::fails("the script reports an error")),
+            "write-error" => Err(ScriptError::fails("the script reports an error")),
             "write-host" | "write-verbose" | "write-warning" | "write-information"
             | "write-debug" | "write-progress" => {
                 for argument in &command.arguments {
@@ -255,82 +255,88 @@ impl Shell<'_, '_> {
                         self.expression(value)?;
                     }
                 }
-                Ok(Value::Null)
+                Ok(PsValue::Null)
             }
-            "out-null" | "out-host" | "out-default" => Ok(Value::Null),
+            "out-null" | "out-host" | "out-default" => Ok(PsValue::Null),
             "start-sleep"
             | "set-strictmode"
             | "set-executionpolicy"
             | "clear-host"
             | "set-psdebug" => {
                 if name == "set-strictmode" {
-                    return Err(Trouble::unclear("what it forbids is not followed"));
+                    return Err(ScriptError::unclear("what it forbids is not followed"));
                 }
-                Ok(Value::Null)
+                Ok(PsValue::Null)
             }
             "new-object" => self.new_object(command),
             "add-type" => {
-                let takes = Takes {
+                let takes = ParameterSet {
                     values: &["assemblyname"],
                     switches: &[],
                     positions: &[],
                 };
-                let given = self.given(command, &takes)?;
+                let given = self.bind_parameters(command, &takes)?;
                 for name in given.texts("assemblyname")? {
-                    self.loads(&name);
+                    self.add_assembly(&name);
                 }
-                Ok(Value::Null)
+                Ok(PsValue::Null)
             }
             "import-module" => {
-                let takes = Takes {
+                let takes = ParameterSet {
                     values: &["name"],
                     switches: &["force", "disablenamechecking", "skipeditioncheck"],
                     positions: &["name"],
                 };
-                let given = self.given(command, &takes)?;
-                let module = given.needed("name")?;
+                let given = self.bind_parameters(command, &takes)?;
+                let module = given.required("name")?;
                 match module.to_lowercase().as_str() {
                     "webadministration"
                     | "iisadministration"
                     | "servermanager"
                     | "microsoft.powershell.archive"
                     | "microsoft.powershell.utility"
-                    | "microsoft.powershell.management" => Ok(Value::Null),
-                    _ => Err(Trouble::windows(format!("it runs the module {module}"))),
+                    | "microsoft.powershell.management" => Ok(PsValue::Null),
+                    _ => Err(ScriptError::windows(format!("it runs the module {module}"))),
                 }
             }
-            "get-location" => Ok(Value::Text(self.machine.folder.to_string())),
-            _ => Err(Trouble::unclear("the cmdlet is not understood")),
+            "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
+            _ => Err(ScriptError::unclear("the cmdlet is not understood")),
         }
     }
 
-    fn new_object(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let takes = Takes {
+    fn new_object(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
             values: &["typename"],
             switches: &[],
             positions: &["typename"],
         };
-        let given = self.given(command, &takes)?;
-        let name = given.needed("typename")?.to_lowercase();
+        let given = self.bind_parameters(command, &takes)?;
+        let name = given.required("typename")?.to_lowercase();
         match name.strip_prefix("system.").unwrap_or(&name) {
-            "net.webclient" => Ok(Value::WebClient),
-            _ => Err(Trouble::unclear(format!(
+            "net.webclient" => Ok(PsValue::WebClient),
+            _ => Err(ScriptError::unclear(format!(
                 "an object of type {name} is not understood"
             ))),
         }
     }
 
-    fn for_each(&mut self, command: &Command, input: Option<Value>) -> Result<Value, Trouble> {
-        let takes = Takes {
+    fn for_each(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
             values: &["process"],
             switches: &[],
             positions: &["process"],
         };
-        let given = self.given(command, &takes)?;
-        let Some(Value::Block(statements)) = given.value("process").cloned() else {
-            return Err(Trouble::unclear("it is given something else than a block"));
+        let given = self.bind_parameters(command, &takes)?;
+        let Some(PsValue::Block(statements)) = given.value("process").cloned() else {
+            return Err(ScriptError::unclear(
+                "it is given something else than a block",
+            ));
         };
-        let input = input.unwrap_or(Value::Null);
+        let input = input.unwrap_or(PsValue::Null);
         input.is_known()?;
         let mut out = Vec::new();
         for item in input.items() {
@@ -341,51 +347,57 @@ impl Shell<'_, '_> {
                 break;
             }
         }
-        Ok(Value::of(out))
+        Ok(PsValue::from_items(out))
     }
 
-    fn set_location(&mut self, command: &Command, pushes: bool) -> Result<Value, Trouble> {
-        let given = self.given(command, &LOCATION)?;
+    fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &LOCATION)?;
         let Some(path) = path_of(&given)? else {
-            return Err(Trouble::unclear("it names no folder"));
+            return Err(ScriptError::unclear("it names no folder"));
         };
         let Drive::File(path) = drive(&path)? else {
-            return Err(Trouble::unclear("it goes to something else than a folder"));
+            return Err(ScriptError::unclear(
+                "it goes to something else than a folder",
+            ));
         };
         let path = self.machine.path(&path)?;
         match self.machine.entry(&path) {
-            Seen::Absent | Seen::Present(Entry::File(())) => {
-                return Err(Trouble::fails(format!("the folder {path} is not there")));
+            Lookup::Absent | Lookup::Present(EntryKind::File(())) => {
+                return Err(ScriptError::fails(format!(
+                    "the folder {path} is not there"
+                )));
             }
-            Seen::Unknown => {
-                return Err(Trouble::unknown(format!(
+            Lookup::Unknown => {
+                return Err(ScriptError::unknown(format!(
                     "it fails unless the base has the folder {path}"
                 )));
             }
-            Seen::Present(Entry::Folder) | Seen::Later(Later) => {}
+            Lookup::Present(EntryKind::Folder) | Lookup::Later(Later) => {}
         }
         if pushes {
             self.machine.stack.push(self.machine.folder.clone());
         }
         self.machine.folder = path;
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
-    fn web_request(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &WEB)?;
-        let url = given.needed("uri")?;
+    fn web_request(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &WEB)?;
+        let url = given.required("uri")?;
         if given
             .text("method")?
             .is_some_and(|method| !method.eq_ignore_ascii_case("get"))
         {
-            return Err(Trouble::option("-Method"));
+            return Err(ScriptError::option("-Method"));
         }
         let Some(file) = given.text("outfile")? else {
-            return Ok(Value::opaque(format!("what {url} answers is used")));
+            return Ok(PsValue::opaque(format!("what {url} answers is used")));
         };
         let path = self.machine.path(&file)?;
-        if !self.machine.parent_is_there(&path)? {
-            return Err(Trouble::fails(format!("the folder of {path} is not there")));
+        if !self.machine.check_parent_exists(&path)? {
+            return Err(ScriptError::fails(format!(
+                "the folder of {path} is not there"
+            )));
         }
         let url = if url.contains("://") {
             url
@@ -393,17 +405,18 @@ impl Shell<'_, '_> {
             format!("http://{url}")
         };
         tools::download(self.machine, &url, &file, true)?;
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
-    fn expand_archive(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &ARCHIVE)?;
-        let archive = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no archive"))?;
+    fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &ARCHIVE)?;
+        let archive =
+            path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no archive"))?;
         if archive.contains(['*', '?', '[']) {
-            return Err(Trouble::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not understood here"));
         }
         if !archive.to_lowercase().ends_with(".zip") {
-            return Err(Trouble::fails(format!(
+            return Err(ScriptError::fails(format!(
                 "{archive} does not end in .zip, the only kind that it takes"
             )));
         }
@@ -417,107 +430,107 @@ impl Shell<'_, '_> {
             }
         };
         tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
-        self.loads("System.IO.Compression.FileSystem");
-        Ok(Value::Null)
+        self.add_assembly("System.IO.Compression.FileSystem");
+        Ok(PsValue::Null)
     }
 
-    fn file_hash(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &HASH)?;
-        let file = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no file"))?;
+    fn file_hash(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &HASH)?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
         let algorithm = given
             .text("algorithm")?
             .unwrap_or_else(|| "SHA256".to_owned());
         let algorithm = tools::algorithm(&algorithm)?;
         let path = tools::hash_file(self.machine, &file)?;
-        Ok(Value::FileHash(path, algorithm))
+        Ok(PsValue::FileHash(path, algorithm))
     }
 
-    fn test_path(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &TEST)?;
-        let path = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no path"))?;
+    fn test_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &TEST)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
         let kind = given.text("pathtype")?.map(|kind| kind.to_lowercase());
         let found = match drive(&path)? {
             Drive::File(path) => {
                 let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
                     Paths::One(path) => self.machine.now(&path)?,
                     Paths::Pattern { .. } => {
-                        return Err(Trouble::unclear("wildcards are not understood here"));
+                        return Err(ScriptError::unclear("wildcards are not understood here"));
                     }
                 };
                 match (now, kind.as_deref()) {
-                    (Now::Later, _) => {
-                        return Err(Trouble::later(
+                    (PathState::Later, _) => {
+                        return Err(ScriptError::later(
                             "it depends on a file that is not downloaded yet",
                         ));
                     }
-                    (Now::Absent, _) => false,
+                    (PathState::Absent, _) => false,
                     (_, None | Some("any")) => true,
-                    (now, Some("leaf")) => now == Now::File,
-                    (now, Some("container")) => now == Now::Folder,
-                    (_, Some(other)) => return Err(Trouble::option(other)),
+                    (now, Some("leaf")) => now == PathState::File,
+                    (now, Some("container")) => now == PathState::Folder,
+                    (_, Some(other)) => return Err(ScriptError::option(other)),
                 }
             }
             Drive::Registry(path) => {
                 let key = super::registry::key(&path)?;
-                tools::is_there(&self.machine.image.key(&key)).ok_or_else(|| {
-                    Trouble::unknown(format!("whether the base has {key} is not known"))
+                tools::is_present(&self.machine.image.key(&key)).ok_or_else(|| {
+                    ScriptError::unknown(format!("whether the base has {key} is not known"))
                 })?
             }
             Drive::Environment(name) => match self.machine.variable(&name) {
-                Seen::Present(_) => true,
-                Seen::Absent => false,
-                Seen::Later(Later) | Seen::Unknown => {
-                    return Err(Trouble::unknown(format!(
+                Lookup::Present(_) => true,
+                Lookup::Absent => false,
+                Lookup::Later(Later) | Lookup::Unknown => {
+                    return Err(ScriptError::unknown(format!(
                         "whether the variable {name} is set is not known"
                     )));
                 }
             },
-            Drive::Iis(_) => return Err(Trouble::unclear("IIS: is not understood here")),
+            Drive::Iis(_) => return Err(ScriptError::unclear("IIS: is not understood here")),
         };
-        Ok(Value::Bool(found))
+        Ok(PsValue::Bool(found))
     }
 
-    fn join_path(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &JOIN)?;
-        let path = given.needed("path")?;
-        let child = given.needed("childpath")?;
-        Ok(Value::Text(format!(
+    fn join_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &JOIN)?;
+        let path = given.required("path")?;
+        let child = given.required("childpath")?;
+        Ok(PsValue::Text(format!(
             r"{}\{}",
             path.trim_end_matches(['\\', '/']),
             child.trim_start_matches(['\\', '/'])
         )))
     }
 
-    fn import_certificate(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &CERTIFICATE)?;
+    fn import_certificate(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &CERTIFICATE)?;
         let location = given
-            .needed("certstorelocation")?
+            .required("certstorelocation")?
             .to_lowercase()
             .replace('/', "\\");
         let store = location
             .strip_prefix("cert:")
             .map(|rest| rest.trim_start_matches('\\'))
             .and_then(|rest| rest.strip_prefix("localmachine\\"))
-            .ok_or_else(|| Trouble::unclear("the store is not one of the machine's"))?;
-        let file = given.needed("filepath")?;
+            .ok_or_else(|| ScriptError::unclear("the store is not one of the machine's"))?;
+        let file = given.required("filepath")?;
         match tools::add_certificate(self.machine, store.trim_end_matches('\\'), &file)? {
-            0 => Ok(Value::Null),
-            _ => Err(Trouble::fails(format!("{file} is not there"))),
+            0 => Ok(PsValue::Null),
+            _ => Err(ScriptError::fails(format!("{file} is not there"))),
         }
     }
 
-    pub(super) fn apply(&mut self, action: Action) -> Result<(), Trouble> {
+    pub(super) fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
         self.machine.apply(action)
     }
 }
 
 /// The one path that a cmdlet is given, by either name.
-pub(super) fn path_of(given: &Given) -> Result<Option<String>, Trouble> {
+pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptError> {
     let value = given.value("path").or(given.value("literalpath"));
-    match value.map(Value::texts).transpose()?.as_deref() {
+    match value.map(PsValue::texts).transpose()?.as_deref() {
         None => Ok(None),
         Some([path]) => Ok(Some(path.clone())),
-        Some(_) => Err(Trouble::unclear("it is given several paths")),
+        Some(_) => Err(ScriptError::unclear("it is given several paths")),
     }
 }
 
@@ -582,11 +595,11 @@ const KNOWN: [&str; 56] = [
 ];
 
 /// Why a cmdlet takes Windows.
-fn needs_windows(name: &str) -> Option<Trouble> {
+fn needs_windows(name: &str) -> Option<ScriptError> {
     Some(match name {
-        "start-process" => Trouble::windows("it starts a program"),
+        "start-process" => ScriptError::windows("it starts a program"),
         "invoke-expression" => {
-            Trouble::windows("it runs a script that is made or fetched while it runs")
+            ScriptError::windows("it runs a script that is made or fetched while it runs")
         }
         "install-windowsfeature"
         | "add-windowsfeature"
@@ -595,7 +608,7 @@ fn needs_windows(name: &str) -> Option<Trouble> {
         | "uninstall-windowsfeature"
         | "remove-windowsfeature"
         | "add-windowscapability" => {
-            Trouble::windows("a feature of Windows is turned on or off by Windows")
+            ScriptError::windows("a feature of Windows is turned on or off by Windows")
                 .help("take a base image that has the feature")
         }
         "install-module"
@@ -605,11 +618,11 @@ fn needs_windows(name: &str) -> Option<Trouble> {
         | "save-module"
         | "update-help"
         | "register-psrepository"
-        | "set-psrepository" => Trouble::windows("a package manager runs"),
+        | "set-psrepository" => ScriptError::windows("a package manager runs"),
         "start-service" | "stop-service" | "restart-service" => {
-            Trouble::windows("a service starts or stops")
+            ScriptError::windows("a service starts or stops")
         }
-        "start-bitstransfer" => Trouble::windows("it downloads through a service of Windows")
+        "start-bitstransfer" => ScriptError::windows("it downloads through a service of Windows")
             .help("download with Invoke-WebRequest -OutFile"),
         "set-timezone"
         | "new-localuser"
@@ -623,7 +636,7 @@ fn needs_windows(name: &str) -> Option<Trouble> {
         | "get-authenticodesignature"
         | "new-eventlog"
         | "wait-process"
-        | "stop-process" => Trouble::windows("only Windows can do or tell this"),
+        | "stop-process" => ScriptError::windows("only Windows can do or tell this"),
         _ => return None,
     })
 }

@@ -1,21 +1,21 @@
 //! Cmdlets that write and read text, in the encodings that they have by themselves.
 
-use super::super::image::{Action, Entry, Later, Seen};
-use super::super::machine::Now;
-use super::super::trouble::Trouble;
-use super::ast::Command;
-use super::bind::Takes;
+use super::super::error::ScriptError;
+use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::process::PathState;
+use super::ast::CommandAst;
 use super::cmdlets::{Drive, drive, path_of};
 use super::eval::Shell;
-use super::value::Value;
+use super::parameters::ParameterSet;
+use super::value::PsValue;
 
-const CONTENT: Takes = Takes {
+const CONTENT: ParameterSet = ParameterSet {
     values: &["path", "literalpath=pspath=lp", "value", "encoding"],
     switches: &["force", "nonewline"],
     positions: &["path", "value"],
 };
 
-const OUT_FILE: Takes = Takes {
+const OUT_FILE: ParameterSet = ParameterSet {
     values: &[
         "filepath",
         "literalpath=pspath=lp",
@@ -27,7 +27,7 @@ const OUT_FILE: Takes = Takes {
     positions: &["filepath", "encoding"],
 };
 
-const GET: Takes = Takes {
+const GET: ParameterSet = ParameterSet {
     values: &["path", "literalpath=pspath=lp", "encoding"],
     switches: &["raw"],
     positions: &["path"],
@@ -46,7 +46,7 @@ enum Encoding {
     Utf16,
 }
 
-fn encoding(name: &str, is_core: bool) -> Result<Encoding, Trouble> {
+fn encoding(name: &str, is_core: bool) -> Result<Encoding, ScriptError> {
     Ok(match name.to_lowercase().as_str() {
         "ascii" | "default" | "oem" | "string" => Encoding::Ascii,
         "utf8" | "utf8nobom" if is_core => Encoding::Utf8,
@@ -54,7 +54,7 @@ fn encoding(name: &str, is_core: bool) -> Result<Encoding, Trouble> {
         "utf8" => Encoding::Utf8WithMark,
         "unicode" | "utf16" => Encoding::Utf16,
         other => {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "the encoding {other:?} is not understood"
             )));
         }
@@ -62,7 +62,7 @@ fn encoding(name: &str, is_core: bool) -> Result<Encoding, Trouble> {
 }
 
 impl Encoding {
-    fn bytes(self, text: &str, is_start: bool) -> Result<Vec<u8>, Trouble> {
+    fn bytes(self, text: &str, is_start: bool) -> Result<Vec<u8>, ScriptError> {
         let mark: &[u8] = match self {
             Self::Utf8WithMark => &[0xef, 0xbb, 0xbf],
             Self::Utf16 => &[0xff, 0xfe],
@@ -71,7 +71,7 @@ impl Encoding {
         let mut bytes = if is_start { mark.to_vec() } else { Vec::new() };
         match self {
             Self::Ascii if !text.is_ascii() => {
-                return Err(Trouble::unclear(
+                return Err(ScriptError::unclear(
                     "how characters beyond ASCII are written depends on Windows' code page",
                 ));
             }
@@ -89,46 +89,50 @@ impl Shell<'_, '_> {
         text: &str,
         encoding: Encoding,
         appends: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptError> {
         let Drive::File(file) = drive(file)? else {
-            return Err(Trouble::unclear("it writes to something else than a file"));
+            return Err(ScriptError::unclear(
+                "it writes to something else than a file",
+            ));
         };
         if file.contains(['*', '?', '[']) {
-            return Err(Trouble::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not understood here"));
         }
         let path = self.machine.path(&file)?;
-        if !self.machine.parent_is_there(&path)? {
-            return Err(Trouble::fails(format!("the folder of {path} is not there")));
+        if !self.machine.check_parent_exists(&path)? {
+            return Err(ScriptError::fails(format!(
+                "the folder of {path} is not there"
+            )));
         }
         let now = if appends {
             self.machine.now(&path)?
         } else {
             match self.machine.entry(&path) {
-                Seen::Present(Entry::Folder) => Now::Folder,
-                _ => Now::File,
+                Lookup::Present(EntryKind::Folder) => PathState::Folder,
+                _ => PathState::File,
             }
         };
         match now {
-            Now::Folder => return Err(Trouble::fails(format!("{path} is a folder"))),
-            Now::Later if appends => {
-                return Err(Trouble::later("what it adds to comes from a download"));
+            PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
+            PathState::Later if appends => {
+                return Err(ScriptError::later("what it adds to comes from a download"));
             }
             _ => {}
         }
-        let is_start = !appends || now == Now::Absent;
+        let is_start = !appends || now == PathState::Absent;
         let content = encoding.bytes(text, is_start)?;
         if is_start {
-            return self.apply(Action::Write { path, content });
+            return self.apply(ImageAction::Write { path, content });
         }
         // What is added to keeps its own encoding where the cmdlet looks at it.
         match self.machine.image.content(&path) {
-            Seen::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
-                self.apply(Action::Append { path, content })
+            Lookup::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
+                self.apply(ImageAction::Append { path, content })
             }
-            Seen::Present(_) => Err(Trouble::unclear(
+            Lookup::Present(_) => Err(ScriptError::unclear(
                 "what it adds to has an encoding of its own",
             )),
-            _ => Err(Trouble::unknown(format!(
+            _ => Err(ScriptError::unknown(format!(
                 "it depends on the encoding of {path}, which is not known"
             ))),
         }
@@ -136,16 +140,16 @@ impl Shell<'_, '_> {
 
     pub(super) fn set_content(
         &mut self,
-        command: &Command,
-        input: Option<Value>,
+        command: &CommandAst,
+        input: Option<PsValue>,
         appends: bool,
-    ) -> Result<Value, Trouble> {
-        let given = self.given(command, &CONTENT)?;
-        let file = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no file"))?;
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &CONTENT)?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
         let value = match (given.value("value"), input) {
             (Some(value), _) => value.clone(),
             (None, Some(input)) => input,
-            (None, None) => return Err(Trouble::unclear("it has nothing to write")),
+            (None, None) => return Err(ScriptError::unclear("it has nothing to write")),
         };
         let name = given.text("encoding")?;
         let encoding = match name {
@@ -154,46 +158,46 @@ impl Shell<'_, '_> {
             None => Encoding::Ascii,
         };
         if appends && encoding != Encoding::Ascii && !self.is_core {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "adding with an encoding is not understood",
             ));
         }
         let text = lines(&value, !given.has("nonewline"))?;
         self.write_text(&file, &text, encoding, appends)?;
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
     pub(super) fn out_file_cmdlet(
         &mut self,
-        command: &Command,
-        input: Option<Value>,
-    ) -> Result<Value, Trouble> {
-        let given = self.given(command, &OUT_FILE)?;
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &OUT_FILE)?;
         let file = match given.text("filepath")? {
             Some(file) => file,
-            None => given.needed("literalpath")?,
+            None => given.required("literalpath")?,
         };
         let value = match (given.value("inputobject"), input) {
             (Some(value), _) => value.clone(),
             (None, Some(input)) => input,
-            (None, None) => Value::Null,
+            (None, None) => PsValue::Null,
         };
         if given.has("nonewline") {
-            return Err(Trouble::option("-NoNewline"));
+            return Err(ScriptError::option("-NoNewline"));
         }
         let encoding = given.text("encoding")?;
         self.out_file(&file, &value, given.has("append"), encoding.as_deref())?;
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
     /// Writes output to a file as `>` and `Out-File` do.
     pub(super) fn out_file(
         &mut self,
         file: &str,
-        value: &Value,
+        value: &PsValue,
         appends: bool,
         name: Option<&str>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptError> {
         let encoding = match name {
             Some(name) => encoding(name, self.is_core)?,
             None if self.is_core => Encoding::Utf8,
@@ -201,42 +205,42 @@ impl Shell<'_, '_> {
         };
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "lines this long may be broken on their way into the file; Set-Content leaves them whole",
             ));
         }
         self.write_text(file, &text, encoding, appends)
     }
 
-    pub(super) fn get_content(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &GET)?;
-        let file = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no file"))?;
+    pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &GET)?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
         let Drive::File(file) = drive(&file)? else {
-            return Err(Trouble::unclear("it reads something else than a file"));
+            return Err(ScriptError::unclear("it reads something else than a file"));
         };
         let path = self.machine.path(&file)?;
         match self.machine.now(&path)? {
-            Now::Absent | Now::Folder => {
-                return Err(Trouble::fails(format!(
+            PathState::Absent | PathState::Folder => {
+                return Err(ScriptError::fails(format!(
                     "{path} is not a file that is there"
                 )));
             }
-            Now::Later => {
-                return Ok(Value::Opaque(Trouble::later(format!(
+            PathState::Later => {
+                return Ok(PsValue::Opaque(ScriptError::later(format!(
                     "what is in {path} is used"
                 ))));
             }
-            Now::File => {}
+            PathState::File => {}
         }
         let content = match self.machine.image.content(&path) {
-            Seen::Present(content) => content,
-            Seen::Later(Later) => {
-                return Ok(Value::Opaque(Trouble::later(format!(
+            Lookup::Present(content) => content,
+            Lookup::Later(Later) => {
+                return Ok(PsValue::Opaque(ScriptError::later(format!(
                     "what is in {path} is used"
                 ))));
             }
-            Seen::Absent | Seen::Unknown => {
-                return Ok(Value::Opaque(Trouble::unknown(format!(
+            Lookup::Absent | Lookup::Unknown => {
+                return Ok(PsValue::Opaque(ScriptError::unknown(format!(
                     "what is in {path} is not known"
                 ))));
             }
@@ -244,31 +248,33 @@ impl Shell<'_, '_> {
         let text = match String::from_utf8(content) {
             Ok(text) if text.is_ascii() => text,
             _ => {
-                return Ok(Value::opaque(format!(
+                return Ok(PsValue::opaque(format!(
                     "what is in {path} is not plain text"
                 )));
             }
         };
         if given.has("raw") {
-            return Ok(Value::Text(text));
+            return Ok(PsValue::Text(text));
         }
-        Ok(Value::of(text.lines().map(Value::text_value).collect()))
+        Ok(PsValue::from_items(
+            text.lines().map(PsValue::text_value).collect(),
+        ))
     }
 }
 
 /// The lines that a value is written as.
-fn lines(value: &Value, ends: bool) -> Result<String, Trouble> {
+fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
     let items = match value {
-        Value::List(items) => items.clone(),
-        Value::Null => Vec::new(),
+        PsValue::List(items) => items.clone(),
+        PsValue::Null => Vec::new(),
         one => vec![one.clone()],
     };
     let mut text = String::new();
     for item in items {
         match &item {
-            Value::Text(_) | Value::Number(_) | Value::Bool(_) => {}
-            Value::Opaque(trouble) => return Err(trouble.clone()),
-            _ => return Err(Trouble::unclear("an object is written as text")),
+            PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
+            PsValue::Opaque(trouble) => return Err(trouble.clone()),
+            _ => return Err(ScriptError::unclear("an object is written as text")),
         }
         text.push_str(&item.text()?);
         if ends {

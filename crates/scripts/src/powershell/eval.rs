@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::native_command_line;
 
-use super::super::image::{Action, Later, Seen};
-use super::super::machine::Machine;
+use super::super::error::{ScriptError, ScriptErrorKind};
+use super::super::image::{ImageAction, Later, Lookup};
+use super::super::process::Process;
 use super::super::tools;
-use super::super::traced::Traced;
-use super::super::trouble::{Trouble, TroubleKind};
+use super::super::traced_text::TracedText;
 use super::ast::{
-    Argument, Command, Element, Expression, Flow, Piece, Pipeline, Redirect, Statement,
+    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, Statement,
+    StringPart,
 };
 use super::flow::Function;
-use super::value::Value;
+use super::value::PsValue;
 
 /// How deep expressions may lie in each other.
 const DEPTH: usize = 120;
 
 /// A PowerShell at work.
 pub(super) struct Shell<'m, 'a> {
-    pub(super) machine: &'m mut Machine<'a>,
-    pub(super) script: &'m Traced,
-    pub(super) variables: BTreeMap<String, Value>,
+    pub(super) machine: &'m mut Process<'a>,
+    pub(super) script: &'m TracedText,
+    pub(super) variables: BTreeMap<String, PsValue>,
     /// Whether it is PowerShell 7 rather than Windows PowerShell.
     pub(super) is_core: bool,
     /// The folder of the process, which `cd` does not change.
@@ -35,7 +36,7 @@ pub(super) struct Shell<'m, 'a> {
     /// Whether the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
     /// What ends the blocks that are running.
-    pub(super) flow: Option<Flow>,
+    pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
     /// How many functions and blocks are called from each other.
     pub(super) calls: usize,
@@ -44,14 +45,14 @@ pub(super) struct Shell<'m, 'a> {
 
 /// What happens when a cmdlet fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnError {
+pub(super) enum ErrorAction {
     Stop,
     GoOn,
 }
 
 impl Shell<'_, '_> {
     /// Runs statements and gives what they put out.
-    pub(super) fn block(&mut self, statements: &[Statement]) -> Result<Value, Trouble> {
+    pub(super) fn block(&mut self, statements: &[Statement]) -> Result<PsValue, ScriptError> {
         let mut out = Vec::new();
         for statement in statements {
             if self.exit.is_some() || self.flow.is_some() {
@@ -59,20 +60,20 @@ impl Shell<'_, '_> {
             }
             out.extend(self.statement(statement)?.items());
         }
-        Ok(Value::of(out))
+        Ok(PsValue::from_items(out))
     }
 
     pub(super) fn place(&self, at: usize) -> usize {
         self.script.origin(at)
     }
 
-    pub(super) fn statement(&mut self, statement: &Statement) -> Result<Value, Trouble> {
+    pub(super) fn statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
         self.machine.step()?;
         match statement {
             Statement::Pipeline(pipeline) => {
                 let at = self.place(pipeline.at);
                 self.pipeline(pipeline)
-                    .map_err(|trouble| trouble.placed(at))
+                    .map_err(|trouble| trouble.at_position(at))
             }
             Statement::Assign {
                 to,
@@ -82,8 +83,8 @@ impl Shell<'_, '_> {
             } => {
                 let place = self.place(*at);
                 self.assign(to, *operator, value)
-                    .map_err(|trouble| trouble.placed(place))?;
-                Ok(Value::Null)
+                    .map_err(|trouble| trouble.at_position(place))?;
+                Ok(PsValue::Null)
             }
             Statement::If {
                 clauses,
@@ -116,7 +117,7 @@ impl Shell<'_, '_> {
                 catch,
                 is_choosy,
                 finally,
-            } => self.attempt(body, catch.as_deref(), *is_choosy, finally),
+            } => self.run_try(body, catch.as_deref(), *is_choosy, finally),
             Statement::Function {
                 name,
                 parameters,
@@ -127,22 +128,20 @@ impl Shell<'_, '_> {
                     body: body.clone(),
                 };
                 self.functions.insert(name.clone(), function);
-                Ok(Value::Null)
+                Ok(PsValue::Null)
             }
             Statement::Flow { flow, value } => {
                 let value = match value {
                     Some(value) => self.statement(value)?,
-                    None => Value::Null,
+                    None => PsValue::Null,
                 };
                 self.flow = Some(*flow);
                 Ok(value)
             }
-            Statement::Throw { at } => {
-                Err(Trouble::fails("the script throws an error")
-                    .in_command("throw", self.place(*at)))
-            }
+            Statement::Throw { at } => Err(ScriptError::fails("the script throws an error")
+                .in_command("throw", self.place(*at))),
             Statement::Exit { code, at } => self
-                .leave(code.as_ref())
+                .exit(code.as_ref())
                 .map_err(|trouble| trouble.in_command("exit", self.place(*at))),
         }
     }
@@ -153,28 +152,28 @@ impl Shell<'_, '_> {
         &mut self,
         clauses: &[(Statement, Vec<Statement>)],
         otherwise: &[Statement],
-    ) -> Result<Value, Trouble> {
+    ) -> Result<PsValue, ScriptError> {
         for (test, body) in clauses {
             let value = self.statement(test)?;
-            let Value::Matches {
+            let PsValue::Matches {
                 path,
                 algorithm,
                 digest,
                 if_equal,
             } = value
             else {
-                if value.truth()? {
+                if value.to_bool()? {
                     return self.block(body);
                 }
                 continue;
             };
             let on_mismatch = if if_equal { otherwise } else { body };
             if clauses.len() > 1 || !self.surely_fails(on_mismatch) {
-                return Err(Trouble::unclear(
+                return Err(ScriptError::unclear(
                     "what depends on a file's digest is more than a failure",
                 ));
             }
-            self.machine.apply(Action::Verify {
+            self.machine.apply(ImageAction::Verify {
                 path,
                 algorithm,
                 digest,
@@ -195,7 +194,7 @@ impl Shell<'_, '_> {
             Statement::Pipeline(pipeline) => match pipeline.elements.as_slice() {
                 [Element::Command(command)] => {
                     matches!(&command.name, Expression::Word(name) if name.eq_ignore_ascii_case("write-error"))
-                        && self.on_error() == OnError::Stop
+                        && self.on_error() == ErrorAction::Stop
                         && command.arguments.iter().all(|argument| {
                             !matches!(argument, Argument::Parameter { name, .. } if name.starts_with("ea") || name.starts_with("error"))
                         })
@@ -206,8 +205,8 @@ impl Shell<'_, '_> {
         })
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Value, Trouble> {
-        let mut input: Option<Value> = None;
+    fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
+        let mut input: Option<PsValue> = None;
         let mut all_ok = true;
         for element in &pipeline.elements {
             input = Some(match element {
@@ -224,25 +223,29 @@ impl Shell<'_, '_> {
             all_ok &= self.is_ok;
             self.is_ok = all_ok;
         }
-        Ok(input.unwrap_or(Value::Null))
+        Ok(input.unwrap_or(PsValue::Null))
     }
 
-    fn command(&mut self, command: &Command, input: Option<Value>) -> Result<Value, Trouble> {
+    fn command(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         self.machine.step()?;
         let at = self.place(command.at);
         let name = self
             .expression(&command.name)
-            .map_err(|trouble| trouble.placed(at))?;
-        if let Value::Block(statements) = name {
+            .map_err(|trouble| trouble.at_position(at))?;
+        if let PsValue::Block(statements) = name {
             let function = Function {
                 parameters: Vec::new(),
                 body: statements,
             };
             let value = self.call_function(&function, command);
-            let value = value.map_err(|trouble| trouble.placed(at))?;
+            let value = value.map_err(|trouble| trouble.at_position(at))?;
             return self.redirected(command, value);
         }
-        let name = name.text().map_err(|trouble| trouble.placed(at))?;
+        let name = name.text().map_err(|trouble| trouble.at_position(at))?;
         self.named_command(&name, command, input)
             .map_err(|trouble| trouble.in_command(&name, at))
     }
@@ -250,26 +253,28 @@ impl Shell<'_, '_> {
     fn named_command(
         &mut self,
         name: &str,
-        command: &Command,
-        input: Option<Value>,
-    ) -> Result<Value, Trouble> {
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         self.is_ok = true;
         if let Some(function) = self.functions.get(&lower).cloned() {
             if input.is_some() {
-                return Err(Trouble::unclear("a function gets another command's output"));
+                return Err(ScriptError::unclear(
+                    "a function gets another command's output",
+                ));
             }
             let value = self.call_function(&function, command)?;
             return self.redirected(command, value);
         }
         let value = if cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
             match self.cmdlet(&cmdlet, command, input) {
-                Err(trouble) if trouble.kind == TroubleKind::Fails => {
+                Err(trouble) if trouble.kind == ScriptErrorKind::Fails => {
                     let action = self.error_action(command)?;
                     let at = self.place(command.at);
-                    self.failed(action, trouble.in_command(name, at))?;
-                    Value::Null
+                    self.handle_error(action, trouble.in_command(name, at))?;
+                    PsValue::Null
                 }
                 other => {
                     let at = self.place(command.at);
@@ -279,10 +284,12 @@ impl Shell<'_, '_> {
                 }
             }
         } else if is_verb_noun(&lower) {
-            return Err(Trouble::unclear("the cmdlet is not understood"));
+            return Err(ScriptError::unclear("the cmdlet is not understood"));
         } else {
             if input.is_some() {
-                return Err(Trouble::unclear("a program gets another command's output"));
+                return Err(ScriptError::unclear(
+                    "a program gets another command's output",
+                ));
             }
             self.native(name, command)?
         };
@@ -290,10 +297,14 @@ impl Shell<'_, '_> {
     }
 
     /// Goes on after an error, or does not.
-    pub(super) fn failed(&mut self, action: OnError, trouble: Trouble) -> Result<(), Trouble> {
+    pub(super) fn handle_error(
+        &mut self,
+        action: ErrorAction,
+        trouble: ScriptError,
+    ) -> Result<(), ScriptError> {
         match action {
-            OnError::Stop => Err(trouble),
-            OnError::GoOn => {
+            ErrorAction::Stop => Err(trouble),
+            ErrorAction::GoOn => {
                 self.is_ok = false;
                 self.machine.error = Some(trouble);
                 Ok(())
@@ -302,27 +313,32 @@ impl Shell<'_, '_> {
     }
 
     /// The same for what may have failed; other trouble is not an error of the command.
-    pub(super) fn settled(
+    pub(super) fn handle_result(
         &mut self,
-        action: OnError,
-        done: Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        action: ErrorAction,
+        done: Result<(), ScriptError>,
+    ) -> Result<(), ScriptError> {
         match done {
-            Err(trouble) if trouble.kind == TroubleKind::Fails => self.failed(action, trouble),
+            Err(trouble) if trouble.kind == ScriptErrorKind::Fails => {
+                self.handle_error(action, trouble)
+            }
             done => done,
         }
     }
 
     /// What `$ErrorActionPreference` says.
-    pub(super) fn on_error(&self) -> OnError {
+    pub(super) fn on_error(&self) -> ErrorAction {
         match self.variables.get("erroractionpreference") {
-            Some(Value::Text(text)) if text.eq_ignore_ascii_case("stop") => OnError::Stop,
-            _ => OnError::GoOn,
+            Some(PsValue::Text(text)) if text.eq_ignore_ascii_case("stop") => ErrorAction::Stop,
+            _ => ErrorAction::GoOn,
         }
     }
 
     /// Whether an error of this command ends the script.
-    pub(super) fn error_action(&mut self, command: &Command) -> Result<OnError, Trouble> {
+    pub(super) fn error_action(
+        &mut self,
+        command: &CommandAst,
+    ) -> Result<ErrorAction, ScriptError> {
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
             let Argument::Parameter { name, value, .. } = argument else {
@@ -333,12 +349,12 @@ impl Shell<'_, '_> {
                     (Some(value), _) | (None, Some(Argument::Value(value))) => {
                         self.expression(value)?
                     }
-                    _ => return Err(Trouble::option(name)),
+                    _ => return Err(ScriptError::option(name)),
                 };
                 return Ok(match value.text()?.to_lowercase().as_str() {
-                    "stop" => OnError::Stop,
-                    "continue" | "silentlycontinue" | "ignore" | "0" => OnError::GoOn,
-                    other => return Err(Trouble::option(other)),
+                    "stop" => ErrorAction::Stop,
+                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::GoOn,
+                    other => return Err(ScriptError::option(other)),
                 });
             }
         }
@@ -346,7 +362,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a program with the command line that PowerShell makes for it.
-    fn native(&mut self, name: &str, command: &Command) -> Result<Value, Trouble> {
+    fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let mut words = vec![name.to_owned()];
         for argument in &command.arguments {
             match argument {
@@ -365,7 +381,7 @@ impl Shell<'_, '_> {
                         words.push(format!("{written}:{value}"));
                     }
                 },
-                Argument::Splat(_) => return Err(Trouble::unclear("@ is not understood here")),
+                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not understood here")),
             }
         }
         let empty = words.iter().skip(1).any(String::is_empty);
@@ -377,19 +393,19 @@ impl Shell<'_, '_> {
         let line = native_command_line(&words);
         let at = self.place(command.at);
         let before = self.machine.error.take();
-        let code = tools::command_line(self.machine, &Traced::from_one(&line, at))?;
+        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
         self.last_exit = Some(code);
         self.is_ok = code == 0;
         if code == 0 {
             self.machine.error = before;
         } else {
-            self.machine.ends_with(code, name, at);
+            self.machine.set_exit_code(code, name, at);
         }
-        Ok(Value::opaque(format!("what {name} prints is used")))
+        Ok(PsValue::opaque(format!("what {name} prints is used")))
     }
 
     /// Sends what a command puts out where it is to go.
-    fn redirected(&mut self, command: &Command, value: Value) -> Result<Value, Trouble> {
+    fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue, ScriptError> {
         let mut value = value;
         for redirect in &command.redirects {
             let Redirect::File {
@@ -401,18 +417,18 @@ impl Shell<'_, '_> {
                 continue;
             };
             let file = self.expression(file)?;
-            if file == Value::Null
-                || matches!(&file, Value::Text(name) if name.eq_ignore_ascii_case("nul"))
+            if file == PsValue::Null
+                || matches!(&file, PsValue::Text(name) if name.eq_ignore_ascii_case("nul"))
             {
                 if *stream <= 1 {
-                    value = Value::Null;
+                    value = PsValue::Null;
                 }
                 continue;
             }
             if *stream != 1 {
-                return Err(Trouble::unclear("errors go into a file"));
+                return Err(ScriptError::unclear("errors go into a file"));
             }
-            let output = std::mem::replace(&mut value, Value::Null);
+            let output = std::mem::replace(&mut value, PsValue::Null);
             self.out_file(&file.text()?, &output, *append, None)?;
         }
         Ok(value)
@@ -423,7 +439,7 @@ impl Shell<'_, '_> {
         to: &Expression,
         operator: char,
         statement: &Statement,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptError> {
         let mut value = self.statement(statement)?;
         if matches!(statement, Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
         {
@@ -439,7 +455,7 @@ impl Shell<'_, '_> {
             }
             Expression::Cast(_, inner) => match inner.as_ref() {
                 Expression::Variable(name) if operator == '=' => self.set_variable(name, value),
-                _ => Err(Trouble::unclear("the assignment is not understood")),
+                _ => Err(ScriptError::unclear("the assignment is not understood")),
             },
             Expression::Member {
                 of,
@@ -452,19 +468,19 @@ impl Shell<'_, '_> {
                     // How connections are secured is not up to the image.
                     Ok(())
                 } else {
-                    Err(Trouble::unclear(format!(
+                    Err(ScriptError::unclear(format!(
                         "setting {name} is not understood"
                     )))
                 }
             }
-            _ => Err(Trouble::unclear("the assignment is not understood")),
+            _ => Err(ScriptError::unclear("the assignment is not understood")),
         }
     }
 
-    pub(super) fn set_variable(&mut self, name: &str, value: Value) -> Result<(), Trouble> {
+    pub(super) fn set_variable(&mut self, name: &str, value: PsValue) -> Result<(), ScriptError> {
         if let Some(variable) = name.strip_prefix("env:") {
             let value = match value {
-                Value::Null => None,
+                PsValue::Null => None,
                 value => Some(value.text()?).filter(|text| !text.is_empty()),
             };
             self.machine.variables.set(variable, value);
@@ -472,62 +488,64 @@ impl Shell<'_, '_> {
         }
         let plain = without_scope(name);
         if plain != name && self.calls > 0 && !name.starts_with("local:") {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "a function sets a variable of the script around it",
             ));
         }
         if plain.contains(':') || plain.starts_with("ps") {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "setting ${name} is not understood"
             )));
         }
         if plain != "null" {
-            self.variables.insert(plain.to_owned(), value.kept()?);
+            self.variables.insert(plain.to_owned(), value.check_size()?);
         }
         Ok(())
     }
 
-    pub(super) fn variable(&self, name: &str) -> Value {
+    pub(super) fn variable(&self, name: &str) -> PsValue {
         if let Some(variable) = name.strip_prefix("env:") {
             return match self.machine.variable(variable) {
-                Seen::Present(value) => Value::Text(value),
-                Seen::Absent => Value::Null,
-                Seen::Later(Later) => Value::Opaque(Trouble::later(format!(
+                Lookup::Present(value) => PsValue::Text(value),
+                Lookup::Absent => PsValue::Null,
+                Lookup::Later(Later) => PsValue::Opaque(ScriptError::later(format!(
                     "$env:{variable} comes from a download"
                 ))),
-                Seen::Unknown => Value::Opaque(Trouble::unknown(format!(
+                Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(format!(
                     "the value of $env:{variable} is not known"
                 ))),
             };
         }
         match without_scope(name) {
-            "true" => Value::Bool(true),
-            "false" => Value::Bool(false),
-            "null" => Value::Null,
-            "?" => Value::Bool(self.is_ok),
-            "pwd" => Value::Text(self.machine.folder.to_string()),
-            "psitem" => self.variables.get("_").cloned().unwrap_or(Value::Null),
+            "true" => PsValue::Bool(true),
+            "false" => PsValue::Bool(false),
+            "null" => PsValue::Null,
+            "?" => PsValue::Bool(self.is_ok),
+            "pwd" => PsValue::Text(self.machine.folder.to_string()),
+            "psitem" => self.variables.get("_").cloned().unwrap_or(PsValue::Null),
             "lastexitcode" => match self.last_exit {
-                Some(code) => Value::Number(i64::from(code)),
-                None => Value::Null,
+                Some(code) => PsValue::Number(i64::from(code)),
+                None => PsValue::Null,
             },
             "home" => match self.machine.variables.profile() {
-                Some(profile) => Value::Text(profile),
-                None => Value::opaque("$home is only known to Windows"),
+                Some(profile) => PsValue::Text(profile),
+                None => PsValue::opaque("$home is only known to Windows"),
             },
             plain => match self.variables.get(plain) {
                 Some(value) => value.clone(),
                 None if is_automatic(plain) => {
-                    Value::opaque(format!("${plain} is only known to Windows"))
+                    PsValue::opaque(format!("${plain} is only known to Windows"))
                 }
-                None => Value::Null,
+                None => PsValue::Null,
             },
         }
     }
 
-    pub(super) fn expression(&mut self, expression: &Expression) -> Result<Value, Trouble> {
+    pub(super) fn expression(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         if self.depth == DEPTH {
-            return Err(Trouble::unclear("expressions lie too deep in each other"));
+            return Err(ScriptError::unclear(
+                "expressions lie too deep in each other",
+            ));
         }
         self.depth += 1;
         let value = self.expression_of(expression);
@@ -535,15 +553,15 @@ impl Shell<'_, '_> {
         value
     }
 
-    fn expression_of(&mut self, expression: &Expression) -> Result<Value, Trouble> {
+    fn expression_of(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         match expression {
-            Expression::Text(text) => Ok(Value::Text(text.clone())),
+            Expression::Text(text) => Ok(PsValue::Text(text.clone())),
             // A word that is a number as it would be written is one.
             Expression::Word(text) => Ok(match text.parse::<i64>() {
-                Ok(number) if number.to_string() == *text => Value::Number(number),
-                _ => Value::Text(text.clone()),
+                Ok(number) if number.to_string() == *text => PsValue::Number(number),
+                _ => PsValue::Text(text.clone()),
             }),
-            Expression::Number(number) => Ok(Value::Number(*number)),
+            Expression::Number(number) => Ok(PsValue::Number(*number)),
             Expression::Filled(pieces) => self.filled(pieces),
             Expression::Variable(name) => Ok(self.variable(name)),
             Expression::List(items) => {
@@ -551,15 +569,15 @@ impl Shell<'_, '_> {
                     .iter()
                     .map(|item| self.expression(item))
                     .collect::<Result<_, _>>()?;
-                Ok(Value::List(items))
+                Ok(PsValue::List(items))
             }
             Expression::Group(statement) => self.statement(statement),
             Expression::Script(statements) => self.block(statements),
             Expression::Array(statements) => {
                 let value = self.block(statements)?;
                 Ok(match value {
-                    Value::List(items) => Value::List(items),
-                    other => Value::List(other.items()),
+                    PsValue::List(items) => PsValue::List(items),
+                    other => PsValue::List(other.items()),
                 })
             }
             Expression::Table(entries) => {
@@ -568,10 +586,10 @@ impl Shell<'_, '_> {
                     let key = self.expression(key)?.text()?.to_lowercase();
                     table.push((key, self.statement(value)?));
                 }
-                Ok(Value::Table(table))
+                Ok(PsValue::Table(table))
             }
-            Expression::Block(statements) => Ok(Value::Block(statements.clone())),
-            Expression::Type(name) => Ok(Value::Type(name.clone())),
+            Expression::Block(statements) => Ok(PsValue::Block(statements.clone())),
+            Expression::Type(name) => Ok(PsValue::Type(name.clone())),
             Expression::Cast(to, operand) => {
                 let value = self.expression(operand)?;
                 super::operators::cast(to, value)
@@ -617,50 +635,50 @@ impl Shell<'_, '_> {
         operator: &str,
         left: &Expression,
         right: &Expression,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<PsValue, ScriptError> {
         let left = self.expression(left)?;
         // The right side is only looked at where the left one does not decide.
         match operator {
-            "and" if !left.truth()? => return Ok(Value::Bool(false)),
-            "or" if left.truth()? => return Ok(Value::Bool(true)),
+            "and" if !left.to_bool()? => return Ok(PsValue::Bool(false)),
+            "or" if left.to_bool()? => return Ok(PsValue::Bool(true)),
             _ => {}
         }
         let right = self.expression(right)?;
         // Here the right side alone decides, and a comparison of digests stays one.
-        if matches!(operator, "and" | "or") && matches!(right, Value::Matches { .. }) {
+        if matches!(operator, "and" | "or") && matches!(right, PsValue::Matches { .. }) {
             return Ok(right);
         }
         if let "match" | "imatch" | "cmatch" = operator
-            && let Value::Text(text) = &left
+            && let PsValue::Text(text) = &left
         {
             let found = super::patterns::groups(text, &right.text()?, operator == "cmatch")?;
             let is_match = found.is_some();
             if let Some(groups) = found {
                 self.variables
-                    .insert("matches".to_owned(), Value::Table(groups));
+                    .insert("matches".to_owned(), PsValue::Table(groups));
             }
-            return Ok(Value::Bool(is_match));
+            return Ok(PsValue::Bool(is_match));
         }
         super::operators::binary(operator, left, right)
     }
 
-    fn filled(&mut self, pieces: &[Piece]) -> Result<Value, Trouble> {
+    fn filled(&mut self, pieces: &[StringPart]) -> Result<PsValue, ScriptError> {
         let mut out = String::new();
         for piece in pieces {
             let value = match piece {
-                Piece::Text(text) => Value::Text(text.clone()),
-                Piece::Variable(name) => self.variable(name),
-                Piece::Script(statements) => self.block(statements)?,
+                StringPart::Text(text) => PsValue::Text(text.clone()),
+                StringPart::Variable(name) => self.variable(name),
+                StringPart::Script(statements) => self.block(statements)?,
             };
             match value.text() {
                 Ok(text) => out.push_str(&text),
-                Err(trouble) => return Ok(Value::Opaque(trouble)),
+                Err(trouble) => return Ok(PsValue::Opaque(trouble)),
             }
             if out.len() > 1 << 18 {
-                return Err(Trouble::unclear("a text grows too long"));
+                return Err(ScriptError::unclear("a text grows too long"));
             }
         }
-        Ok(Value::Text(out))
+        Ok(PsValue::Text(out))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::super::trouble::Trouble;
-use super::ast::{Expression, Piece};
+use super::super::error::ScriptError;
+use super::ast::{Expression, StringPart};
 use super::parse::{CHAIN, Parser, ends_word, is_name, is_quote};
 
 /// Operators that compare, which all bind alike.
@@ -46,12 +46,12 @@ const COMPARISONS: [&str; 33] = [
 const LOGICAL: [&str; 3] = ["and", "or", "xor"];
 
 impl Parser<'_> {
-    pub(super) fn expression(&mut self) -> Result<Expression, Trouble> {
+    pub(super) fn expression(&mut self) -> Result<Expression, ScriptError> {
         self.deeper(|parser| parser.binary(0))
     }
 
     /// The operators of a strength, the weakest first.
-    fn binary(&mut self, level: usize) -> Result<Expression, Trouble> {
+    fn binary(&mut self, level: usize) -> Result<Expression, ScriptError> {
         if level == 6 {
             return self.list();
         }
@@ -67,7 +67,7 @@ impl Parser<'_> {
             let right = self.binary(level + 1)?;
             left = Expression::Binary(operator, Box::new(left), Box::new(right));
         }
-        Err(self.trouble("there are too many operators in a row"))
+        Err(self.error("there are too many operators in a row"))
     }
 
     fn operator(&mut self, level: usize) -> Option<String> {
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Some(found)
     }
 
-    fn list(&mut self) -> Result<Expression, Trouble> {
+    fn list(&mut self) -> Result<Expression, ScriptError> {
         if self.peek() == Some(',') {
             self.next();
             self.skip_lines()?;
@@ -116,8 +116,8 @@ impl Parser<'_> {
     /// Some of a kind, with commas between them; one alone is no list.
     pub(super) fn listed(
         &mut self,
-        item: fn(&mut Self) -> Result<Expression, Trouble>,
-    ) -> Result<Expression, Trouble> {
+        item: fn(&mut Self) -> Result<Expression, ScriptError>,
+    ) -> Result<Expression, ScriptError> {
         let mut items = vec![item(self)?];
         loop {
             let before = self.at;
@@ -137,7 +137,7 @@ impl Parser<'_> {
         })
     }
 
-    fn unary(&mut self) -> Result<Expression, Trouble> {
+    fn unary(&mut self) -> Result<Expression, ScriptError> {
         self.skip_blanks()?;
         let word: String = self
             .rest()
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(Expression::Unary(operator.0.to_owned(), Box::new(operand)))
     }
 
-    fn postfix(&mut self) -> Result<Expression, Trouble> {
+    fn postfix(&mut self) -> Result<Expression, ScriptError> {
         let value = self.primary()?;
         if let Expression::Type(name) = &value
             && !self.rest().starts_with("::")
@@ -183,12 +183,12 @@ impl Parser<'_> {
     }
 
     /// A value with its members.
-    pub(super) fn primary(&mut self) -> Result<Expression, Trouble> {
+    pub(super) fn primary(&mut self) -> Result<Expression, ScriptError> {
         let value = self.value()?;
         self.members(value)
     }
 
-    pub(super) fn members(&mut self, mut value: Expression) -> Result<Expression, Trouble> {
+    pub(super) fn members(&mut self, mut value: Expression) -> Result<Expression, ScriptError> {
         for _ in 0..CHAIN {
             let is_static = self.rest().starts_with("::");
             let is_member = is_static
@@ -199,13 +199,13 @@ impl Parser<'_> {
                 let name = if self.peek().is_some_and(is_quote) {
                     match self.string()? {
                         Expression::Text(name) => name,
-                        _ => return Err(self.trouble("the name of a member is not understood")),
+                        _ => return Err(self.error("the name of a member is not understood")),
                     }
                 } else {
                     self.take_while(is_name)
                 };
                 if name.is_empty() {
-                    return Err(self.trouble("the name of a member is not understood"));
+                    return Err(self.error("the name of a member is not understood"));
                 }
                 let name = name.to_lowercase();
                 let of = Box::new(value);
@@ -240,10 +240,10 @@ impl Parser<'_> {
                 return Ok(value);
             }
         }
-        Err(self.trouble("there are too many members in a row"))
+        Err(self.error("there are too many members in a row"))
     }
 
-    fn call_arguments(&mut self) -> Result<Vec<Expression>, Trouble> {
+    fn call_arguments(&mut self) -> Result<Vec<Expression>, ScriptError> {
         let is_argument = std::mem::replace(&mut self.is_argument, true);
         let mut arguments = Vec::new();
         self.skip_lines()?;
@@ -259,7 +259,7 @@ impl Parser<'_> {
         Ok(arguments)
     }
 
-    fn value(&mut self) -> Result<Expression, Trouble> {
+    fn value(&mut self) -> Result<Expression, ScriptError> {
         let Some(c) = self.peek() else {
             return Err(self.expected("a value"));
         };
@@ -275,7 +275,7 @@ impl Parser<'_> {
                 Ok(Expression::Group(Box::new(statement)))
             }
             '$' => self.variable()?.map_or_else(
-                || Err(self.trouble("a $ is not understood here")),
+                || Err(self.error("a $ is not understood here")),
                 |piece| Ok(of_piece(piece)),
             ),
             '@' => self.at_sign(),
@@ -287,7 +287,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Expression, Trouble> {
+    fn number(&mut self) -> Result<Expression, ScriptError> {
         let digits = if self.rest().starts_with("0x") {
             self.at += 2;
             let digits = self.take_while(|c| c.is_ascii_hexdigit());
@@ -300,13 +300,13 @@ impl Parser<'_> {
         });
         match digits {
             Ok(number) if !is_more => Ok(Expression::Number(number)),
-            _ => Err(self.trouble("a number is not understood")),
+            _ => Err(self.error("a number is not understood")),
         }
     }
 
-    fn type_name(&mut self) -> Result<Expression, Trouble> {
+    fn type_name(&mut self) -> Result<Expression, ScriptError> {
         let Some(end) = self.rest().find(']') else {
-            return Err(self.trouble("a [ is not closed"));
+            return Err(self.error("a [ is not closed"));
         };
         let mut name = self.rest()[1..end].trim().to_lowercase();
         self.at += end + 1;
@@ -318,13 +318,13 @@ impl Parser<'_> {
                 .chars()
                 .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '[' | ']'));
         if !is_type {
-            return Err(self.trouble(format!("the type [{name}] is not understood")));
+            return Err(self.error(format!("the type [{name}] is not understood")));
         }
         let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
         Ok(Expression::Type(name))
     }
 
-    fn at_sign(&mut self) -> Result<Expression, Trouble> {
+    fn at_sign(&mut self) -> Result<Expression, ScriptError> {
         match self.second() {
             Some('(') => {
                 self.at += 2;
@@ -337,11 +337,11 @@ impl Parser<'_> {
                 self.table()
             }
             Some(c) if is_quote(c) => self.here_string(is_single_quote(c)),
-            _ => Err(self.trouble("an @ is not understood here")),
+            _ => Err(self.error("an @ is not understood here")),
         }
     }
 
-    fn table(&mut self) -> Result<Expression, Trouble> {
+    fn table(&mut self) -> Result<Expression, ScriptError> {
         let mut entries = Vec::new();
         loop {
             self.skip_lines()?;
@@ -365,15 +365,15 @@ impl Parser<'_> {
         }
     }
 
-    fn here_string(&mut self, is_literal: bool) -> Result<Expression, Trouble> {
+    fn here_string(&mut self, is_literal: bool) -> Result<Expression, ScriptError> {
         self.at += 2;
         self.take_while(|c| c.is_whitespace() && c != '\n');
         if self.next() != Some('\n') {
-            return Err(self.trouble("what follows @\" on its line is not understood"));
+            return Err(self.error("what follows @\" on its line is not understood"));
         }
         let end = if is_literal { "\n'@" } else { "\n\"@" };
         let Some(length) = format!("\n{}", self.rest()).find(end) else {
-            return Err(self.trouble("a here-string is not closed"));
+            return Err(self.error("a here-string is not closed"));
         };
         let inside = self.rest()[..length.saturating_sub(1)].to_owned();
         let inside = inside.strip_suffix('\r').unwrap_or(&inside).to_owned();
@@ -381,11 +381,11 @@ impl Parser<'_> {
         if is_literal || !inside.contains(['$', '`']) {
             return Ok(Expression::Text(inside));
         }
-        Err(self.trouble("variables in a here-string are not understood"))
+        Err(self.error("variables in a here-string are not understood"))
     }
 
     /// A string of either kind, from its opening quote on.
-    pub(super) fn string(&mut self) -> Result<Expression, Trouble> {
+    pub(super) fn string(&mut self) -> Result<Expression, ScriptError> {
         let start = self.at;
         let is_literal = self.next().is_some_and(is_single_quote);
         let closes = if is_literal {
@@ -398,7 +398,7 @@ impl Parser<'_> {
         loop {
             let Some(c) = self.peek() else {
                 self.at = start;
-                return Err(self.trouble("a quote is not closed"));
+                return Err(self.error("a quote is not closed"));
             };
             if closes(c) {
                 self.next();
@@ -427,7 +427,11 @@ impl Parser<'_> {
     }
 
     /// A variable in a text, or a dollar sign that begins none.
-    fn dollar(&mut self, pieces: &mut Vec<Piece>, text: &mut String) -> Result<(), Trouble> {
+    fn dollar(
+        &mut self,
+        pieces: &mut Vec<StringPart>,
+        text: &mut String,
+    ) -> Result<(), ScriptError> {
         match self.variable()? {
             Some(piece) => {
                 push(pieces, text);
@@ -458,25 +462,25 @@ impl Parser<'_> {
     }
 
     /// `$name`, `${name}` or `$(script)`; nothing is read where it is none of them.
-    pub(super) fn variable(&mut self) -> Result<Option<Piece>, Trouble> {
+    pub(super) fn variable(&mut self) -> Result<Option<StringPart>, ScriptError> {
         match self.second() {
             Some('(') => {
                 self.at += 2;
                 let statements = self.deeper(|parser| parser.statements(Some(')')))?;
                 self.next();
-                Ok(Some(Piece::Script(statements)))
+                Ok(Some(StringPart::Script(statements)))
             }
             Some('{') => {
                 let Some(end) = self.rest().find('}') else {
-                    return Err(self.trouble("a { is not closed"));
+                    return Err(self.error("a { is not closed"));
                 };
                 let name = self.rest()[2..end].to_lowercase();
                 self.at += end + 1;
-                Ok(Some(Piece::Variable(name)))
+                Ok(Some(StringPart::Variable(name)))
             }
             Some(c @ ('$' | '?' | '^')) => {
                 self.at += 2;
-                Ok(Some(Piece::Variable(c.to_string())))
+                Ok(Some(StringPart::Variable(c.to_string())))
             }
             Some(c) if is_name(c) => {
                 self.next();
@@ -486,14 +490,14 @@ impl Parser<'_> {
                     name.push(':');
                     name.push_str(&self.take_while(is_name).to_lowercase());
                 }
-                Ok(Some(Piece::Variable(name)))
+                Ok(Some(StringPart::Variable(name)))
             }
             _ => Ok(None),
         }
     }
 
     /// One argument of a command.
-    pub(super) fn argument(&mut self) -> Result<Expression, Trouble> {
+    pub(super) fn argument(&mut self) -> Result<Expression, ScriptError> {
         let Some(c) = self.peek() else {
             return Err(self.expected("an argument"));
         };
@@ -510,7 +514,7 @@ impl Parser<'_> {
             return match self.peek() {
                 // What follows a closing quote at once is an argument of its own.
                 Some(c) if !ends_word(c) => {
-                    Err(self.trouble("what follows a quote at once is not understood"))
+                    Err(self.error("what follows a quote at once is not understood"))
                 }
                 _ => Ok(value),
             };
@@ -528,7 +532,7 @@ impl Parser<'_> {
                     return match self.peek() {
                         Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
                         _ if self.rest().starts_with("..") => Ok(value),
-                        _ => Err(self.trouble("what follows $(…) at once is not understood")),
+                        _ => Err(self.error("what follows $(…) at once is not understood")),
                     };
                 }
             }
@@ -538,7 +542,7 @@ impl Parser<'_> {
     }
 
     /// A bare word, in which quotes keep things together and variables are filled in.
-    pub(super) fn word(&mut self) -> Result<Expression, Trouble> {
+    pub(super) fn word(&mut self) -> Result<Expression, ScriptError> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         let mut is_bare = true;
@@ -578,17 +582,17 @@ impl Parser<'_> {
     }
 }
 
-fn push(pieces: &mut Vec<Piece>, text: &mut String) {
+fn push(pieces: &mut Vec<StringPart>, text: &mut String) {
     if !text.is_empty() {
-        pieces.push(Piece::Text(std::mem::take(text)));
+        pieces.push(StringPart::Text(std::mem::take(text)));
     }
 }
 
 /// What a `$` begins, as a value of its own.
-fn of_piece(piece: Piece) -> Expression {
+fn of_piece(piece: StringPart) -> Expression {
     match piece {
-        Piece::Text(text) => Expression::Text(text),
-        Piece::Variable(name) => Expression::Variable(name),
-        Piece::Script(statements) => Expression::Script(statements),
+        StringPart::Text(text) => Expression::Text(text),
+        StringPart::Variable(name) => Expression::Variable(name),
+        StringPart::Script(statements) => Expression::Script(statements),
     }
 }

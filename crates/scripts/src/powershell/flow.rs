@@ -1,9 +1,9 @@
 //! Loops, functions, blocks that are called, and what is done about errors.
 
-use super::super::trouble::{Trouble, TroubleKind};
-use super::ast::{Argument, Command, Expression, Flow, Statement};
+use super::super::error::{ScriptError, ScriptErrorKind};
+use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
 use super::eval::Shell;
-use super::value::Value;
+use super::value::PsValue;
 
 /// How deep functions may call each other.
 const CALLS: usize = 16;
@@ -20,15 +20,15 @@ impl Shell<'_, '_> {
     /// Whether the loop whose body just ran is over; one that only goes on to its next turn is not.
     pub(super) fn ends_loop(&mut self) -> bool {
         match self.flow {
-            Some(Flow::Continue) => {
+            Some(ControlFlow::Continue) => {
                 self.flow = None;
                 self.exit.is_some()
             }
-            Some(Flow::Break) => {
+            Some(ControlFlow::Break) => {
                 self.flow = None;
                 true
             }
-            Some(Flow::Return) => true,
+            Some(ControlFlow::Return) => true,
             None => self.exit.is_some(),
         }
     }
@@ -39,7 +39,7 @@ impl Shell<'_, '_> {
         items: &Statement,
         body: &[Statement],
         place: usize,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<PsValue, ScriptError> {
         let items = self.statement(items)?;
         items
             .is_known()
@@ -53,33 +53,36 @@ impl Shell<'_, '_> {
                 break;
             }
         }
-        Ok(Value::of(out))
+        Ok(PsValue::from_items(out))
     }
 
     /// `exit`
-    pub(super) fn leave(&mut self, code: Option<&Expression>) -> Result<Value, Trouble> {
+    pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue, ScriptError> {
         let code = match code {
             None if self.is_ok => 0,
-            None => return Err(Trouble::unclear("exit after a command that failed")),
+            None => return Err(ScriptError::unclear("exit after a command that failed")),
             Some(code) => {
                 let value = self.expression(code)?;
                 value.is_known()?;
                 value
                     .number()
                     .and_then(|code| i32::try_from(code).ok())
-                    .ok_or_else(|| Trouble::unclear("the exit code is not understood"))?
+                    .ok_or_else(|| ScriptError::unclear("the exit code is not understood"))?
             }
         };
         self.exit = Some(code);
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
     /// Runs a block for one item of a pipeline, which `return` ends for this item alone.
-    pub(super) fn block_of_item(&mut self, statements: &[Statement]) -> Result<Value, Trouble> {
+    pub(super) fn block_of_item(
+        &mut self,
+        statements: &[Statement],
+    ) -> Result<PsValue, ScriptError> {
         let value = self.block(statements)?;
         match self.flow.take() {
-            None | Some(Flow::Return) => Ok(value),
-            Some(_) => Err(Trouble::unclear(
+            None | Some(ControlFlow::Return) => Ok(value),
+            Some(_) => Err(ScriptError::unclear(
                 "break or continue leaves the script through a pipeline",
             )),
         }
@@ -91,45 +94,45 @@ impl Shell<'_, '_> {
         goes_on_if: bool,
         tests_last: bool,
         body: &[Statement],
-    ) -> Result<Value, Trouble> {
+    ) -> Result<PsValue, ScriptError> {
         let mut out = Vec::new();
         let mut is_first = true;
         loop {
             self.machine.step()?;
-            if !(tests_last && is_first) && self.statement(test)?.truth()? != goes_on_if {
-                return Ok(Value::of(out));
+            if !(tests_last && is_first) && self.statement(test)?.to_bool()? != goes_on_if {
+                return Ok(PsValue::from_items(out));
             }
             is_first = false;
             let before = (self.machine.changes, self.variables.clone());
             out.extend(self.block(body)?.items());
             if self.ends_loop() {
-                return Ok(Value::of(out));
+                return Ok(PsValue::from_items(out));
             }
             if before == (self.machine.changes, self.variables.clone())
-                && self.statement(test)?.truth()? == goes_on_if
+                && self.statement(test)?.to_bool()? == goes_on_if
             {
-                return Err(Trouble::windows(
+                return Err(ScriptError::windows(
                     "it waits for something that only a running Windows does",
                 ));
             }
         }
     }
 
-    pub(super) fn attempt(
+    pub(super) fn run_try(
         &mut self,
         body: &[Statement],
         catch: Option<&[Statement]>,
         is_choosy: bool,
         finally: &[Statement],
-    ) -> Result<Value, Trouble> {
+    ) -> Result<PsValue, ScriptError> {
         let done = match (self.block(body), catch) {
-            (Err(trouble), Some(_)) if is_choosy && trouble.kind == TroubleKind::Fails => {
-                return Err(Trouble::unclear(
+            (Err(trouble), Some(_)) if is_choosy && trouble.kind == ScriptErrorKind::Fails => {
+                return Err(ScriptError::unclear(
                     "which errors a catch is for is not understood",
                 ));
             }
-            (Err(trouble), Some(catch)) if trouble.kind == TroubleKind::Fails => {
-                let error = Value::Opaque(Trouble::windows("the text of an error is used"));
+            (Err(trouble), Some(catch)) if trouble.kind == ScriptErrorKind::Fails => {
+                let error = PsValue::Opaque(ScriptError::windows("the text of an error is used"));
                 let outer = self.variables.insert("_".to_owned(), error);
                 let done = self.block(catch);
                 match outer {
@@ -140,8 +143,8 @@ impl Shell<'_, '_> {
             }
             (done, _) => done,
         };
-        let is_over =
-            done.is_err() && !matches!(&done, Err(trouble) if trouble.kind == TroubleKind::Fails);
+        let is_over = done.is_err()
+            && !matches!(&done, Err(trouble) if trouble.kind == ScriptErrorKind::Fails);
         if is_over {
             return done;
         }
@@ -150,19 +153,19 @@ impl Shell<'_, '_> {
         (self.flow, self.is_ok) = kept;
         let mut all = done?.items();
         all.append(&mut out);
-        Ok(Value::of(all))
+        Ok(PsValue::from_items(all))
     }
 
     /// Calls a function; what it sets ends with it.
     pub(super) fn call_function(
         &mut self,
         function: &Function,
-        command: &Command,
-    ) -> Result<Value, Trouble> {
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
         if self.calls == CALLS {
-            return Err(Trouble::unclear("functions call each other too deep"));
+            return Err(ScriptError::unclear("functions call each other too deep"));
         }
-        let mut given: Vec<(String, Value)> = Vec::new();
+        let mut given: Vec<(String, PsValue)> = Vec::new();
         let mut positional = Vec::new();
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
@@ -171,7 +174,7 @@ impl Shell<'_, '_> {
                 Argument::Parameter { name, value, .. } => {
                     let mut known = function.parameters.iter().map(|(known, _)| known);
                     let Some(own) = known.find(|known| *known == name).cloned() else {
-                        return Err(Trouble::option(&format!("-{name}")));
+                        return Err(ScriptError::option(&format!("-{name}")));
                     };
                     let value = match (value, arguments.peek()) {
                         (Some(value), _) => self.expression(value)?,
@@ -180,12 +183,14 @@ impl Shell<'_, '_> {
                             arguments.next();
                             value
                         }
-                        _ => return Err(Trouble::option(&format!("-{name}"))),
+                        _ => return Err(ScriptError::option(&format!("-{name}"))),
                     };
                     given.push((own, value));
                 }
                 Argument::Splat(name) => {
-                    return Err(Trouble::unclear(format!("@{name} is not understood here")));
+                    return Err(ScriptError::unclear(format!(
+                        "@{name} is not understood here"
+                    )));
                 }
             }
         }
@@ -197,12 +202,12 @@ impl Shell<'_, '_> {
             let value = match (positional.next(), default) {
                 (Some(value), _) => value,
                 (None, Some(default)) => self.expression(default)?,
-                (None, None) => Value::Null,
+                (None, None) => PsValue::Null,
             };
             given.push((name.clone(), value));
         }
         if positional.next().is_some() {
-            return Err(Trouble::unclear("it is given more than is understood"));
+            return Err(ScriptError::unclear("it is given more than is understood"));
         }
         let outer = self.variables.clone();
         self.variables.extend(given);
@@ -211,9 +216,9 @@ impl Shell<'_, '_> {
         self.calls -= 1;
         self.variables = outer;
         match self.flow {
-            Some(Flow::Return) | None => self.flow = None,
+            Some(ControlFlow::Return) | None => self.flow = None,
             Some(_) => {
-                return Err(Trouble::unclear("break or continue leaves a function"));
+                return Err(ScriptError::unclear("break or continue leaves a function"));
             }
         }
         done

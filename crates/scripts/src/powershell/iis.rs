@@ -2,14 +2,14 @@
 
 use wincimg_iis::cmdlets;
 
-use super::super::image::{Action, Iis};
-use super::super::trouble::Trouble;
-use super::ast::{Argument, Command, Expression};
-use super::bind::{Given, Takes};
+use super::super::error::ScriptError;
+use super::super::image::{IisCommand, ImageAction};
+use super::ast::{Argument, CommandAst, Expression};
 use super::eval::Shell;
-use super::value::Value;
+use super::parameters::{BoundParameters, ParameterSet};
+use super::value::PsValue;
 
-const SITE: Takes = Takes {
+const SITE: ParameterSet = ParameterSet {
     values: &[
         "name",
         "port",
@@ -24,13 +24,13 @@ const SITE: Takes = Takes {
     positions: &["name"],
 };
 
-const NAME: Takes = Takes {
+const NAME: ParameterSet = ParameterSet {
     values: &["name"],
     switches: &["force", "confirm", "passthru"],
     positions: &["name"],
 };
 
-const UNDER_SITE: Takes = Takes {
+const UNDER_SITE: ParameterSet = ParameterSet {
     values: &[
         "name",
         "site",
@@ -42,7 +42,7 @@ const UNDER_SITE: Takes = Takes {
     positions: &["name"],
 };
 
-const BINDING: Takes = Takes {
+const BINDING: ParameterSet = ParameterSet {
     values: &[
         "name",
         "protocol",
@@ -58,19 +58,19 @@ const BINDING: Takes = Takes {
     positions: &["name"],
 };
 
-const IIS_SITE: Takes = Takes {
+const IIS_SITE: ParameterSet = ParameterSet {
     values: &["name", "physicalpath", "bindinginformation", "protocol"],
     switches: &["force", "passthru"],
     positions: &["name", "physicalpath", "bindinginformation"],
 };
 
-const COMMIT: Takes = Takes {
+const COMMIT: ParameterSet = ParameterSet {
     values: &["commit"],
     switches: &["confirm"],
     positions: &["commit"],
 };
 
-const CONFIGURATION: Takes = Takes {
+const CONFIGURATION: ParameterSet = ParameterSet {
     values: &[
         "filter",
         "pspath",
@@ -87,7 +87,7 @@ const CONFIGURATION: Takes = Takes {
     positions: &["filter", "pspath"],
 };
 
-const HANDLER: Takes = Takes {
+const HANDLER: ParameterSet = ParameterSet {
     values: &[
         "name",
         "path",
@@ -106,7 +106,7 @@ const HANDLER: Takes = Takes {
     positions: &["name"],
 };
 
-const ITEM: Takes = Takes {
+const ITEM: ParameterSet = ParameterSet {
     values: &[
         "path",
         "name",
@@ -121,7 +121,7 @@ const ITEM: Takes = Takes {
     positions: &["path"],
 };
 
-fn takes(name: &str) -> Option<&'static Takes> {
+fn takes(name: &str) -> Option<&'static ParameterSet> {
     Some(match name {
         "new-website" => &SITE,
         "remove-website" | "new-webapppool" | "remove-webapppool" | "remove-iissite"
@@ -159,43 +159,43 @@ impl Shell<'_, '_> {
     pub(super) fn iis_cmdlet(
         &mut self,
         name: &str,
-        command: &Command,
-        input: Option<&Value>,
-    ) -> Result<Value, Trouble> {
+        command: &CommandAst,
+        input: Option<&PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         let Some(takes) = takes(name) else {
-            return Err(Trouble::unclear("the cmdlet is not understood"));
+            return Err(ScriptError::unclear("the cmdlet is not understood"));
         };
         if input.is_some() {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "what it is given by a pipe is not understood",
             ));
         }
-        let given = self.given(command, takes)?;
+        let given = self.bind_parameters(command, takes)?;
         self.iis(name, command, parameters(&given)?)
     }
 
     fn iis(
         &mut self,
         name: &str,
-        command: &Command,
-        parameters: Vec<(String, cmdlets::Value)>,
-    ) -> Result<Value, Trouble> {
+        command: &CommandAst,
+        parameters: Vec<(String, cmdlets::ParameterValue)>,
+    ) -> Result<PsValue, ScriptError> {
         let on_error = self.error_action(command)?;
-        let done = self.apply(Action::Iis(Iis::Cmdlet {
+        let done = self.apply(ImageAction::Iis(IisCommand::Cmdlet {
             name: name.to_owned(),
             parameters,
         }));
-        self.settled(on_error, done)?;
+        self.handle_result(on_error, done)?;
         let makes = name.starts_with("new-");
         Ok(if makes {
-            Value::opaque(format!("what {name} gives is used"))
+            PsValue::opaque(format!("what {name} gives is used"))
         } else {
-            Value::Null
+            PsValue::Null
         })
     }
 
     /// Whether `New-Item` makes something on `IIS:`, as far as its path says so by itself.
-    pub(super) fn is_new_on_iis(&mut self, command: &Command) -> Result<bool, Trouble> {
+    pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool, ScriptError> {
         let mut arguments = command.arguments.iter();
         let mut path = None;
         while let Some(argument) = arguments.next() {
@@ -227,24 +227,24 @@ impl Shell<'_, '_> {
                 self.expression(path)?
             }
             Some(Expression::Filled(pieces)) => match pieces.first() {
-                Some(super::ast::Piece::Text(text)) => Value::text_value(text.clone()),
+                Some(super::ast::StringPart::Text(text)) => PsValue::text_value(text.clone()),
                 _ => return Ok(false),
             },
             _ => return Ok(false),
         };
-        let Value::Text(path) = path else {
+        let PsValue::Text(path) = path else {
             return Ok(false);
         };
         Ok(path.to_lowercase().starts_with("iis:"))
     }
 
     /// `New-Item IIS:\AppPools\x`
-    pub(super) fn new_on_iis(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &ITEM)?;
+    pub(super) fn new_on_iis(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &ITEM)?;
         let mut parameters = parameters(&given)?;
         let name = given.text("name")?;
         for (parameter, value) in &mut parameters {
-            if let ("path", cmdlets::Value::Text(path)) = (parameter.as_str(), value) {
+            if let ("path", cmdlets::ParameterValue::Text(path)) = (parameter.as_str(), value) {
                 *path = path["iis:".len()..].to_owned();
                 if let Some(name) = &name {
                     *path = format!(r"{}\{name}", path.trim_end_matches(['\\', '/']));
@@ -256,12 +256,19 @@ impl Shell<'_, '_> {
     }
 
     /// `Remove-Item IIS:\AppPools\x -Recurse`
-    pub(super) fn iis_removal(&mut self, path: &str, given: &Given) -> Result<(), Trouble> {
-        let recurses = cmdlets::Value::Bool(given.has("recurse"));
-        self.apply(Action::Iis(Iis::Cmdlet {
+    pub(super) fn iis_removal(
+        &mut self,
+        path: &str,
+        given: &BoundParameters,
+    ) -> Result<(), ScriptError> {
+        let recurses = cmdlets::ParameterValue::Bool(given.has("recurse"));
+        self.apply(ImageAction::Iis(IisCommand::Cmdlet {
             name: "remove-item".to_owned(),
             parameters: vec![
-                ("path".to_owned(), cmdlets::Value::Text(path.to_owned())),
+                (
+                    "path".to_owned(),
+                    cmdlets::ParameterValue::Text(path.to_owned()),
+                ),
                 ("recurse".to_owned(), recurses),
             ],
         }))
@@ -270,19 +277,21 @@ impl Shell<'_, '_> {
     /// `Set-ItemProperty IIS:\AppPools\x -Name … -Value …`
     pub(super) fn iis_property(
         &mut self,
-        command: &Command,
+        command: &CommandAst,
         path: &str,
-        given: &Given,
-    ) -> Result<Value, Trouble> {
+        given: &BoundParameters,
+    ) -> Result<PsValue, ScriptError> {
         let mut parameters = parameters(given)?;
         parameters.retain(|(name, _)| matches!(name.as_str(), "name" | "value"));
-        let path = cmdlets::Value::Text(path.to_owned());
+        let path = cmdlets::ParameterValue::Text(path.to_owned());
         parameters.push(("path".to_owned(), path));
         self.iis("set-itemproperty", command, parameters)
     }
 }
 
-fn parameters(given: &Given) -> Result<Vec<(String, cmdlets::Value)>, Trouble> {
+fn parameters(
+    given: &BoundParameters,
+) -> Result<Vec<(String, cmdlets::ParameterValue)>, ScriptError> {
     let entries = given.entries().iter();
     entries
         .map(|(name, value)| Ok(((*name).to_owned(), carried(value)?)))
@@ -290,18 +299,18 @@ fn parameters(given: &Given) -> Result<Vec<(String, cmdlets::Value)>, Trouble> {
 }
 
 /// A value as the cmdlet gets it.
-fn carried(value: &Value) -> Result<cmdlets::Value, Trouble> {
+fn carried(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
     Ok(match value {
-        Value::Number(number) => cmdlets::Value::Number(*number),
-        Value::Bool(value) => cmdlets::Value::Bool(*value),
-        Value::List(items) => {
-            cmdlets::Value::List(items.iter().map(carried).collect::<Result<_, _>>()?)
+        PsValue::Number(number) => cmdlets::ParameterValue::Number(*number),
+        PsValue::Bool(value) => cmdlets::ParameterValue::Bool(*value),
+        PsValue::List(items) => {
+            cmdlets::ParameterValue::List(items.iter().map(carried).collect::<Result<_, _>>()?)
         }
-        Value::Table(entries) => {
+        PsValue::Table(entries) => {
             let entries = entries.iter();
             let entries = entries.map(|(name, value)| Ok((name.clone(), carried(value)?)));
-            cmdlets::Value::Table(entries.collect::<Result<_, Trouble>>()?)
+            cmdlets::ParameterValue::Table(entries.collect::<Result<_, ScriptError>>()?)
         }
-        value => cmdlets::Value::Text(value.text()?),
+        value => cmdlets::ParameterValue::Text(value.text()?),
     })
 }

@@ -6,19 +6,19 @@
 //! last statement.
 
 mod ast;
-mod bind;
 mod cmdlets;
 mod content;
 mod eval;
 mod expression;
 mod flow;
 mod iis;
-mod items;
+mod item_cmdlets;
 mod methods;
 mod operators;
+mod output_cmdlets;
+mod parameters;
 mod parse;
 mod patterns;
-mod reads;
 mod registry;
 mod value;
 
@@ -26,16 +26,16 @@ use std::collections::BTreeMap;
 
 use eval::Shell;
 
-use super::machine::Machine;
-use super::traced::Traced;
-use super::trouble::Trouble;
+use super::error::ScriptError;
+use super::process::Process;
+use super::traced_text::TracedText;
 
 /// Runs PowerShell with its arguments and gives its exit code.
 pub(super) fn run(
-    machine: &mut Machine<'_>,
-    arguments: &[Traced],
+    machine: &mut Process<'_>,
+    arguments: &[TracedText],
     is_core: bool,
-) -> Result<i32, Trouble> {
+) -> Result<i32, ScriptError> {
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
         let lower = argument.as_str().to_ascii_lowercase();
@@ -44,7 +44,7 @@ pub(super) fn run(
             .filter(|name| !name.is_empty())
         else {
             if is_core {
-                return Err(Trouble::windows("it runs a script file"));
+                return Err(ScriptError::windows("it runs a script file"));
             }
             break;
         };
@@ -68,12 +68,12 @@ pub(super) fn run(
         {
             2
         } else if is("file", 1) {
-            return Err(Trouble::windows("it runs a script file"));
+            return Err(ScriptError::windows("it runs a script file"));
         } else {
-            return Err(Trouble::option(argument.as_str()));
+            return Err(ScriptError::option(argument.as_str()));
         };
     }
-    let mut script = Traced::default();
+    let mut script = TracedText::default();
     for (index, argument) in arguments.get(at..).unwrap_or_default().iter().enumerate() {
         if index > 0 {
             let before = argument.origin(0);
@@ -82,16 +82,20 @@ pub(super) fn run(
         script.append(argument);
     }
     if script.as_str().trim().is_empty() {
-        return Err(Trouble::unclear("it would wait for commands"));
+        return Err(ScriptError::unclear("it would wait for commands"));
     }
     if script.as_str().trim() == "-" {
-        return Err(Trouble::unclear("it reads its script from its input"));
+        return Err(ScriptError::unclear("it reads its script from its input"));
     }
     run_script(machine, &script, is_core)
 }
 
-fn run_script(machine: &mut Machine<'_>, script: &Traced, is_core: bool) -> Result<i32, Trouble> {
-    let located = |mut trouble: Trouble| {
+fn run_script(
+    machine: &mut Process<'_>,
+    script: &TracedText,
+    is_core: bool,
+) -> Result<i32, ScriptError> {
+    let located = |mut trouble: ScriptError| {
         if trouble.at != usize::MAX {
             trouble.at = script.origin(trouble.at);
         }

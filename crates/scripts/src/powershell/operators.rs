@@ -1,43 +1,47 @@
 //! PowerShell's operators on values.
 
-use super::super::machine::is_like;
+use super::super::error::ScriptError;
+use super::super::process::is_like;
 use super::super::tools;
-use super::super::trouble::Trouble;
 use super::patterns;
-use super::value::{Value, bounded};
+use super::value::{PsValue, limited_text};
 
-pub(super) fn unary(operator: &str, value: Value) -> Result<Value, Trouble> {
+pub(super) fn unary(operator: &str, value: PsValue) -> Result<PsValue, ScriptError> {
     match (operator, value) {
         (
             "not",
-            Value::Matches {
+            PsValue::Matches {
                 path,
                 algorithm,
                 digest,
                 if_equal,
             },
-        ) => Ok(Value::Matches {
+        ) => Ok(PsValue::Matches {
             path,
             algorithm,
             digest,
             if_equal: !if_equal,
         }),
-        ("not", value) => Ok(Value::Bool(!value.truth()?)),
-        ("-", Value::Number(number)) => Ok(Value::Number(-number)),
-        ("join", value) => bounded(value.texts()?.concat()),
+        ("not", value) => Ok(PsValue::Bool(!value.to_bool()?)),
+        ("-", PsValue::Number(number)) => Ok(PsValue::Number(-number)),
+        ("join", value) => limited_text(value.texts()?.concat()),
         ("split", value) => {
             let text = value.text()?;
-            Ok(Value::of(
-                text.split_whitespace().map(Value::text_value).collect(),
+            Ok(PsValue::from_items(
+                text.split_whitespace().map(PsValue::text_value).collect(),
             ))
         }
-        (operator, _) => Err(Trouble::unclear(format!(
+        (operator, _) => Err(ScriptError::unclear(format!(
             "{operator} is not understood here"
         ))),
     }
 }
 
-pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value, Trouble> {
+pub(super) fn binary(
+    operator: &str,
+    left: PsValue,
+    right: PsValue,
+) -> Result<PsValue, ScriptError> {
     let operator = match operator {
         "ieq" => "eq",
         "ine" => "ne",
@@ -50,8 +54,8 @@ pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value,
         "+" => add(left, right),
         "-" | "*" | "/" | "%" => arithmetic(operator, &left, &right),
         "and" | "or" | "xor" => {
-            let (left, right) = (left.truth()?, right.truth()?);
-            Ok(Value::Bool(match operator {
+            let (left, right) = (left.to_bool()?, right.to_bool()?);
+            Ok(PsValue::Bool(match operator {
                 "and" => left && right,
                 "or" => left || right,
                 _ => left ^ right,
@@ -61,15 +65,17 @@ pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value,
         "eq" | "ne" | "ceq" | "cne" => equal(operator, left, right),
         "gt" | "ge" | "lt" | "le" => order(operator, &left, &right),
         "like" | "notlike" => {
-            if matches!(left, Value::List(_)) {
-                return Err(Trouble::unclear("-like over a list is not understood"));
+            if matches!(left, PsValue::List(_)) {
+                return Err(ScriptError::unclear("-like over a list is not understood"));
             }
             let pattern = right.text()?;
             if pattern.contains(['[', '`']) {
-                return Err(Trouble::unclear("of wildcards only * and ? are understood"));
+                return Err(ScriptError::unclear(
+                    "of wildcards only * and ? are understood",
+                ));
             }
             let found = is_like(&left.text()?, &pattern);
-            Ok(Value::Bool(found == (operator == "like")))
+            Ok(PsValue::Bool(found == (operator == "like")))
         }
         "contains" | "notcontains" | "in" | "notin" => {
             let (list, item) = if operator.ends_with("contains") {
@@ -79,34 +85,34 @@ pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value,
             };
             let item = item.text()?;
             let found = list.texts()?.iter().any(|text| same(text, &item));
-            Ok(Value::Bool(found != operator.starts_with("not")))
+            Ok(PsValue::Bool(found != operator.starts_with("not")))
         }
         "match" | "notmatch" => {
             let pattern = right.text()?;
             let wanted = operator == "match";
             let found = |text: &str| patterns::is_match(text, &pattern).map(|it| it == wanted);
             match left {
-                Value::List(items) => {
+                PsValue::List(items) => {
                     let mut kept = Vec::new();
                     for item in items {
                         if found(&item.text()?)? {
                             kept.push(item);
                         }
                     }
-                    Ok(Value::of(kept))
+                    Ok(PsValue::from_items(kept))
                 }
-                left => Ok(Value::Bool(found(&left.text()?)?)),
+                left => Ok(PsValue::Bool(found(&left.text()?)?)),
             }
         }
         "replace" | "creplace" => replace(&left, &right, operator == "replace"),
         "split" => {
             let parts = patterns::split(&left.text()?, &right.text()?)?;
-            Ok(Value::of(parts))
+            Ok(PsValue::from_items(parts))
         }
-        "join" => bounded(left.texts()?.join(&right.text()?)),
-        "bor" | "band" | "bxor" => Ok(Value::opaque("what bits are set is used")),
+        "join" => limited_text(left.texts()?.join(&right.text()?)),
+        "bor" | "band" | "bxor" => Ok(PsValue::opaque("what bits are set is used")),
         ".." => range(&left, &right),
-        other => Err(Trouble::unclear(format!("-{other} is not understood"))),
+        other => Err(ScriptError::unclear(format!("-{other} is not understood"))),
     }
 }
 
@@ -114,38 +120,38 @@ fn same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-fn add(left: Value, right: Value) -> Result<Value, Trouble> {
+fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
     left.is_known()?;
     right.is_known()?;
     match left {
-        Value::List(mut items) => {
+        PsValue::List(mut items) => {
             items.extend(right.items());
-            Ok(Value::List(items))
+            Ok(PsValue::List(items))
         }
-        Value::Number(number) => match right.number() {
+        PsValue::Number(number) => match right.number() {
             Some(other) => number
                 .checked_add(other)
-                .map(Value::Number)
-                .ok_or_else(|| Trouble::unclear("a number is too large")),
-            None => Err(Trouble::unclear("a number and a text are added")),
+                .map(PsValue::Number)
+                .ok_or_else(|| ScriptError::unclear("a number is too large")),
+            None => Err(ScriptError::unclear("a number and a text are added")),
         },
-        Value::Null => Ok(right),
-        Value::Table(mut entries) => match right {
-            Value::Table(more) => {
+        PsValue::Null => Ok(right),
+        PsValue::Table(mut entries) => match right {
+            PsValue::Table(more) => {
                 entries.extend(more);
-                Ok(Value::Table(entries))
+                Ok(PsValue::Table(entries))
             }
-            _ => Err(Trouble::unclear("a table and something else are added")),
+            _ => Err(ScriptError::unclear("a table and something else are added")),
         },
-        left => bounded(left.text()? + &right.text()?),
+        left => limited_text(left.text()? + &right.text()?),
     }
 }
 
-fn arithmetic(operator: &str, left: &Value, right: &Value) -> Result<Value, Trouble> {
+fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
     left.is_known()?;
     right.is_known()?;
-    let unclear = || Trouble::unclear(format!("{operator} is not understood here"));
-    let (Value::Number(left), Some(right)) = (left, right.number()) else {
+    let unclear = || ScriptError::unclear(format!("{operator} is not understood here"));
+    let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
         return Err(unclear());
     };
     let result = match operator {
@@ -155,28 +161,30 @@ fn arithmetic(operator: &str, left: &Value, right: &Value) -> Result<Value, Trou
         "%" => left.checked_rem(right),
         _ => None,
     };
-    result.map(Value::Number).ok_or_else(unclear)
+    result.map(PsValue::Number).ok_or_else(unclear)
 }
 
-fn equal(operator: &str, left: Value, right: Value) -> Result<Value, Trouble> {
+fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
     let wanted = operator.ends_with("eq");
     let (digest, text) = match (left, right) {
-        (Value::Digest(path, algorithm), other) | (other, Value::Digest(path, algorithm)) => {
+        (PsValue::Digest(path, algorithm), other) | (other, PsValue::Digest(path, algorithm)) => {
             ((path, algorithm), other)
         }
-        (Value::List(_), _) => {
-            return Err(Trouble::unclear("a list is compared with something"));
+        (PsValue::List(_), _) => {
+            return Err(ScriptError::unclear("a list is compared with something"));
         }
-        (Value::Null, Value::Null) => return Ok(Value::Bool(wanted)),
-        (Value::Null, other) | (other, Value::Null) => {
+        (PsValue::Null, PsValue::Null) => return Ok(PsValue::Bool(wanted)),
+        (PsValue::Null, other) | (other, PsValue::Null) => {
             other.is_known()?;
-            return Ok(Value::Bool(!wanted));
+            return Ok(PsValue::Bool(!wanted));
         }
-        (Value::Number(left), right) => {
+        (PsValue::Number(left), right) => {
             let same = right.number() == Some(left);
-            return Ok(Value::Bool(same == wanted));
+            return Ok(PsValue::Bool(same == wanted));
         }
-        (Value::Bool(left), right) => return Ok(Value::Bool((left == right.truth()?) == wanted)),
+        (PsValue::Bool(left), right) => {
+            return Ok(PsValue::Bool((left == right.to_bool()?) == wanted));
+        }
         (left, right) => {
             let (left, right) = (left.text()?, right.text()?);
             let equal = if operator.starts_with('c') {
@@ -184,14 +192,16 @@ fn equal(operator: &str, left: Value, right: Value) -> Result<Value, Trouble> {
             } else {
                 same(&left, &right)
             };
-            return Ok(Value::Bool(equal == wanted));
+            return Ok(PsValue::Bool(equal == wanted));
         }
     };
     if operator.starts_with('c') {
-        return Err(Trouble::unclear("digests are compared with their capitals"));
+        return Err(ScriptError::unclear(
+            "digests are compared with their capitals",
+        ));
     }
     let (path, algorithm) = digest;
-    Ok(Value::Matches {
+    Ok(PsValue::Matches {
         path,
         algorithm,
         digest: tools::digest(text.text()?.trim(), algorithm)?,
@@ -199,13 +209,13 @@ fn equal(operator: &str, left: Value, right: Value) -> Result<Value, Trouble> {
     })
 }
 
-fn order(operator: &str, left: &Value, right: &Value) -> Result<Value, Trouble> {
+fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
     left.is_known()?;
     right.is_known()?;
-    let (Value::Number(left), Some(right)) = (left, right.number()) else {
-        return Err(Trouble::unclear("how texts compare is not understood"));
+    let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
+        return Err(ScriptError::unclear("how texts compare is not understood"));
     };
-    Ok(Value::Bool(match operator {
+    Ok(PsValue::Bool(match operator {
         "gt" => *left > right,
         "ge" => *left >= right,
         "lt" => *left < right,
@@ -214,10 +224,10 @@ fn order(operator: &str, left: &Value, right: &Value) -> Result<Value, Trouble> 
 }
 
 /// `'{0}-{1}' -f $a, $b`
-pub(super) fn format(left: &Value, right: &Value) -> Result<Value, Trouble> {
+pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
     let template = left.text()?;
     let values = match right {
-        Value::List(items) => items.clone(),
+        PsValue::List(items) => items.clone(),
         one => vec![one.clone()],
     };
     let mut out = String::new();
@@ -233,95 +243,95 @@ pub(super) fn format(left: &Value, right: &Value) -> Result<Value, Trouble> {
         }
         let inside = rest.split_once('}').filter(|_| sign == "{");
         let (index, after) =
-            inside.ok_or_else(|| Trouble::fails(format!("{template:?} is not a format")))?;
-        let index: usize = index
-            .parse()
-            .map_err(|_| Trouble::unclear(format!("the format {{{index}}} is not understood")))?;
+            inside.ok_or_else(|| ScriptError::fails(format!("{template:?} is not a format")))?;
+        let index: usize = index.parse().map_err(|_| {
+            ScriptError::unclear(format!("the format {{{index}}} is not understood"))
+        })?;
         let value = values
             .get(index)
-            .ok_or_else(|| Trouble::fails(format!("the format has no value {index}")))?;
+            .ok_or_else(|| ScriptError::fails(format!("the format has no value {index}")))?;
         match value.text() {
             Ok(text) => out.push_str(&text),
-            Err(trouble) => return Ok(Value::Opaque(trouble)),
+            Err(trouble) => return Ok(PsValue::Opaque(trouble)),
         }
-        bounded(out.clone())?;
+        limited_text(out.clone())?;
         rest = after;
     }
     out.push_str(rest);
-    bounded(out)
+    limited_text(out)
 }
 
-fn replace(left: &Value, right: &Value, ignores_case: bool) -> Result<Value, Trouble> {
+fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue, ScriptError> {
     let words = right.texts()?;
     let (pattern, by) = match words.as_slice() {
         [pattern] => (pattern.as_str(), ""),
         [pattern, by] => (pattern.as_str(), by.as_str()),
-        _ => return Err(Trouble::unclear("-replace takes a pattern and a text")),
+        _ => return Err(ScriptError::unclear("-replace takes a pattern and a text")),
     };
     let texts = left.texts()?;
     let replaced = texts.iter().map(|text| {
         let text = patterns::replace(text, pattern, by, !ignores_case)?;
-        bounded(text)
+        limited_text(text)
     });
-    Ok(Value::of(replaced.collect::<Result<_, _>>()?))
+    Ok(PsValue::from_items(replaced.collect::<Result<_, _>>()?))
 }
 
-fn range(left: &Value, right: &Value) -> Result<Value, Trouble> {
+fn range(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
     match (left.number(), right.number()) {
         (Some(from), Some(to)) if from <= to && to - from <= 1000 => {
-            Ok(Value::List((from..=to).map(Value::Number).collect()))
+            Ok(PsValue::List((from..=to).map(PsValue::Number).collect()))
         }
-        _ => Err(Trouble::unclear("the range is not understood")),
+        _ => Err(ScriptError::unclear("the range is not understood")),
     }
 }
 
-pub(super) fn index(of: Value, index: &Value) -> Result<Value, Trouble> {
+pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError> {
     of.is_known()?;
     match of {
-        Value::Table(entries) => {
+        PsValue::Table(entries) => {
             let key = index.text()?.to_lowercase();
             Ok(entries
                 .into_iter()
                 .rfind(|(name, _)| *name == key)
-                .map_or(Value::Null, |(_, value)| value))
+                .map_or(PsValue::Null, |(_, value)| value))
         }
-        Value::List(items) => {
+        PsValue::List(items) => {
             let number = index
                 .number()
-                .ok_or_else(|| Trouble::unclear("the index is not understood"))?;
+                .ok_or_else(|| ScriptError::unclear("the index is not understood"))?;
             let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
             let at = if number < 0 { length + number } else { number };
             let item = usize::try_from(at)
                 .ok()
                 .and_then(|at| items.into_iter().nth(at));
-            Ok(item.unwrap_or(Value::Null))
+            Ok(item.unwrap_or(PsValue::Null))
         }
-        Value::Text(text) => match index.number().map(usize::try_from) {
+        PsValue::Text(text) => match index.number().map(usize::try_from) {
             Some(Ok(at)) => Ok(text
                 .chars()
                 .nth(at)
-                .map_or(Value::Null, |c| Value::Text(c.to_string()))),
-            _ => Err(Trouble::unclear("the index is not understood")),
+                .map_or(PsValue::Null, |c| PsValue::Text(c.to_string()))),
+            _ => Err(ScriptError::unclear("the index is not understood")),
         },
-        _ => Err(Trouble::unclear("the index is not understood")),
+        _ => Err(ScriptError::unclear("the index is not understood")),
     }
 }
 
-pub(super) fn cast(to: &str, value: Value) -> Result<Value, Trouble> {
+pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue, ScriptError> {
     match to {
-        "void" => Ok(Value::Null),
+        "void" => Ok(PsValue::Null),
         "string" => match value.text() {
-            Ok(text) => Ok(Value::Text(text)),
-            Err(trouble) => Ok(Value::Opaque(trouble)),
+            Ok(text) => Ok(PsValue::Text(text)),
+            Err(trouble) => Ok(PsValue::Opaque(trouble)),
         },
         "int" | "int32" | "int64" | "long" => value
             .number()
-            .map(Value::Number)
-            .ok_or_else(|| Trouble::unclear("it is not a number")),
-        "bool" | "boolean" => Ok(Value::Bool(value.truth()?)),
-        "array" | "string[]" | "object[]" => Ok(Value::List(value.items())),
+            .map(PsValue::Number)
+            .ok_or_else(|| ScriptError::unclear("it is not a number")),
+        "bool" | "boolean" => Ok(PsValue::Bool(value.to_bool()?)),
+        "array" | "string[]" | "object[]" => Ok(PsValue::List(value.items())),
         "net.securityprotocoltype" => Ok(value),
-        _ => Err(Trouble::unclear(format!(
+        _ => Err(ScriptError::unclear(format!(
             "the type [{to}] is not understood"
         ))),
     }

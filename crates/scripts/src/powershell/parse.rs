@@ -2,8 +2,10 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::super::trouble::Trouble;
-use super::ast::{Argument, Command, Element, Expression, Flow, Pipeline, Redirect, Statement};
+use super::super::error::ScriptError;
+use super::ast::{
+    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, Statement,
+};
 
 /// How deep brackets, blocks and scripts may lie in each other.
 const DEPTH: usize = 20;
@@ -30,7 +32,7 @@ const KEYWORDS: [&str; 15] = [
     "workflow",
 ];
 
-pub(super) fn parse(script: &str) -> Result<Vec<Statement>, Trouble> {
+pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
     let mut parser = Parser {
         text: script,
         at: 0,
@@ -96,24 +98,24 @@ impl Parser<'_> {
         self.text[start..self.at].to_owned()
     }
 
-    pub(super) fn trouble(&self, why: impl Into<String>) -> Trouble {
-        Trouble::unclear(why).placed(self.at.min(self.text.len()))
+    pub(super) fn error(&self, why: impl Into<String>) -> ScriptError {
+        ScriptError::unclear(why).at_position(self.at.min(self.text.len()))
     }
 
-    pub(super) fn expected(&self, what: &str) -> Trouble {
+    pub(super) fn expected(&self, what: &str) -> ScriptError {
         match self.peek() {
-            Some(c) => self.trouble(format!("{c:?} stands where {what} should")),
-            None => self.trouble(format!("the script ends where {what} should stand")),
+            Some(c) => self.error(format!("{c:?} stands where {what} should")),
+            None => self.error(format!("the script ends where {what} should stand")),
         }
     }
 
     /// Goes one level deeper, as far as that is followed.
     pub(super) fn deeper<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        read: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
+    ) -> Result<T, ScriptError> {
         if self.depth == DEPTH {
-            return Err(self.trouble("brackets lie too deep in each other"));
+            return Err(self.error("brackets lie too deep in each other"));
         }
         self.depth += 1;
         let result = read(self);
@@ -122,7 +124,7 @@ impl Parser<'_> {
     }
 
     /// Skips white space but no line ends, and comments.
-    pub(super) fn skip_blanks(&mut self) -> Result<(), Trouble> {
+    pub(super) fn skip_blanks(&mut self) -> Result<(), ScriptError> {
         loop {
             match self.peek() {
                 Some('\n') | None => return Ok(()),
@@ -140,7 +142,7 @@ impl Parser<'_> {
                 }
                 Some('<') if self.second() == Some('#') => match self.rest().find("#>") {
                     Some(end) => self.at += end + 2,
-                    None => return Err(self.trouble("a comment is not closed")),
+                    None => return Err(self.error("a comment is not closed")),
                 },
                 Some(_) => return Ok(()),
             }
@@ -148,7 +150,7 @@ impl Parser<'_> {
     }
 
     /// Skips line ends too.
-    pub(super) fn skip_lines(&mut self) -> Result<(), Trouble> {
+    pub(super) fn skip_lines(&mut self) -> Result<(), ScriptError> {
         loop {
             self.skip_blanks()?;
             if self.peek() != Some('\n') {
@@ -159,7 +161,10 @@ impl Parser<'_> {
     }
 
     /// Statements up to a bracket, which stays, or to the end.
-    pub(super) fn statements(&mut self, close: Option<char>) -> Result<Vec<Statement>, Trouble> {
+    pub(super) fn statements(
+        &mut self,
+        close: Option<char>,
+    ) -> Result<Vec<Statement>, ScriptError> {
         let mut statements = Vec::new();
         loop {
             self.skip_lines()?;
@@ -194,7 +199,7 @@ impl Parser<'_> {
     }
 
     /// `{ … }`
-    pub(super) fn block(&mut self) -> Result<Vec<Statement>, Trouble> {
+    pub(super) fn block(&mut self) -> Result<Vec<Statement>, ScriptError> {
         self.skip_lines()?;
         if !self.eat("{") {
             return Err(self.expected("a {"));
@@ -214,14 +219,14 @@ impl Parser<'_> {
         word.to_ascii_lowercase()
     }
 
-    pub(super) fn statement(&mut self) -> Result<Statement, Trouble> {
+    pub(super) fn statement(&mut self) -> Result<Statement, ScriptError> {
         let is_argument = std::mem::replace(&mut self.is_argument, false);
         let statement = self.statement_here();
         self.is_argument = is_argument;
         statement
     }
 
-    fn statement_here(&mut self) -> Result<Statement, Trouble> {
+    fn statement_here(&mut self) -> Result<Statement, ScriptError> {
         let at = self.at;
         let keyword = self.keyword();
         match keyword.as_str() {
@@ -267,7 +272,9 @@ impl Parser<'_> {
                 return Ok(Statement::Exit { code, at });
             }
             word if KEYWORDS.contains(&word) => {
-                return Err(Trouble::unclear(format!("{keyword} is not understood")).placed(at));
+                return Err(
+                    ScriptError::unclear(format!("{keyword} is not understood")).at_position(at)
+                );
             }
             _ => {}
         }
@@ -298,7 +305,7 @@ impl Parser<'_> {
     }
 
     /// `( … )`, what a condition or a loop asks.
-    fn test(&mut self) -> Result<Statement, Trouble> {
+    fn test(&mut self) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         if !self.eat("(") {
             return Err(self.expected("a ("));
@@ -313,7 +320,7 @@ impl Parser<'_> {
     }
 
     /// `while ( … ) { … }` and `do { … } while ( … )`, from behind the first word on.
-    fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, Trouble> {
+    fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
         let (test, body, goes_on_if) = if tests_last {
             let body = self.block()?;
             self.skip_lines()?;
@@ -335,24 +342,24 @@ impl Parser<'_> {
         })
     }
 
-    fn flow(&mut self, keyword: &str) -> Result<Statement, Trouble> {
+    fn flow(&mut self, keyword: &str) -> Result<Statement, ScriptError> {
         self.skip_blanks()?;
         let value = match self.peek() {
             Some(c) if !";\n})".contains(c) => Some(Box::new(self.statement()?)),
             _ => None,
         };
         let flow = match keyword {
-            "break" => Flow::Break,
-            "continue" => Flow::Continue,
-            _ => Flow::Return,
+            "break" => ControlFlow::Break,
+            "continue" => ControlFlow::Continue,
+            _ => ControlFlow::Return,
         };
-        if value.is_some() && flow != Flow::Return {
-            return Err(self.trouble("labels are not understood"));
+        if value.is_some() && flow != ControlFlow::Return {
+            return Err(self.error("labels are not understood"));
         }
         Ok(Statement::Flow { flow, value })
     }
 
-    fn attempt(&mut self) -> Result<Statement, Trouble> {
+    fn attempt(&mut self) -> Result<Statement, ScriptError> {
         let body = self.block()?;
         let mut catch = None;
         let mut is_choosy = false;
@@ -390,7 +397,7 @@ impl Parser<'_> {
         }
     }
 
-    fn function(&mut self) -> Result<Statement, Trouble> {
+    fn function(&mut self) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         let name = self.take_while(|c| is_name(c) || c == '-').to_lowercase();
         if name.is_empty() {
@@ -418,7 +425,7 @@ impl Parser<'_> {
     }
 
     /// `($a, [string] $b = 1)`, if it stands here.
-    fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, Trouble> {
+    fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, ScriptError> {
         let mut parameters = Vec::new();
         if !self.eat("(") {
             return Ok(parameters);
@@ -450,7 +457,7 @@ impl Parser<'_> {
         }
     }
 
-    fn condition(&mut self, at: usize) -> Result<Statement, Trouble> {
+    fn condition(&mut self, at: usize) -> Result<Statement, ScriptError> {
         let mut clauses = Vec::new();
         let mut otherwise = Vec::new();
         loop {
@@ -478,7 +485,7 @@ impl Parser<'_> {
         })
     }
 
-    fn iteration(&mut self, at: usize) -> Result<Statement, Trouble> {
+    fn iteration(&mut self, at: usize) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         self.eat("(");
         self.skip_lines()?;
@@ -505,13 +512,13 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn pipeline(&mut self) -> Result<Pipeline, Trouble> {
+    pub(super) fn pipeline(&mut self) -> Result<Pipeline, ScriptError> {
         let at = self.at;
         let mut elements = vec![self.element(true)?];
         loop {
             self.skip_blanks()?;
             if self.rest().starts_with("||") || self.rest().starts_with("&&") {
-                return Err(self.trouble("Windows PowerShell does not have && and ||"));
+                return Err(self.error("Windows PowerShell does not have && and ||"));
             }
             if !self.eat("|") {
                 return Ok(Pipeline { elements, at });
@@ -521,7 +528,7 @@ impl Parser<'_> {
         }
     }
 
-    fn element(&mut self, is_first: bool) -> Result<Element, Trouble> {
+    fn element(&mut self, is_first: bool) -> Result<Element, ScriptError> {
         let at = self.at;
         match self.peek() {
             Some('&') if self.second() != Some('&') => {
@@ -530,7 +537,7 @@ impl Parser<'_> {
                 self.command(at).map(Element::Command)
             }
             Some('.') if self.second().is_some_and(char::is_whitespace) => {
-                Err(Trouble::windows("it runs a script file").placed(at))
+                Err(ScriptError::windows("it runs a script file").at_position(at))
             }
             _ if is_first && self.is_expression() => {
                 let expression = self.expression()?;
@@ -538,7 +545,7 @@ impl Parser<'_> {
                 if self.peek() == Some('>') || self.rest().starts_with("2>") {
                     // Its value goes the way of a command's output.
                     let redirects = self.redirections()?;
-                    return Ok(Element::Command(Command {
+                    return Ok(Element::Command(CommandAst {
                         name: Expression::Text("write-output".to_owned()),
                         arguments: vec![Argument::Value(expression)],
                         redirects,
@@ -576,14 +583,14 @@ impl Parser<'_> {
         }
     }
 
-    fn command(&mut self, at: usize) -> Result<Command, Trouble> {
+    fn command(&mut self, at: usize) -> Result<CommandAst, ScriptError> {
         let name = match self.peek() {
             Some('(') => self.primary()?,
             Some('{') => self.block().map(Expression::Block)?,
             Some(c) if !ends_word(c) => self.argument()?,
             _ => return Err(self.expected("a command")),
         };
-        let mut command = Command {
+        let mut command = CommandAst {
             name,
             arguments: Vec::new(),
             redirects: Vec::new(),
@@ -598,7 +605,7 @@ impl Parser<'_> {
             match c {
                 ';' | '|' | '\n' | ')' | '}' => return Ok(command),
                 '&' if second == Some('&') => return Ok(command),
-                '&' | '<' => return Err(self.trouble(format!("{c} is not understood here"))),
+                '&' | '<' => return Err(self.error(format!("{c} is not understood here"))),
                 '>' => command.redirects.append(&mut self.redirections()?),
                 '0'..='9' | '*' if second == Some('>') => {
                     command.redirects.append(&mut self.redirections()?);
@@ -609,7 +616,7 @@ impl Parser<'_> {
                     command.arguments.push(Argument::Splat(name));
                 }
                 '-' if self.rest().starts_with("--%") => {
-                    return Err(self.trouble("--% is not understood"));
+                    return Err(self.error("--% is not understood"));
                 }
                 '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
                     let parameter = self.parameter()?;
@@ -623,7 +630,7 @@ impl Parser<'_> {
         }
     }
 
-    fn parameter(&mut self) -> Result<Argument, Trouble> {
+    fn parameter(&mut self) -> Result<Argument, ScriptError> {
         let start = self.at;
         self.next();
         let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c) && c != '=');
@@ -645,7 +652,7 @@ impl Parser<'_> {
         })
     }
 
-    fn redirections(&mut self) -> Result<Vec<Redirect>, Trouble> {
+    fn redirections(&mut self) -> Result<Vec<Redirect>, ScriptError> {
         let mut redirects = Vec::new();
         loop {
             self.skip_blanks()?;

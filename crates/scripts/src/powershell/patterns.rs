@@ -2,15 +2,16 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::super::trouble::Trouble;
-use super::value::Value;
+use super::super::error::ScriptError;
+use super::value::PsValue;
 
 /// The largest program that a pattern may come to.
 const SIZE: usize = 1 << 18;
 
 /// A pattern, which ignores capitals unless it is told not to.
-pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, Trouble> {
-    let not_understood = || Trouble::unclear(format!("the pattern {pattern:?} is not understood"));
+pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, ScriptError> {
+    let not_understood =
+        || ScriptError::unclear(format!("the pattern {pattern:?} is not understood"));
     // These are written alike and mean something else.
     let differs = [
         "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p",
@@ -26,9 +27,9 @@ pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, Trouble> {
 }
 
 /// A text in which patterns are looked for.
-fn plain(text: &str) -> Result<&str, Trouble> {
+fn plain(text: &str) -> Result<&str, ScriptError> {
     if !text.is_ascii() || text.contains('\n') {
-        return Err(Trouble::unclear(
+        return Err(ScriptError::unclear(
             "a pattern is looked for in several lines, or beyond ASCII",
         ));
     }
@@ -40,20 +41,20 @@ pub(super) fn groups(
     text: &str,
     pattern: &str,
     is_exact: bool,
-) -> Result<Option<Vec<(String, Value)>>, Trouble> {
+) -> Result<Option<Vec<(String, PsValue)>>, ScriptError> {
     let regex = regex(pattern, is_exact)?;
     let found = regex.captures(plain(text)?);
     Ok(found.map(|captures| {
         let groups = captures.iter().enumerate();
         groups
             .filter_map(|(number, group)| {
-                Some((number.to_string(), Value::text_value(group?.as_str())))
+                Some((number.to_string(), PsValue::text_value(group?.as_str())))
             })
             .collect()
     }))
 }
 
-pub(super) fn is_match(text: &str, pattern: &str) -> Result<bool, Trouble> {
+pub(super) fn is_match(text: &str, pattern: &str) -> Result<bool, ScriptError> {
     Ok(regex(pattern, false)?.is_match(plain(text)?))
 }
 
@@ -62,23 +63,25 @@ pub(super) fn replace(
     pattern: &str,
     by: &str,
     is_exact: bool,
-) -> Result<String, Trouble> {
+) -> Result<String, ScriptError> {
     let regex = regex(pattern, is_exact)?;
     let by = replacement(by)?;
     Ok(regex.replace_all(plain(text)?, by).into_owned())
 }
 
-pub(super) fn split(text: &str, pattern: &str) -> Result<Vec<Value>, Trouble> {
+pub(super) fn split(text: &str, pattern: &str) -> Result<Vec<PsValue>, ScriptError> {
     let regex = regex(pattern, false)?;
     // .NET puts out what groups hold, and an empty text at both ends of an empty pattern.
     if regex.captures_len() > 1 || regex.is_match("") {
-        return Err(Trouble::unclear("the divider of -split is not understood"));
+        return Err(ScriptError::unclear(
+            "the divider of -split is not understood",
+        ));
     }
-    Ok(regex.split(plain(text)?).map(Value::text_value).collect())
+    Ok(regex.split(plain(text)?).map(PsValue::text_value).collect())
 }
 
 /// A replacement as the library spells it: `$1` with braces.
-fn replacement(text: &str) -> Result<String, Trouble> {
+fn replacement(text: &str) -> Result<String, ScriptError> {
     let mut out = String::new();
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
@@ -98,7 +101,7 @@ fn replacement(text: &str) -> Result<String, Trouble> {
                 }
                 out.push('}');
             }
-            _ => return Err(Trouble::unclear("the replacement is not understood")),
+            _ => return Err(ScriptError::unclear("the replacement is not understood")),
         }
     }
     Ok(out)

@@ -1,18 +1,18 @@
 //! Cmdlets on the registry's values, and on services, which are kept there.
 
-use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Typed};
+use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData};
 
-use super::super::image::{Action, Later, Seen, ServiceStart};
-use super::super::machine::Machine;
-use super::super::tools::{empty_service, is_there};
-use super::super::trouble::Trouble;
-use super::ast::Command;
-use super::bind::Takes;
+use super::super::error::ScriptError;
+use super::super::image::{ImageAction, Later, Lookup, ServiceStart};
+use super::super::process::Process;
+use super::super::tools::{empty_service, is_present};
+use super::ast::CommandAst;
 use super::cmdlets::{Drive, drive, path_of};
 use super::eval::Shell;
-use super::value::Value;
+use super::parameters::ParameterSet;
+use super::value::PsValue;
 
-const PROPERTY: Takes = Takes {
+const PROPERTY: ParameterSet = ParameterSet {
     values: &[
         "path",
         "literalpath=pspath=lp",
@@ -24,13 +24,13 @@ const PROPERTY: Takes = Takes {
     positions: &["path", "name", "value"],
 };
 
-const NAMED: Takes = Takes {
+const NAMED: ParameterSet = ParameterSet {
     values: &["path", "literalpath=pspath=lp", "name"],
     switches: &["force"],
     positions: &["path", "name"],
 };
 
-const SERVICE: Takes = Takes {
+const SERVICE: ParameterSet = ParameterSet {
     values: &[
         "name",
         "binarypathname",
@@ -44,34 +44,34 @@ const SERVICE: Takes = Takes {
 };
 
 /// The key that a path of PowerShell means: `HKLM:\SOFTWARE\x`, with either kind of slash.
-pub(super) fn key(path: &str) -> Result<KeyPath, Trouble> {
+pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
     if path.contains(['*', '?']) {
-        return Err(Trouble::unclear(
+        return Err(ScriptError::unclear(
             "wildcards in a key's path are not understood",
         ));
     }
     let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
     let root = names.next().unwrap_or_default();
     let below: Vec<&str> = names.collect();
-    Machine::key_of(&format!(r"{root}\{}", below.join(r"\")))
+    Process::key_of(&format!(r"{root}\{}", below.join(r"\")))
 }
 
 /// The key above has to be there for a key to be made without `-Force`.
-pub(super) fn parent_is_there(machine: &Machine<'_>, key: &KeyPath) -> Result<(), Trouble> {
+pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     let mut parent = key.clone();
     parent.pop();
     if parent.components().is_empty() {
         return Ok(());
     }
-    key_is_there(machine, &parent)
+    check_key_exists(machine, &parent)
 }
 
 /// The key whose values are changed has to be there.
-fn key_is_there(machine: &Machine<'_>, key: &KeyPath) -> Result<(), Trouble> {
-    match is_there(&machine.image.key(key)) {
+fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
+    match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
-        Some(false) => Err(Trouble::fails(format!("{key} is not there"))),
-        None => Err(Trouble::unknown(format!(
+        Some(false) => Err(ScriptError::fails(format!("{key} is not there"))),
+        None => Err(ScriptError::unknown(format!(
             "it fails unless the base has {key}"
         ))),
     }
@@ -80,114 +80,120 @@ fn key_is_there(machine: &Machine<'_>, key: &KeyPath) -> Result<(), Trouble> {
 impl Shell<'_, '_> {
     pub(super) fn set_property(
         &mut self,
-        command: &Command,
+        command: &CommandAst,
         is_new: bool,
-    ) -> Result<Value, Trouble> {
-        let given = self.given(command, &PROPERTY)?;
-        let path = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no key"))?;
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &PROPERTY)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
         let key = match drive(&path)? {
             Drive::Registry(path) => key(&path)?,
             Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
             _ => {
-                return Err(Trouble::unclear(
+                return Err(ScriptError::unclear(
                     "it changes something else than the registry",
                 ));
             }
         };
-        let name = given.needed("name")?;
+        let name = given.required("name")?;
         let name = if name.eq_ignore_ascii_case("(default)") {
             String::new()
         } else {
             name
         };
-        key_is_there(self.machine, &key)?;
+        check_key_exists(self.machine, &key)?;
         let before = self.machine.image.value(&key, &name);
         let forced = given.has("force");
         let kind = given.text("propertytype")?;
         let existing = match (&before, is_new, forced) {
-            (Seen::Present(_), true, false) => {
-                return Err(Trouble::fails(format!(
+            (Lookup::Present(_), true, false) => {
+                return Err(ScriptError::fails(format!(
                     "{key} has the value {name:?} already"
                 )));
             }
-            (Seen::Present(data), false, _) => Some(data.kind()),
-            (Seen::Unknown | Seen::Later(Later), true, false) => {
-                return Err(Trouble::unknown(format!(
+            (Lookup::Present(data), false, _) => Some(data.kind()),
+            (Lookup::Unknown | Lookup::Later(Later), true, false) => {
+                return Err(ScriptError::unknown(format!(
                     "it fails if the base's {key} has the value {name:?}"
                 )));
             }
-            (Seen::Unknown | Seen::Later(Later), false, _) if kind.is_none() => {
-                return Err(Trouble::unknown(format!(
+            (Lookup::Unknown | Lookup::Later(Later), false, _) if kind.is_none() => {
+                return Err(ScriptError::unknown(format!(
                     "of what type {name:?} is depends on the base's {key}"
                 )));
             }
             _ => None,
         };
-        let value = given.value("value").cloned().unwrap_or(Value::Null);
+        let value = given.value("value").cloned().unwrap_or(PsValue::Null);
         let data = data(kind.as_deref(), existing, &value)?;
         self.machine
             .edit(RegistryEdit::SetValue { key, name, data })?;
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
-    pub(super) fn remove_property(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &NAMED)?;
-        let path = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no key"))?;
+    pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &NAMED)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
         let Drive::Registry(path) = drive(&path)? else {
-            return Err(Trouble::unclear(
+            return Err(ScriptError::unclear(
                 "it changes something else than the registry",
             ));
         };
         let key = key(&path)?;
-        let name = given.needed("name")?;
-        match is_there(&self.machine.image.value(&key, &name)) {
+        let name = given.required("name")?;
+        match is_present(&self.machine.image.value(&key, &name)) {
             Some(true) => {}
             Some(false) => {
-                return Err(Trouble::fails(format!("{key} has no value {name:?}")));
+                return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
             }
             None => {
-                return Err(Trouble::unknown(format!(
+                return Err(ScriptError::unknown(format!(
                     "it fails unless the base's {key} has the value {name:?}"
                 )));
             }
         }
         self.machine.edit(RegistryEdit::DeleteValue { key, name })?;
-        Ok(Value::Null)
+        Ok(PsValue::Null)
     }
 
-    pub(super) fn get_property(&mut self, command: &Command) -> Result<Value, Trouble> {
-        let given = self.given(command, &NAMED)?;
-        let path = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no key"))?;
+    pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &NAMED)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
         let (Drive::Registry(path), Some(name)) = (drive(&path)?, given.text("name")?) else {
-            return Ok(Value::opaque("what a key holds is used"));
+            return Ok(PsValue::opaque("what a key holds is used"));
         };
         let key = key(&path)?;
         let value = match self.machine.image.value(&key, &name) {
-            Seen::Present(data) => match data.typed() {
-                Typed::Text(text) if data.kind() == DataType::SZ => Value::Text(text),
-                Typed::Dword(number) => Value::Number(i64::from(number)),
-                _ => return Ok(Value::opaque("what a key holds is used")),
+            Lookup::Present(data) => match data.typed() {
+                TypedData::Text(text) if data.kind() == DataType::SZ => PsValue::Text(text),
+                TypedData::Dword(number) => PsValue::Number(i64::from(number)),
+                _ => return Ok(PsValue::opaque("what a key holds is used")),
             },
-            Seen::Absent => return Err(Trouble::fails(format!("{key} has no value {name:?}"))),
-            Seen::Later(Later) | Seen::Unknown => {
-                return Ok(Value::Opaque(Trouble::unknown(format!(
+            Lookup::Absent => {
+                return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
+            }
+            Lookup::Later(Later) | Lookup::Unknown => {
+                return Ok(PsValue::Opaque(ScriptError::unknown(format!(
                     "the value {name:?} of the base's {key} is not known"
                 ))));
             }
         };
-        Ok(Value::Table(vec![(name.to_lowercase(), value)]))
+        Ok(PsValue::Table(vec![(name.to_lowercase(), value)]))
     }
 
-    pub(super) fn service(&mut self, command: &Command, is_new: bool) -> Result<Value, Trouble> {
-        let given = self.given(command, &SERVICE)?;
-        let mut service = empty_service(&given.needed("name")?, is_new);
+    pub(super) fn service(
+        &mut self,
+        command: &CommandAst,
+        is_new: bool,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &SERVICE)?;
+        let mut service = empty_service(&given.required("name")?, is_new);
         service.command = given.text("binarypathname")?;
         service.display_name = given.text("displayname")?;
         service.description = given.text("description")?;
         let depends_on = given.texts("dependson")?;
         service.depends_on = (!depends_on.is_empty()).then_some(depends_on);
         if is_new && service.command.is_none() {
-            return Err(Trouble::fails("a new service needs -BinaryPathName"));
+            return Err(ScriptError::fails("a new service needs -BinaryPathName"));
         }
         service.start = match given.text("startuptype")?.map(|text| text.to_lowercase()) {
             None => is_new.then_some(ServiceStart::Auto),
@@ -196,11 +202,11 @@ impl Shell<'_, '_> {
                 "automaticdelayedstart" => ServiceStart::Delayed,
                 "manual" => ServiceStart::Demand,
                 "disabled" => ServiceStart::Disabled,
-                other => return Err(Trouble::option(other)),
+                other => return Err(ScriptError::option(other)),
             }),
         };
-        self.apply(Action::Service(service))?;
-        Ok(Value::Null)
+        self.apply(ImageAction::Service(service))?;
+        Ok(PsValue::Null)
     }
 }
 
@@ -208,9 +214,9 @@ impl Shell<'_, '_> {
 fn data(
     kind: Option<&str>,
     existing: Option<DataType>,
-    value: &Value,
-) -> Result<RegistryData, Trouble> {
-    let wrong = || Trouble::fails("the value does not fit its type");
+    value: &PsValue,
+) -> Result<RegistryData, ScriptError> {
+    let wrong = || ScriptError::fails("the value does not fit its type");
     let kind = match kind.map(str::to_lowercase).as_deref() {
         Some("string") => DataType::SZ,
         Some("expandstring") => DataType::EXPAND_SZ,
@@ -219,21 +225,25 @@ fn data(
         Some("multistring") => DataType::MULTI_SZ,
         Some("binary") => DataType::BINARY,
         Some(other) => {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "the type {other:?} is not understood"
             )));
         }
         None => match (existing, value) {
             (Some(kind), _) => kind,
-            (None, Value::Number(number)) if i32::try_from(*number).is_ok() => DataType::DWORD,
-            (None, Value::Number(_)) => DataType::QWORD,
-            (None, Value::Text(_) | Value::Null) => DataType::SZ,
-            (None, Value::List(items))
-                if items.iter().all(|item| matches!(item, Value::Text(_))) =>
+            (None, PsValue::Number(number)) if i32::try_from(*number).is_ok() => DataType::DWORD,
+            (None, PsValue::Number(_)) => DataType::QWORD,
+            (None, PsValue::Text(_) | PsValue::Null) => DataType::SZ,
+            (None, PsValue::List(items))
+                if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
             {
-                return Err(Trouble::unclear("the type of a list is not understood"));
+                return Err(ScriptError::unclear("the type of a list is not understood"));
             }
-            _ => return Err(Trouble::unclear("the type of the value is not understood")),
+            _ => {
+                return Err(ScriptError::unclear(
+                    "the type of the value is not understood",
+                ));
+            }
         },
     };
     Ok(match kind {
@@ -254,13 +264,17 @@ fn data(
                 .collect::<Option<Vec<u8>>>();
             RegistryData::binary(bytes.ok_or_else(wrong)?)
         }
-        _ => return Err(Trouble::unclear("the type of the value is not understood")),
+        _ => {
+            return Err(ScriptError::unclear(
+                "the type of the value is not understood",
+            ));
+        }
     })
 }
 
-fn whole_number(value: &Value) -> Option<i64> {
+fn whole_number(value: &PsValue) -> Option<i64> {
     match value {
-        Value::Text(text) => {
+        PsValue::Text(text) => {
             let text = text.trim();
             let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
             match hexadecimal {
@@ -272,7 +286,7 @@ fn whole_number(value: &Value) -> Option<i64> {
     }
 }
 
-fn dword(value: &Value) -> Option<u32> {
+fn dword(value: &PsValue) -> Option<u32> {
     let number = whole_number(value)?;
     u32::try_from(number)
         .ok()

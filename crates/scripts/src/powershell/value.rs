@@ -2,8 +2,8 @@
 
 use wincimg_windows::path::ImagePath;
 
+use super::super::error::ScriptError;
 use super::super::image::Algorithm;
-use super::super::trouble::Trouble;
 use super::ast::Statement;
 
 /// How long a text may grow; more is a loop that nobody wrote for an image.
@@ -13,22 +13,22 @@ const TEXT: usize = 1 << 18;
 const SIZE: usize = 1000;
 
 /// A text that something was put together from.
-pub(super) fn bounded(text: String) -> Result<Value, Trouble> {
+pub(super) fn limited_text(text: String) -> Result<PsValue, ScriptError> {
     if text.len() > TEXT {
-        return Err(Trouble::unclear("a text grows too long"));
+        return Err(ScriptError::unclear("a text grows too long"));
     }
-    Ok(Value::Text(text))
+    Ok(PsValue::Text(text))
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum PsValue {
     Null,
     Text(String),
     Number(i64),
     Bool(bool),
-    List(Vec<Value>),
-    Table(Vec<(String, Value)>),
+    List(Vec<PsValue>),
+    Table(Vec<(String, PsValue)>),
     /// A type, by its name in small letters and without `system.`.
     Type(String),
     Block(Vec<Statement>),
@@ -50,20 +50,20 @@ pub(super) enum Value {
     /// A file or folder of a list, whose text Windows PowerShell makes of its name or of its path.
     Listed(ImagePath),
     /// Something that only Windows can tell; using it is trouble, having it is not.
-    Opaque(Trouble),
+    Opaque(ScriptError),
 }
 
-impl Value {
+impl PsValue {
     pub(super) fn text_value(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     pub(super) fn opaque(why: impl Into<String>) -> Self {
-        Self::Opaque(Trouble::windows(why))
+        Self::Opaque(ScriptError::windows(why))
     }
 
     /// The value as a text.
-    pub(super) fn text(&self) -> Result<String, Trouble> {
+    pub(super) fn text(&self) -> Result<String, ScriptError> {
         match self {
             Self::Null => Ok(String::new()),
             Self::Text(text) => Ok(text.clone()),
@@ -75,22 +75,24 @@ impl Value {
                 Ok(texts.join(" "))
             }
             Self::Item(path) => Ok(path.to_string()),
-            Self::Listed(path) => Err(Trouble::unclear(format!(
+            Self::Listed(path) => Err(ScriptError::unclear(format!(
                 "whether {path} becomes its name or its path as a text depends on how it was listed"
             ))
             .help("write .FullName or .Name behind it")),
             Self::Opaque(trouble) => Err(trouble.clone()),
-            Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => Err(Trouble::unclear(
-                "a file's digest is used for something else than a comparison",
-            )),
+            Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
+                Err(ScriptError::unclear(
+                    "a file's digest is used for something else than a comparison",
+                ))
+            }
             Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => {
-                Err(Trouble::unclear("an object is used as a text"))
+                Err(ScriptError::unclear("an object is used as a text"))
             }
         }
     }
 
     /// The texts that a list or a value comes to.
-    pub(super) fn texts(&self) -> Result<Vec<String>, Trouble> {
+    pub(super) fn texts(&self) -> Result<Vec<String>, ScriptError> {
         match self {
             Self::List(items) => items.iter().map(Self::text).collect(),
             Self::Null => Ok(Vec::new()),
@@ -99,7 +101,7 @@ impl Value {
     }
 
     /// The paths of what comes through a pipe.
-    pub(super) fn piped_paths(&self) -> Result<Vec<String>, Trouble> {
+    pub(super) fn piped_paths(&self) -> Result<Vec<String>, ScriptError> {
         match self {
             Self::List(items) => {
                 let paths: Vec<Vec<String>> = items
@@ -122,7 +124,7 @@ impl Value {
     }
 
     /// Several values as one.
-    pub(super) fn of(mut items: Vec<Self>) -> Self {
+    pub(super) fn from_items(mut items: Vec<Self>) -> Self {
         match items.len() {
             0 => Self::Null,
             1 => items.remove(0),
@@ -131,7 +133,7 @@ impl Value {
     }
 
     /// Whether PowerShell takes it for true; a comparison of digests is neither.
-    pub(super) fn truth(&self) -> Result<bool, Trouble> {
+    pub(super) fn to_bool(&self) -> Result<bool, ScriptError> {
         Ok(match self {
             Self::Null => false,
             Self::Text(text) => !text.is_empty(),
@@ -139,11 +141,11 @@ impl Value {
             Self::Bool(value) => *value,
             Self::List(items) => match items.as_slice() {
                 [] => false,
-                [one] => one.truth()?,
+                [one] => one.to_bool()?,
                 _ => true,
             },
             Self::Matches { .. } => {
-                return Err(Trouble::unclear(
+                return Err(ScriptError::unclear(
                     "what depends on a file's digest is more than a failure",
                 ));
             }
@@ -181,14 +183,14 @@ impl Value {
     }
 
     /// Refuses what has grown too large to be kept.
-    pub(super) fn kept(self) -> Result<Self, Trouble> {
+    pub(super) fn check_size(self) -> Result<Self, ScriptError> {
         if self.size() > SIZE {
-            return Err(Trouble::unclear("a list grows too long"));
+            return Err(ScriptError::unclear("a list grows too long"));
         }
         Ok(self)
     }
 
-    pub(super) fn is_known(&self) -> Result<(), Trouble> {
+    pub(super) fn is_known(&self) -> Result<(), ScriptError> {
         match self {
             Self::Opaque(trouble) => Err(trouble.clone()),
             Self::List(items) => items.iter().try_for_each(Self::is_known),

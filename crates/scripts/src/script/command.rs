@@ -3,8 +3,8 @@
 use wincimg_windows::quoting::powershell::native_command_line;
 use wincimg_windows::quoting::{argv, cmd};
 
-use super::word::{append, squeezed, without_idle_quotes};
-use super::{DEPTH, Part, Reader, Token, Use, read_at};
+use super::word::{append, collapse_whitespace, strip_redundant_quotes};
+use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, read_at};
 
 /// The commands that only say something.
 const MESSAGES: [&str; 8] = [
@@ -18,15 +18,15 @@ const MESSAGES: [&str; 8] = [
     "echo",
 ];
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     /// Makes a message of a command that only says something, and a script of another shell's.
-    pub(super) fn end_command(&mut self, start: usize, used: Use, out: &mut Vec<Token>) {
-        let Some(Token::Command(name)) = out.get(start) else {
+    pub(super) fn end_command(&mut self, start: usize, used: Use, out: &mut Vec<ScriptToken>) {
+        let Some(ScriptToken::Command(name)) = out.get(start) else {
             return;
         };
         // Where a variable begins the name, it is a program's path.
         let name = match name.last() {
-            Some(Part::Text(name)) => name.to_lowercase(),
+            Some(TextPart::Text(name)) => name.to_lowercase(),
             _ => String::new(),
         };
         let is_message = MESSAGES.contains(&name.as_str())
@@ -34,10 +34,10 @@ impl Reader<'_> {
             && !self.rest().starts_with('|')
             && !out[start..]
                 .iter()
-                .any(|token| matches!(token, Token::Sign(sign) if sign.contains('>')));
+                .any(|token| matches!(token, ScriptToken::Sign(sign) if sign.contains('>')));
         if is_message {
             let said = out.split_off(start);
-            out.push(Token::Message(only_run(said)));
+            out.push(ScriptToken::Message(only_run(said)));
             return;
         }
         let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
@@ -70,32 +70,32 @@ pub fn is_cmdlet(name: &str) -> bool {
 }
 
 /// To a program quotes around what has no white space make no difference.
-fn as_programs_read(tokens: &mut [Token]) {
+fn as_programs_read(tokens: &mut [ScriptToken]) {
     for token in tokens {
         match token {
-            Token::Value(value) => {
+            ScriptToken::Value(value) => {
                 for part in value {
-                    if let Part::Text(text) = part {
-                        *text = without_idle_quotes(text);
+                    if let TextPart::Text(text) = part {
+                        *text = strip_redundant_quotes(text);
                     }
                 }
             }
-            Token::Group(_, inside) => as_programs_read(inside),
+            ScriptToken::Group(_, inside) => as_programs_read(inside),
             _ => {}
         }
     }
 }
 
 /// A program gets `a,b` as it stands.
-fn join_lists(out: &mut Vec<Token>, start: usize) {
+fn join_lists(out: &mut Vec<ScriptToken>, start: usize) {
     let command = out.split_off(start);
     let mut tokens = command.into_iter().peekable();
     while let Some(token) = tokens.next() {
-        let is_comma = token == Token::Sign(",".to_owned());
+        let is_comma = token == ScriptToken::Sign(",".to_owned());
         match (out.last_mut(), tokens.peek()) {
-            (Some(Token::Value(value)), Some(Token::Value(_))) if is_comma => {
-                if let Some(Token::Value(next)) = tokens.next() {
-                    append(value, vec![Part::Text(",".to_owned())]);
+            (Some(ScriptToken::Value(value)), Some(ScriptToken::Value(_))) if is_comma => {
+                if let Some(ScriptToken::Value(next)) = tokens.next() {
+                    append(value, vec![TextPart::Text(",".to_owned())]);
                     append(value, next);
                 }
             }
@@ -105,16 +105,16 @@ fn join_lists(out: &mut Vec<Token>, start: usize) {
 }
 
 /// The command line that PowerShell makes of a command, with a sign in place of each variable.
-fn command_line(command: &[Token]) -> Option<String> {
+fn command_line(command: &[ScriptToken]) -> Option<String> {
     let words = command
         .iter()
         .map(|token| match token {
-            Token::Command(value) | Token::Value(value) => value
+            ScriptToken::Command(value) | ScriptToken::Value(value) => value
                 .iter()
                 .map(|part| match part {
-                    Part::Text(text) => Some(text.clone()),
-                    Part::Variable(name) => Some(format!("\u{e000}{name}\u{e000}")),
-                    Part::Script(_) => None,
+                    TextPart::Text(text) => Some(text.clone()),
+                    TextPart::Variable(name) => Some(format!("\u{e000}{name}\u{e000}")),
+                    TextPart::Script(_) => None,
                 })
                 .collect(),
             _ => None,
@@ -124,7 +124,7 @@ fn command_line(command: &[Token]) -> Option<String> {
 }
 
 /// The script that a shell is given in its command line, read the way that shell reads it.
-fn nested(shell: &str, line: &str, depth: usize) -> Option<Token> {
+fn nested(shell: &str, line: &str, depth: usize) -> Option<ScriptToken> {
     if depth > DEPTH {
         return None;
     }
@@ -132,23 +132,23 @@ fn nested(shell: &str, line: &str, depth: usize) -> Option<Token> {
         let lower = line.to_ascii_lowercase();
         let at = lower.find(" /c ").or_else(|| lower.find(" /k "))?;
         let text = cmd::strip_quotes(&line[at + 4..]);
-        return Some(Token::Group(
+        return Some(ScriptToken::Group(
             "cmd",
-            vec![Token::Sign(squeezed(text.trim()))],
+            vec![ScriptToken::Sign(collapse_whitespace(text.trim()))],
         ));
     }
-    let argv = argv::split(line, argv::Reader::CRuntime);
+    let argv = argv::split(line, argv::ArgvParser::CRuntime);
     let command = argv.iter().position(|word| is_command_option(word))?;
     let script = read_at(&argv[command + 1..].join(" "), depth + 1);
-    let mut tokens: Vec<Token> = argv[1..command]
+    let mut tokens: Vec<ScriptToken> = argv[1..command]
         .iter()
-        .map(|word| Token::Sign(word.to_lowercase()))
+        .map(|word| ScriptToken::Sign(word.to_lowercase()))
         .collect();
     if !script.is_sound {
-        tokens.push(Token::Stray);
+        tokens.push(ScriptToken::Stray);
     }
     tokens.extend(script.tokens);
-    Some(Token::Group("powershell", tokens))
+    Some(ScriptToken::Group("powershell", tokens))
 }
 
 /// Whether an option of PowerShell means that a script follows.
@@ -160,29 +160,31 @@ pub fn is_command_option(word: &str) -> bool {
 }
 
 /// What a message runs: the words of it do not matter.
-fn only_run(said: Vec<Token>) -> Vec<Token> {
+fn only_run(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
     said.into_iter()
         .flat_map(|token| match token {
-            Token::Value(value) => value
+            ScriptToken::Value(value) => value
                 .into_iter()
                 .filter_map(|part| match part {
-                    Part::Script(tokens) => Some(Token::Group("(", tokens)),
+                    TextPart::Script(tokens) => Some(ScriptToken::Group("(", tokens)),
                     _ => None,
                 })
                 .collect(),
-            Token::Group(..) | Token::Stray | Token::Message(_) => vec![token],
+            ScriptToken::Group(..) | ScriptToken::Stray | ScriptToken::Message(_) => vec![token],
             _ => Vec::new(),
         })
         .collect()
 }
 
 /// What in an error to throw could not be read; the rest fails the one way or the other.
-pub(super) fn only_stray(said: &[Token]) -> Vec<Token> {
+pub(super) fn stray_tokens(said: &[ScriptToken]) -> Vec<ScriptToken> {
     let mut found = Vec::new();
     for token in said {
         match token {
-            Token::Stray => found.push(Token::Stray),
-            Token::Group(_, inside) | Token::Message(inside) => found.extend(only_stray(inside)),
+            ScriptToken::Stray => found.push(ScriptToken::Stray),
+            ScriptToken::Group(_, inside) | ScriptToken::Message(inside) => {
+                found.extend(stray_tokens(inside));
+            }
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! What of a script's tokens makes a difference.
 
-use super::{Part, Token, Value};
+use super::{ScriptToken, TextPart, Value};
 
 /// Options of PowerShell that do not change what its commands do.
 const IDLE_OPTIONS: [&str; 4] = ["-noprofile", "-noninteractive", "-nologo", "-nop"];
@@ -24,14 +24,14 @@ const OF_THE_SHELL: [&str; 12] = [
 /// The tokens without differences that make none: how many backslashes end a folder's name, whether
 /// a command runs here or in a PowerShell of its own that nothing is left of, and whether a program's
 /// arguments are one text with commas or the list that PowerShell makes of it without quotes.
-pub(super) fn of(tokens: &[Token]) -> Vec<Token> {
-    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
-    for statement in tokens.split(|token| *token == Token::End) {
+pub(super) fn normalize(tokens: &[ScriptToken]) -> Vec<ScriptToken> {
+    let mut out: Vec<ScriptToken> = Vec::with_capacity(tokens.len());
+    for statement in tokens.split(|token| *token == ScriptToken::End) {
         if !out.is_empty() && !statement.is_empty() {
-            out.push(Token::End);
+            out.push(ScriptToken::End);
         }
         match script_of_its_own(statement) {
-            Some(inside) => out.extend(of(inside)),
+            Some(inside) => out.extend(normalize(inside)),
             None => {
                 let start = out.len();
                 out.extend(statement.iter().map(plain));
@@ -43,41 +43,45 @@ pub(super) fn of(tokens: &[Token]) -> Vec<Token> {
 }
 
 /// The script of a statement that only starts PowerShell with it, if it works as well without.
-fn script_of_its_own(statement: &[Token]) -> Option<&[Token]> {
-    let [Token::Command(name), Token::Group("powershell", tokens)] = statement else {
+fn script_of_its_own(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
+    let [
+        ScriptToken::Command(name),
+        ScriptToken::Group("powershell", tokens),
+    ] = statement
+    else {
         return None;
     };
-    let [Part::Text(name)] = name.as_slice() else {
+    let [TextPart::Text(name)] = name.as_slice() else {
         return None;
     };
-    let is_option = |token: &&Token| matches!(token, Token::Sign(sign) if IDLE_OPTIONS.contains(&sign.as_str()));
+    let is_option = |token: &&ScriptToken| matches!(token, ScriptToken::Sign(sign) if IDLE_OPTIONS.contains(&sign.as_str()));
     let options = tokens.iter().take_while(is_option).count();
     let script = &tokens[options..];
     let is_powershell = name.eq_ignore_ascii_case("powershell");
     (is_powershell && script.iter().all(leaves_nothing)).then_some(script)
 }
 
-fn leaves_nothing(token: &Token) -> bool {
+fn leaves_nothing(token: &ScriptToken) -> bool {
     let text = |value: &Value| match value.as_slice() {
-        [Part::Text(text)] => Some(text.to_lowercase()),
+        [TextPart::Text(text)] => Some(text.to_lowercase()),
         _ => None,
     };
     match token {
-        Token::Command(name) => {
+        ScriptToken::Command(name) => {
             text(name).is_some_and(|name| !OF_THE_SHELL.contains(&name.as_str()))
         }
-        Token::Value(value) => text(value).is_some(),
-        Token::Sign(sign) => sign == ",",
-        Token::End => true,
+        ScriptToken::Value(value) => text(value).is_some(),
+        ScriptToken::Sign(sign) => sign == ",",
+        ScriptToken::End => true,
         _ => false,
     }
 }
 
 /// Makes a list of the one text that `Start-Process` gets for its arguments.
-fn divide_arguments(out: &mut Vec<Token>, start: usize) {
-    let name = |token: &Token| match token {
-        Token::Command(value) | Token::Value(value) => match value.as_slice() {
-            [Part::Text(text)] => text.to_lowercase(),
+fn divide_arguments(out: &mut Vec<ScriptToken>, start: usize) {
+    let name = |token: &ScriptToken| match token {
+        ScriptToken::Command(value) | ScriptToken::Value(value) => match value.as_slice() {
+            [TextPart::Text(text)] => text.to_lowercase(),
             _ => String::new(),
         },
         _ => String::new(),
@@ -88,7 +92,7 @@ fn divide_arguments(out: &mut Vec<Token>, start: usize) {
     if !is_start {
         return;
     }
-    let is_option = |token: &Token| {
+    let is_option = |token: &ScriptToken| {
         let name = name(token);
         name == "-args" || name.len() > 1 && "-argumentlist".starts_with(&name)
     };
@@ -96,27 +100,27 @@ fn divide_arguments(out: &mut Vec<Token>, start: usize) {
         return;
     };
     let at = start + at + 1;
-    let Some(Token::Value(value)) = out.get(at) else {
+    let Some(ScriptToken::Value(value)) = out.get(at) else {
         return;
     };
     let has_space = value.iter().any(|part| match part {
-        Part::Text(text) => text.contains(char::is_whitespace),
+        TextPart::Text(text) => text.contains(char::is_whitespace),
         _ => false,
     });
-    let is_list = out.get(at + 1) == Some(&Token::Sign(",".to_owned()));
+    let is_list = out.get(at + 1) == Some(&ScriptToken::Sign(",".to_owned()));
     if has_space || is_list {
         return;
     }
     let mut items: Vec<Value> = vec![Vec::new()];
     for part in value {
         match part {
-            Part::Text(text) => {
+            TextPart::Text(text) => {
                 for (index, piece) in text.split(',').enumerate() {
                     if index > 0 {
                         items.push(Vec::new());
                     }
                     if let Some(item) = items.last_mut().filter(|_| !piece.is_empty()) {
-                        item.push(Part::Text(piece.to_owned()));
+                        item.push(TextPart::Text(piece.to_owned()));
                     }
                 }
             }
@@ -126,28 +130,30 @@ fn divide_arguments(out: &mut Vec<Token>, start: usize) {
                 .for_each(|item| item.push(other.clone())),
         }
     }
-    let comma = || Token::Sign(",".to_owned());
+    let comma = || ScriptToken::Sign(",".to_owned());
     let tokens = items
         .into_iter()
-        .flat_map(|item| [comma(), Token::Value(item)]);
+        .flat_map(|item| [comma(), ScriptToken::Value(item)]);
     out.splice(at..=at, tokens.skip(1));
 }
 
-fn plain(token: &Token) -> Token {
+fn plain(token: &ScriptToken) -> ScriptToken {
     match token {
-        Token::Value(value) => {
+        ScriptToken::Value(value) => {
             let mut value = value.clone();
-            if let [Part::Text(text)] = value.as_mut_slice()
+            if let [TextPart::Text(text)] = value.as_mut_slice()
                 && is_on_a_drive(text)
                 && text.ends_with('\\')
             {
                 let end = text.trim_end_matches('\\').len();
                 text.truncate(end + 1);
             }
-            Token::Value(value)
+            ScriptToken::Value(value)
         }
-        Token::Group(open, inside) => Token::Group(open, inside.iter().map(plain).collect()),
-        Token::Message(inside) => Token::Message(inside.iter().map(plain).collect()),
+        ScriptToken::Group(open, inside) => {
+            ScriptToken::Group(open, inside.iter().map(plain).collect())
+        }
+        ScriptToken::Message(inside) => ScriptToken::Message(inside.iter().map(plain).collect()),
         other => other.clone(),
     }
 }

@@ -2,11 +2,11 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{DEPTH, Part, Reader, Token, Use, ends_word, is_name};
+use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, ends_word, is_name};
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     /// Members, calls and indexes right behind an operand.
-    pub(super) fn members(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn members(&mut self, out: &mut Vec<ScriptToken>) {
         loop {
             let is_member = |next: Option<char>| {
                 next.is_some_and(|c| c.is_alphabetic() || matches!(c, '_' | '$' | '"' | '\'' | '('))
@@ -26,41 +26,41 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn member(&mut self, sign: &str, out: &mut Vec<Token>) {
+    pub(super) fn member(&mut self, sign: &str, out: &mut Vec<ScriptToken>) {
         match self.peek() {
             Some(c) if is_double_quote(c) || is_single_quote(c) => {
-                out.push(Token::Sign(sign.to_owned()));
+                out.push(ScriptToken::Sign(sign.to_owned()));
                 let name = self.string();
-                out.push(Token::Value(name));
+                out.push(ScriptToken::Value(name));
             }
             Some('$') => {
                 let mut name = Vec::new();
                 self.variable(&mut name);
-                out.push(Token::Sign(sign.to_owned()));
-                out.push(Token::Value(name));
+                out.push(ScriptToken::Sign(sign.to_owned()));
+                out.push(ScriptToken::Value(name));
             }
             _ => {
                 let name = self
                     .take_while(|c| c.is_alphanumeric() || c == '_')
                     .to_lowercase();
-                out.push(Token::Sign(format!("{sign}{name}")));
+                out.push(ScriptToken::Sign(format!("{sign}{name}")));
             }
         }
         if self.peek() == Some('(') {
             self.next();
             let mut inside = Vec::new();
             self.operands(')', &mut inside);
-            out.push(Token::Group("call", inside));
+            out.push(ScriptToken::Group("call", inside));
         }
     }
 
     /// An index of an operand, or a type.
-    pub(super) fn bracket(&mut self, is_index: bool, out: &mut Vec<Token>) {
+    pub(super) fn bracket(&mut self, is_index: bool, out: &mut Vec<ScriptToken>) {
         self.next();
         if is_index {
             let mut inside = Vec::new();
             self.operands(']', &mut inside);
-            out.push(Token::Group("[", inside));
+            out.push(ScriptToken::Group("[", inside));
             return;
         }
         let start = self.at;
@@ -77,11 +77,11 @@ impl Reader<'_> {
             }
         }
         let name = self.text[start..self.at - 1].to_lowercase();
-        out.push(Token::Sign(format!("[{name}]")));
+        out.push(ScriptToken::Sign(format!("[{name}]")));
     }
 
     /// The arguments of a method or an index: expressions only.
-    pub(super) fn operands(&mut self, close: char, out: &mut Vec<Token>) {
+    pub(super) fn operands(&mut self, close: char, out: &mut Vec<ScriptToken>) {
         if self.depth > DEPTH {
             self.at = self.text.len();
             self.stray(out);
@@ -113,7 +113,7 @@ impl Reader<'_> {
         self.depth -= 1;
     }
 
-    pub(super) fn hash(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn hash(&mut self, out: &mut Vec<ScriptToken>) {
         self.at += 2;
         let mut inside = Vec::new();
         if self.depth > DEPTH {
@@ -139,11 +139,11 @@ impl Reader<'_> {
                 }
                 Some(c) if is_double_quote(c) || is_single_quote(c) => {
                     let key = self.string();
-                    inside.push(Token::Value(key));
+                    inside.push(ScriptToken::Value(key));
                 }
                 Some(c) if c.is_alphanumeric() || c == '_' => {
                     let key = self.take_while(|c| c.is_alphanumeric() || c == '_');
-                    inside.push(Token::Value(vec![Part::Text(key.to_owned())]));
+                    inside.push(ScriptToken::Value(vec![TextPart::Text(key.to_owned())]));
                 }
                 Some(_) => self.operand(&mut inside),
             }
@@ -157,16 +157,16 @@ impl Reader<'_> {
             }
         }
         self.depth -= 1;
-        out.push(Token::Group("@{", inside));
+        out.push(ScriptToken::Group("@{", inside));
     }
 
     /// One operand that is neither a string nor a number.
-    pub(super) fn operand(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn operand(&mut self, out: &mut Vec<ScriptToken>) {
         match self.peek() {
             Some('$') => {
                 let mut value = Vec::new();
                 if self.variable(&mut value) {
-                    out.push(Token::Value(value));
+                    out.push(ScriptToken::Value(value));
                 } else {
                     self.next();
                     self.stray(out);
@@ -184,7 +184,7 @@ impl Reader<'_> {
         self.members(out);
     }
 
-    pub(super) fn expression(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn expression(&mut self, out: &mut Vec<ScriptToken>) {
         // Two operands need an operator between them.
         let mut has_operand = false;
         loop {
@@ -206,7 +206,7 @@ impl Reader<'_> {
                 '-' if self.second().is_some_and(char::is_alphabetic) => {
                     self.next();
                     let name = self.take_while(char::is_alphanumeric).to_lowercase();
-                    out.push(Token::Sign(format!("-{name}")));
+                    out.push(ScriptToken::Sign(format!("-{name}")));
                     has_operand = false;
                 }
                 '>' => {
@@ -219,27 +219,27 @@ impl Reader<'_> {
                 }
                 '+' | '-' if self.rest().starts_with("++") || self.rest().starts_with("--") => {
                     self.at += 2;
-                    out.push(Token::Sign(format!("{c}{c}")));
+                    out.push(ScriptToken::Sign(format!("{c}{c}")));
                 }
                 ',' | '+' | '-' | '*' | '/' | '%' | '!' => {
                     self.next();
-                    out.push(Token::Sign(c.to_string()));
+                    out.push(ScriptToken::Sign(c.to_string()));
                     has_operand = false;
                 }
                 '.' if self.eat("..") => {
-                    out.push(Token::Sign("..".to_owned()));
+                    out.push(ScriptToken::Sign("..".to_owned()));
                     has_operand = false;
                 }
                 '[' if !has_operand => {
                     self.bracket(false, out);
                     self.members(out);
                     // A type may stand alone or before what it converts.
-                    has_operand = matches!(out.last(), Some(Token::Group("call", _)));
+                    has_operand = matches!(out.last(), Some(ScriptToken::Group("call", _)));
                 }
                 _ if c.is_alphabetic() => {
                     let word = self.take_while(is_name).to_lowercase();
                     if word == "in" && has_operand {
-                        out.push(Token::Sign(word));
+                        out.push(ScriptToken::Sign(word));
                         has_operand = false;
                     } else {
                         self.stray(out);
@@ -251,7 +251,7 @@ impl Reader<'_> {
                     }
                     if is_double_quote(c) || is_single_quote(c) {
                         let string = self.string();
-                        out.push(Token::Value(string));
+                        out.push(ScriptToken::Value(string));
                         self.members(out);
                     } else if c.is_ascii_digit() || c == '.' {
                         self.number(out);
@@ -264,13 +264,13 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn assigned(&mut self, sign: &str, out: &mut Vec<Token>) {
-        out.push(Token::Sign(sign.to_owned()));
+    pub(super) fn assigned(&mut self, sign: &str, out: &mut Vec<ScriptToken>) {
+        out.push(ScriptToken::Sign(sign.to_owned()));
         self.rest_of_statement(out);
     }
 
     /// A number; one that reads the same as a text is one.
-    pub(super) fn number(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn number(&mut self, out: &mut Vec<ScriptToken>) {
         let text = self
             .take_while(|c| c.is_ascii_alphanumeric() || c == '.')
             .to_owned();
@@ -278,9 +278,9 @@ impl Reader<'_> {
             && text.bytes().all(|b| b.is_ascii_digit())
             && (text == "0" || !text.starts_with('0'));
         if as_text {
-            out.push(Token::Value(vec![Part::Text(text)]));
+            out.push(ScriptToken::Value(vec![TextPart::Text(text)]));
         } else if text.starts_with(|c: char| c.is_ascii_digit()) {
-            out.push(Token::Sign(text));
+            out.push(ScriptToken::Sign(text));
         } else {
             self.stray(out);
         }

@@ -2,9 +2,9 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::command::only_stray;
-use super::word::squeezed;
-use super::{DEPTH, Part, Reader, Token, Use, ends_word};
+use super::command::stray_tokens;
+use super::word::collapse_whitespace;
+use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, ends_word};
 
 /// The words that begin a statement of the language.
 const KEYWORDS: [&str; 28] = [
@@ -38,9 +38,14 @@ const KEYWORDS: [&str; 28] = [
     "dynamicparam",
 ];
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     /// Reads statements up to a closing bracket or the end.
-    pub(super) fn statements(&mut self, close: Option<char>, used: Use, out: &mut Vec<Token>) {
+    pub(super) fn statements(
+        &mut self,
+        close: Option<char>,
+        used: Use,
+        out: &mut Vec<ScriptToken>,
+    ) {
         if self.depth > DEPTH {
             self.at = self.text.len();
             self.stray(out);
@@ -63,19 +68,19 @@ impl Reader<'_> {
             match c {
                 ';' | '\n' => {
                     self.next();
-                    if !matches!(out.last(), None | Some(Token::End)) {
-                        out.push(Token::End);
+                    if !matches!(out.last(), None | Some(ScriptToken::End)) {
+                        out.push(ScriptToken::End);
                     }
                     in_pipeline = false;
                 }
                 '|' => {
                     let sign = if self.eat("||") { "||" } else { "|" };
                     self.eat("|");
-                    out.push(Token::Sign(sign.to_owned()));
+                    out.push(ScriptToken::Sign(sign.to_owned()));
                     in_pipeline = true;
                 }
                 '&' if self.eat("&&") => {
-                    out.push(Token::Sign("&&".to_owned()));
+                    out.push(ScriptToken::Sign("&&".to_owned()));
                 }
                 ')' | '}' | ']' => {
                     self.next();
@@ -84,7 +89,7 @@ impl Reader<'_> {
                 _ => self.statement(used, in_pipeline, out),
             }
         }
-        if out.last() == Some(&Token::End) {
+        if out.last() == Some(&ScriptToken::End) {
             out.pop();
         }
         self.depth -= 1;
@@ -95,15 +100,15 @@ impl Reader<'_> {
         open: &'static str,
         close: char,
         used: Use,
-        out: &mut Vec<Token>,
+        out: &mut Vec<ScriptToken>,
     ) {
         self.at += open.len();
         let mut inside = Vec::new();
         self.statements(Some(close), used, &mut inside);
-        out.push(Token::Group(open, inside));
+        out.push(ScriptToken::Group(open, inside));
     }
 
-    pub(super) fn statement(&mut self, used: Use, in_pipeline: bool, out: &mut Vec<Token>) {
+    pub(super) fn statement(&mut self, used: Use, in_pipeline: bool, out: &mut Vec<ScriptToken>) {
         let start = out.len();
         match self.peek() {
             Some('{') => self.group("{", '}', Use::Nobody, out),
@@ -117,13 +122,13 @@ impl Reader<'_> {
             Some(c) if self.begins_command(c) => {
                 let word = self.word();
                 let name = match word.as_slice() {
-                    [Part::Text(name)] => name.to_lowercase(),
+                    [TextPart::Text(name)] => name.to_lowercase(),
                     _ => String::new(),
                 };
                 if !in_pipeline && KEYWORDS.contains(&name.as_str()) {
                     self.keyword(name, out);
                 } else {
-                    out.push(Token::Command(word));
+                    out.push(ScriptToken::Command(word));
                     self.arguments(out);
                     self.end_command(start, used, out);
                 }
@@ -133,7 +138,7 @@ impl Reader<'_> {
                 self.expression(out);
                 let is_string = self.text[at..]
                     .starts_with(|c| is_single_quote(c) || is_double_quote(c))
-                    && matches!(&out[start..], [Token::Value(_)]);
+                    && matches!(&out[start..], [ScriptToken::Value(_)]);
                 if is_string && used == Use::Nobody && !in_pipeline && !self.rest().starts_with('|')
                 {
                     self.has_lone_string = true;
@@ -169,15 +174,15 @@ impl Reader<'_> {
         !is_single_quote(c) && !is_double_quote(c) && !"$@[({!,<>=#".contains(c)
     }
 
-    pub(super) fn keyword(&mut self, name: String, out: &mut Vec<Token>) {
+    pub(super) fn keyword(&mut self, name: String, out: &mut Vec<ScriptToken>) {
         let word = name.clone();
-        out.push(Token::Keyword(name));
+        out.push(ScriptToken::Keyword(name));
         self.skip_blanks();
         match word.as_str() {
             "throw" => {
                 let mut said = Vec::new();
                 self.rest_of_statement(&mut said);
-                out.push(Token::Message(only_stray(&said)));
+                out.push(ScriptToken::Message(stray_tokens(&said)));
             }
             "return" | "exit" => self.rest_of_statement(out),
             "function" | "filter" | "class" | "enum" | "using" => {
@@ -197,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn rest_of_statement(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn rest_of_statement(&mut self, out: &mut Vec<ScriptToken>) {
         self.skip_blanks();
         if self.peek().is_some_and(|c| !";|)}\n".contains(c)) {
             self.statement(Use::Somebody, false, out);
@@ -205,7 +210,7 @@ impl Reader<'_> {
     }
 
     /// What `&` runs.
-    pub(super) fn call(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn call(&mut self, out: &mut Vec<ScriptToken>) {
         let start = out.len();
         match self.peek() {
             Some('(') => self.group("(", ')', Use::Somebody, out),
@@ -216,13 +221,13 @@ impl Reader<'_> {
             }
             _ => self.stray(out),
         }
-        if let Some(Token::Value(name)) = out.get(start).cloned() {
-            out[start] = Token::Command(name);
+        if let Some(ScriptToken::Value(name)) = out.get(start).cloned() {
+            out[start] = ScriptToken::Command(name);
         }
     }
 
     /// The arguments of a command.
-    pub(super) fn arguments(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn arguments(&mut self, out: &mut Vec<ScriptToken>) {
         loop {
             self.skip_blanks();
             let Some(c) = self.peek() else { return };
@@ -235,7 +240,7 @@ impl Reader<'_> {
                 }
                 ',' => {
                     self.next();
-                    out.push(Token::Sign(",".to_owned()));
+                    out.push(ScriptToken::Sign(",".to_owned()));
                 }
                 '>' => self.redirection(out),
                 '0'..='9' | '*' if self.second() == Some('>') => self.redirection(out),
@@ -248,8 +253,8 @@ impl Reader<'_> {
                 '@' if self.second() == Some('{') => self.hash(out),
                 '-' if self.eat("--%") => {
                     let rest = self.take_while(|c| c != '|' && c != '\n').trim();
-                    let rest = vec![Part::Text(squeezed(rest))];
-                    out.push(Token::Value(rest));
+                    let rest = vec![TextPart::Text(collapse_whitespace(rest))];
+                    out.push(ScriptToken::Value(rest));
                 }
                 _ => {
                     let word = self.argument();
@@ -259,14 +264,14 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn redirection(&mut self, out: &mut Vec<Token>) {
+    pub(super) fn redirection(&mut self, out: &mut Vec<ScriptToken>) {
         let sign: String = self
             .take_while(|c| c.is_ascii_digit() || matches!(c, '*' | '>'))
             .to_owned();
-        out.push(Token::Sign(sign));
+        out.push(ScriptToken::Sign(sign));
         if self.eat("&") {
             let to = self.take_while(|c| c.is_ascii_digit()).to_owned();
-            out.push(Token::Sign(format!("&{to}")));
+            out.push(ScriptToken::Sign(format!("&{to}")));
         }
     }
 }

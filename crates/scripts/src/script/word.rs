@@ -2,16 +2,16 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{Part, Reader, Token, Use, Value, ends_word, is_name};
+use super::{ScriptToken, TextPart, Tokenizer, Use, Value, ends_word, is_name};
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     /// One argument; more than one token where a member of a variable is taken.
-    pub(super) fn argument(&mut self) -> Vec<Token> {
+    pub(super) fn argument(&mut self) -> Vec<ScriptToken> {
         let Some(c) = self.peek() else {
             return Vec::new();
         };
         if is_double_quote(c) || is_single_quote(c) {
-            let mut out = vec![Token::Value(self.string())];
+            let mut out = vec![ScriptToken::Value(self.string())];
             self.members(&mut out);
             return out;
         }
@@ -19,7 +19,7 @@ impl Reader<'_> {
             if self.second() == Some('(') {
                 let mut value = Vec::new();
                 self.variable(&mut value);
-                let mut out = vec![Token::Value(value)];
+                let mut out = vec![ScriptToken::Value(value)];
                 self.members(&mut out);
                 return out;
             }
@@ -29,7 +29,7 @@ impl Reader<'_> {
                 let mut members = Vec::new();
                 self.members(&mut members);
                 if !members.is_empty() || self.peek().is_none_or(ends_word) {
-                    return std::iter::once(Token::Value(value))
+                    return std::iter::once(ScriptToken::Value(value))
                         .chain(members)
                         .collect();
                 }
@@ -37,9 +37,9 @@ impl Reader<'_> {
             self.at = start;
         }
         if c == '-' && self.second().is_some_and(|c| c.is_alphabetic() || c == '_') {
-            return vec![Token::Value(self.parameter())];
+            return vec![ScriptToken::Value(self.parameter())];
         }
-        vec![Token::Value(self.word())]
+        vec![ScriptToken::Value(self.word())]
     }
 
     /// `-Name`, which a dot or a bracket ends, and what is joined to it by a colon.
@@ -55,7 +55,7 @@ impl Reader<'_> {
             }
             Some(':') => {
                 self.next();
-                let mut value = vec![Part::Text(format!("{name}:"))];
+                let mut value = vec![TextPart::Text(format!("{name}:"))];
                 match self.peek() {
                     Some(c) if is_double_quote(c) || is_single_quote(c) => {
                         append(&mut value, self.string());
@@ -65,7 +65,7 @@ impl Reader<'_> {
                 }
                 value
             }
-            _ => vec![Part::Text(name)],
+            _ => vec![TextPart::Text(name)],
         }
     }
 
@@ -134,7 +134,7 @@ impl Reader<'_> {
             }
         }
         if text.starts_with(['/', '-']) && value.is_empty() {
-            text = without_idle_quotes(&text);
+            text = strip_redundant_quotes(&text);
         }
         push_text(&mut value, &mut text);
         value
@@ -147,17 +147,17 @@ impl Reader<'_> {
                 self.at += 2;
                 let mut tokens = Vec::new();
                 self.statements(Some(')'), Use::Somebody, &mut tokens);
-                value.push(Part::Script(tokens));
+                value.push(TextPart::Script(tokens));
             }
             Some('{') => {
                 let Some(end) = self.rest().find('}') else {
                     return false;
                 };
-                value.push(Part::Variable(self.rest()[2..end].to_lowercase()));
+                value.push(TextPart::Variable(self.rest()[2..end].to_lowercase()));
                 self.at += end + 1;
             }
             Some('$' | '^') => {
-                value.push(Part::Variable(self.rest()[1..2].to_owned()));
+                value.push(TextPart::Variable(self.rest()[1..2].to_owned()));
                 self.at += 2;
             }
             Some(c) if is_name(c) => {
@@ -168,7 +168,7 @@ impl Reader<'_> {
                     name.push(':');
                     name.push_str(&self.take_while(is_name).to_lowercase());
                 }
-                value.push(Part::Variable(name));
+                value.push(TextPart::Variable(name));
             }
             _ => return false,
         }
@@ -179,7 +179,7 @@ impl Reader<'_> {
 pub(super) fn push_text(value: &mut Value, text: &mut String) {
     if !text.is_empty() {
         let text = std::mem::take(text);
-        append(value, vec![Part::Text(squeezed(&text))]);
+        append(value, vec![TextPart::Text(collapse_whitespace(&text))]);
     }
 }
 
@@ -187,14 +187,14 @@ pub(super) fn push_text(value: &mut Value, text: &mut String) {
 pub(super) fn append(value: &mut Value, more: Value) {
     for part in more {
         match (value.last_mut(), part) {
-            (Some(Part::Text(text)), Part::Text(more)) => text.push_str(&more),
+            (Some(TextPart::Text(text)), TextPart::Text(more)) => text.push_str(&more),
             (_, part) => value.push(part),
         }
     }
 }
 
 /// A text with one space for any white space in a row.
-pub(super) fn squeezed(text: &str) -> String {
+pub(super) fn collapse_whitespace(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if !c.is_whitespace() {
@@ -206,7 +206,7 @@ pub(super) fn squeezed(text: &str) -> String {
     out
 }
 
-pub(super) fn without_idle_quotes(text: &str) -> String {
+pub(super) fn strip_redundant_quotes(text: &str) -> String {
     let pieces: Vec<&str> = text.split('"').collect();
     let is_idle = pieces.len() % 2 == 1
         && pieces.iter().skip(1).step_by(2).all(|quoted| {

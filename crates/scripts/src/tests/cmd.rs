@@ -1,5 +1,5 @@
 use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
-use crate::TroubleKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
 
 #[test]
 fn operators_run_what_they_say() {

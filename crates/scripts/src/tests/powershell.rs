@@ -1,5 +1,5 @@
 use super::{CMD, POWERSHELL, does, image, in_cmd, in_powershell, refused, run_on};
-use crate::TroubleKind::{Fails, Later, NeedsWindows, NotUnderstood};
+use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 

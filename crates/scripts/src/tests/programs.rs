@@ -1,6 +1,6 @@
 use super::{CMD, image, in_cmd, in_powershell, refused, run_on, said};
-use crate::TroubleKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
-use crate::{Command, Setting, perform};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
+use crate::{RunCommand, RunEnvironment, run_line};
 
 #[test]
 fn curl_downloads() {
@@ -184,12 +184,12 @@ fn the_exec_form_has_no_shell() {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let mut tree = image();
         let folder = r"C:\work".parse().unwrap();
-        let setting = Setting {
+        let setting = RunEnvironment {
             variables: &[],
             folder: &folder,
             user: None,
         };
-        perform(Command::Exec(&words), setting, &mut tree)
+        run_line(RunCommand::Exec(&words), setting, &mut tree)
             .map(|()| tree.actions.iter().map(said).collect::<Vec<_>>())
     };
     assert_eq!(

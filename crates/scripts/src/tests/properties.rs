@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{CMD, POWERSHELL, image, run_on};
-use crate::TroubleKind;
+use crate::ScriptErrorKind;
 
 /// Pieces of lines, so that what is put together comes far into the grammars.
 #[rustfmt::skip]
@@ -74,7 +74,7 @@ fn deep_and_long_lines_are_refused_or_read_in_time() {
         (&CMD[..], "for %i in (a) do ".repeat(400)),
     ] {
         let trouble = run_on(image(), shell, &line).unwrap_err();
-        assert_ne!(trouble.kind, TroubleKind::Fails, "{}", &line[..20]);
+        assert_ne!(trouble.kind, ScriptErrorKind::Fails, "{}", &line[..20]);
     }
     // What doubles with every turn does not grow without end.
     let line = format!(

@@ -1,8 +1,8 @@
 //! What users who are not administrators may do.
 
-use super::{CMD, TroubleKind, image, run_as};
+use super::{CMD, ScriptErrorKind, image, run_as};
 
-fn outcome(line: &str) -> Result<(), (TroubleKind, String)> {
+fn outcome(line: &str) -> Result<(), (ScriptErrorKind, String)> {
     let mut tree = image();
     tree.folder(&r"C:\app".parse().unwrap());
     tree.file(r"C:\app\given.txt", Some(b"given".to_vec()));
@@ -30,32 +30,32 @@ fn container_user_may_not_change_windows_or_what_others_made() {
     for (line, kind, said) in [
         (
             r"setx /M PATH C:\x",
-            TroubleKind::Fails,
+            ScriptErrorKind::Fails,
             "setx: ContainerUser may not change the machine's settings",
         ),
         (
             r"reg add HKLM\SOFTWARE\X /v Y /d Z /f",
-            TroubleKind::Fails,
+            ScriptErrorKind::Fails,
             "reg: ContainerUser may not change the machine's settings",
         ),
         (
             r#"mkdir "C:\Program Files\x""#,
-            TroubleKind::Fails,
+            ScriptErrorKind::Fails,
             r"mkdir: ContainerUser may not write C:\Program Files\x",
         ),
         (
             r"echo x> C:\Windows\System32\drivers\etc\hosts",
-            TroubleKind::Fails,
+            ScriptErrorKind::Fails,
             r"echo: ContainerUser may not write C:\Windows\System32\drivers\etc\hosts",
         ),
         (
             r"del C:\app\given.txt",
-            TroubleKind::NotUnderstood,
+            ScriptErrorKind::NotUnderstood,
             r"del: whether ContainerUser may change C:\app\given.txt depends on who made it and what that one granted",
         ),
         (
             r"echo x>> C:\app\given.txt",
-            TroubleKind::NotUnderstood,
+            ScriptErrorKind::NotUnderstood,
             r"echo: whether ContainerUser may change C:\app\given.txt depends on who made it and what that one granted",
         ),
     ] {

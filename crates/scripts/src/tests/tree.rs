@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_windows::path::ImagePath;
 
-use crate::{Action, Entry, Image, Later, Seen, Trouble};
+use crate::{EntryKind, ImageAction, ImageState, Later, Lookup, ScriptError};
 
 /// What a path is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Tree {
     keys: BTreeMap<String, bool>,
     /// Folders with things in them that are not known yet.
     loose: BTreeSet<String>,
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<ImageAction>,
     /// What the user who runs lines made.
     pub(super) own: BTreeSet<String>,
 }
@@ -190,20 +190,20 @@ fn lower(path: &impl ToString) -> String {
     path.to_string().trim_end_matches('\\').to_lowercase()
 }
 
-impl Image for Tree {
-    fn entry(&self, path: &ImagePath) -> Seen<Entry> {
+impl ImageState for Tree {
+    fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         match self.node(path) {
-            Some(Node::Folder) => Seen::Present(Entry::Folder),
-            Some(Node::File(_)) => Seen::Present(Entry::File(())),
-            Some(Node::Later) => Seen::Later(Later),
-            None if self.is_in_later(path) => Seen::Later(Later),
-            Some(Node::Gone) | None => Seen::Absent,
+            Some(Node::Folder) => Lookup::Present(EntryKind::Folder),
+            Some(Node::File(_)) => Lookup::Present(EntryKind::File(())),
+            Some(Node::Later) => Lookup::Later(Later),
+            None if self.is_in_later(path) => Lookup::Later(Later),
+            Some(Node::Gone) | None => Lookup::Absent,
         }
     }
 
-    fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
+    fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>> {
         if self.is_in_later(folder) {
-            return Seen::Later(Later);
+            return Lookup::Later(Later);
         }
         let depth = folder.components().len() + 1;
         let below = self.below(folder);
@@ -211,9 +211,9 @@ impl Image for Tree {
             .iter()
             .any(|(path, node)| *node == Node::Later && path.components().len() == depth)
         {
-            return Seen::Later(Later);
+            return Lookup::Later(Later);
         }
-        Seen::Present(
+        Lookup::Present(
             below
                 .into_iter()
                 .filter(|(path, node)| path.components().len() == depth && *node != Node::Gone)
@@ -222,26 +222,26 @@ impl Image for Tree {
         )
     }
 
-    fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
+    fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         match self.node(file) {
-            Some(Node::File(Some(content))) => Seen::Present(content.clone()),
-            Some(Node::File(None) | Node::Later) => Seen::Later(Later),
-            _ if self.is_in_later(file) => Seen::Later(Later),
-            _ => Seen::Absent,
+            Some(Node::File(Some(content))) => Lookup::Present(content.clone()),
+            Some(Node::File(None) | Node::Later) => Lookup::Later(Later),
+            _ if self.is_in_later(file) => Lookup::Later(Later),
+            _ => Lookup::Absent,
         }
     }
 
-    fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
+    fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
         let found = self.values.get(&(lower(key), name.to_lowercase()));
-        found.cloned().map_or(Seen::Absent, Seen::Present)
+        found.cloned().map_or(Lookup::Absent, Lookup::Present)
     }
 
-    fn key(&self, key: &KeyPath) -> Seen<()> {
+    fn key(&self, key: &KeyPath) -> Lookup<()> {
         match self.keys.get(&lower(key)) {
-            Some(true) => Seen::Present(()),
-            None if key.root() == Root::System && key.components().len() < 4 => Seen::Present(()),
-            None if key.components().is_empty() => Seen::Present(()),
-            Some(false) | None => Seen::Absent,
+            Some(true) => Lookup::Present(()),
+            None if key.root() == Root::System && key.components().len() < 4 => Lookup::Present(()),
+            None if key.components().is_empty() => Lookup::Present(()),
+            Some(false) | None => Lookup::Absent,
         }
     }
 
@@ -249,47 +249,49 @@ impl Image for Tree {
         self.own.contains(&lower(path))
     }
 
-    fn apply(&mut self, action: Action) -> Result<(), Trouble> {
-        if let Action::MakeFolder(path)
-        | Action::Write { path, .. }
-        | Action::Download { path, .. } = &action
+    fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+        if let ImageAction::MakeFolder(path)
+        | ImageAction::Write { path, .. }
+        | ImageAction::Download { path, .. } = &action
         {
             self.own.insert(lower(path));
         }
         match &action {
-            Action::MakeFolder(path) => self.put(path, Node::Folder),
-            Action::Write { path, content } => self.put(path, Node::File(Some(content.clone()))),
-            Action::Append { path, content } => {
+            ImageAction::MakeFolder(path) => self.put(path, Node::Folder),
+            ImageAction::Write { path, content } => {
+                self.put(path, Node::File(Some(content.clone())));
+            }
+            ImageAction::Append { path, content } => {
                 let mut whole = match self.content(path) {
-                    Seen::Present(content) => content,
+                    Lookup::Present(content) => content,
                     _ => Vec::new(),
                 };
                 whole.extend_from_slice(content);
                 self.put(path, Node::File(Some(whole)));
             }
-            Action::Download { path, .. } => self.put(path, Node::File(None)),
-            Action::Unpack(unpack) => {
-                if self.entry(&unpack.into) != Seen::Later(Later)
+            ImageAction::Download { path, .. } => self.put(path, Node::File(None)),
+            ImageAction::Unpack(unpack) => {
+                if self.entry(&unpack.into) != Lookup::Later(Later)
                     && !unpack.into.components().is_empty()
                 {
                     self.put(&unpack.into, Node::Folder);
                 }
                 self.loose.insert(lower(&unpack.into));
             }
-            Action::Copy { from, to } => self.lay(from, to),
-            Action::Move { from, to } => {
+            ImageAction::Copy { from, to } => self.lay(from, to),
+            ImageAction::Move { from, to } => {
                 self.lay(from, to);
                 self.remove(from);
             }
-            Action::Delete(path) => self.remove(path),
-            Action::Unclear(path) => {
+            ImageAction::Delete(path) => self.remove(path),
+            ImageAction::Unclear(path) => {
                 if path.components().is_empty() {
                     self.loose.insert(lower(path));
                 } else {
                     self.put(path, Node::Later);
                 }
             }
-            Action::Registry(edit) => match edit {
+            ImageAction::Registry(edit) => match edit {
                 RegistryEdit::SetValue { key, name, data } => {
                     self.set(key, name, data.clone());
                 }

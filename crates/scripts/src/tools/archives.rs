@@ -1,11 +1,11 @@
 //! `tar` and `7z`, as far as they unpack.
 
-use super::super::image::{Action, Existing, Format, Unpack};
-use super::super::machine::{Machine, Now};
-use super::super::trouble::Trouble;
-use super::options::{self, Argument, Known};
+use super::super::error::ScriptError;
+use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
+use super::super::process::{PathState, Process};
+use super::options::{self, Argument, OptionSpec};
 
-const TAR: Known = Known {
+const TAR: OptionSpec = OptionSpec {
     letters: "xzjJvmpoatcruP",
     letters_with_value: "fC",
     words: &[
@@ -21,7 +21,7 @@ const TAR: Known = Known {
     words_with_value: &["file", "directory", "cd", "strip-components", "strip"],
 };
 
-pub(super) fn tar(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let words = dashed(words);
     let mut extracts = false;
     let mut archive = None;
@@ -36,35 +36,35 @@ pub(super) fn tar(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
                 ("f" | "file", value) => archive = value,
                 ("C" | "directory" | "cd", Some(value)) => {
                     if folder != "." {
-                        return Err(Trouble::unclear("-C stands there twice"));
+                        return Err(ScriptError::unclear("-C stands there twice"));
                     }
                     folder = value;
                 }
                 ("strip-components" | "strip", Some(value)) => {
                     strip = value
                         .parse()
-                        .map_err(|_| Trouble::fails(format!("{value:?} is not a number")))?;
+                        .map_err(|_| ScriptError::fails(format!("{value:?} is not a number")))?;
                 }
                 ("c" | "r" | "t" | "u" | "P", _) => {
-                    return Err(Trouble::option(&format!("-{name}")));
+                    return Err(ScriptError::option(&format!("-{name}")));
                 }
                 _ => {}
             },
         }
     }
     let (true, Some(archive)) = (extracts, archive) else {
-        return Err(Trouble::unclear("of tar only -xf FILE is understood"));
+        return Err(ScriptError::unclear("of tar only -xf FILE is understood"));
     };
     if only.iter().any(|path| path.contains(['*', '?', '['])) {
-        return Err(Trouble::unclear(
+        return Err(ScriptError::unclear(
             "wildcards in an archive are not understood",
         ));
     }
     let into = machine.path(&folder)?;
     if !is_folder(machine, &into)? {
-        return Ok(machine.fails(1, format!("there is no folder {into}")));
+        return Ok(machine.fail(1, format!("there is no folder {into}")));
     }
-    unpack(machine, &archive, Format::Any, &folder, strip, only)
+    unpack(machine, &archive, UnpackFormat::Any, &folder, strip, only)
 }
 
 /// `tar xzf a.tgz` is `tar -xz -f a.tgz`: letters before everything else, their values in order.
@@ -88,37 +88,40 @@ fn dashed(words: &[String]) -> Vec<String> {
 }
 
 fn is_folder(
-    machine: &Machine<'_>,
+    machine: &Process<'_>,
     path: &wincimg_windows::path::ImagePath,
-) -> Result<bool, Trouble> {
-    Ok(matches!(machine.now(path)?, Now::Folder | Now::Later))
+) -> Result<bool, ScriptError> {
+    Ok(matches!(
+        machine.now(path)?,
+        PathState::Folder | PathState::Later
+    ))
 }
 
 fn unpack(
-    machine: &mut Machine<'_>,
+    machine: &mut Process<'_>,
     archive: &str,
-    format: Format,
+    format: UnpackFormat,
     folder: &str,
     strip: usize,
     only: Vec<String>,
-) -> Result<i32, Trouble> {
+) -> Result<i32, ScriptError> {
     let archive = machine.path(archive)?;
     if !machine.has_file(&archive)? {
-        return Ok(machine.fails(1, format!("there is no file {archive}")));
+        return Ok(machine.fail(1, format!("there is no file {archive}")));
     }
     let into = machine.path(folder)?;
-    machine.apply(Action::Unpack(Unpack {
+    machine.apply(ImageAction::Unpack(UnpackAction {
         archive,
         format,
         into,
         strip,
         only,
-        existing: Existing::Replaced,
+        existing: OverwriteMode::Replaced,
     }))?;
     Ok(0)
 }
 
-pub(super) fn seven_zip(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let mut folder = ".".to_owned();
     let mut operands = Vec::new();
     let mut answers = false;
@@ -128,45 +131,52 @@ pub(super) fn seven_zip(machine: &mut Machine<'_>, words: &[String]) -> Result<i
             "-bd" | "-bb0" | "-bb1" | "-bso0" | "-bsp0" | "-bsp1" => {}
             word => match word.strip_prefix("-o") {
                 Some(to) if !to.is_empty() => to.clone_into(&mut folder),
-                _ if word.starts_with('-') => return Err(Trouble::option(word)),
+                _ if word.starts_with('-') => return Err(ScriptError::option(word)),
                 _ => operands.push(word),
             },
         }
     }
     let ["x", archive] = operands.as_slice() else {
-        return Err(Trouble::unclear("of 7z only x FILE is understood"));
+        return Err(ScriptError::unclear("of 7z only x FILE is understood"));
     };
-    let is_new = machine.now(&machine.path(&folder)?)? == Now::Absent;
+    let is_new = machine.now(&machine.path(&folder)?)? == PathState::Absent;
     if !answers && !is_new {
-        return Err(Trouble::unclear(
+        return Err(ScriptError::unclear(
             "without -y it may ask, and nobody answers",
         ));
     }
-    unpack(machine, archive, Format::SevenZip, &folder, 0, Vec::new())
+    unpack(
+        machine,
+        archive,
+        UnpackFormat::SevenZip,
+        &folder,
+        0,
+        Vec::new(),
+    )
 }
 
 /// A zip file, as .NET unpacks it: files that are there already are an error unless it overwrites.
 pub(in super::super) fn unpack_zip(
-    machine: &mut Machine<'_>,
+    machine: &mut Process<'_>,
     archive: &str,
     folder: &str,
     overwrites: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), ScriptError> {
     let archive = machine.path(archive)?;
     if !machine.has_file(&archive)? {
-        return Err(Trouble::fails(format!("{archive} is not there")));
+        return Err(ScriptError::fails(format!("{archive} is not there")));
     }
     let into = machine.path(folder)?;
-    machine.apply(Action::Unpack(Unpack {
+    machine.apply(ImageAction::Unpack(UnpackAction {
         archive,
-        format: Format::Zip,
+        format: UnpackFormat::Zip,
         into,
         strip: 0,
         only: Vec::new(),
         existing: if overwrites {
-            Existing::Replaced
+            OverwriteMode::Replaced
         } else {
-            Existing::Error
+            OverwriteMode::Error
         },
     }))
 }

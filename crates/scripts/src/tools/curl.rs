@@ -1,11 +1,11 @@
 //! `curl`, as far as it downloads files.
 
-use super::super::image::{Action, Seen};
-use super::super::machine::{Machine, Now, parent};
-use super::super::trouble::Trouble;
-use super::options::{self, Argument, Known};
+use super::super::error::ScriptError;
+use super::super::image::{ImageAction, Lookup};
+use super::super::process::{PathState, Process, parent};
+use super::options::{self, Argument, OptionSpec};
 
-const KNOWN: Known = Known {
+const KNOWN: OptionSpec = OptionSpec {
     letters: "LfsSkO#vg4",
     letters_with_value: "om",
     words: &[
@@ -40,7 +40,7 @@ const KNOWN: Known = Known {
     ],
 };
 
-pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let mut urls = Vec::new();
     let mut targets = Vec::new();
     let mut follows = false;
@@ -59,7 +59,7 @@ pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
         }
     }
     if urls.is_empty() || urls.len() != targets.len() {
-        return Err(Trouble::unclear(
+        return Err(ScriptError::unclear(
             "it downloads to its output: of curl, -o FILE and -O are understood",
         ));
     }
@@ -69,15 +69,19 @@ pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
             None => remote_name(url)?,
         };
         if file == "-" || url.contains(['{', '[', '#']) {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "{url} to {file} is not understood"
             )));
         }
         let path = machine.path(&file)?;
-        if !machine.parent_is_there(&path)? {
+        if !machine.check_parent_exists(&path)? {
             match parent(&path) {
-                Some(folder) if makes_folders => machine.apply(Action::MakeFolder(folder))?,
-                _ => return Err(Trouble::fails(format!("the folder of {path} is not there"))),
+                Some(folder) if makes_folders => machine.apply(ImageAction::MakeFolder(folder))?,
+                _ => {
+                    return Err(ScriptError::fails(format!(
+                        "the folder of {path} is not there"
+                    )));
+                }
             }
         }
         download(machine, url, &file, follows)?;
@@ -86,7 +90,7 @@ pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
 }
 
 /// The last part of a URL's path.
-fn remote_name(url: &str) -> Result<String, Trouble> {
+fn remote_name(url: &str) -> Result<String, ScriptError> {
     let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = without_scheme.split(['?', '#']).next().unwrap_or_default();
     match path
@@ -94,32 +98,38 @@ fn remote_name(url: &str) -> Result<String, Trouble> {
         .and_then(|(_, path)| path.rsplit('/').next())
     {
         Some(name) if !name.is_empty() && !name.contains('%') => Ok(name.to_owned()),
-        _ => Err(Trouble::unclear(format!("{url} names no file"))),
+        _ => Err(ScriptError::unclear(format!("{url} names no file"))),
     }
 }
 
 /// A file from a server; any program's.
 pub(in super::super) fn download(
-    machine: &mut Machine<'_>,
+    machine: &mut Process<'_>,
     url: &str,
     file: &str,
     follows: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), ScriptError> {
     let url = match url.split_once("://") {
         Some((scheme, _)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => {
             url.to_owned()
         }
-        Some(_) => return Err(Trouble::unclear(format!("{url} is not fetched with HTTP"))),
-        None => return Err(Trouble::unclear(format!("{url} is not a whole URL"))),
+        Some(_) => {
+            return Err(ScriptError::unclear(format!(
+                "{url} is not fetched with HTTP"
+            )));
+        }
+        None => return Err(ScriptError::unclear(format!("{url} is not a whole URL"))),
     };
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(Trouble::unclear(format!("{url:?} has white space in it")));
+        return Err(ScriptError::unclear(format!(
+            "{url:?} has white space in it"
+        )));
     }
     let path = machine.path(file)?;
-    if let Seen::Unknown = machine.entry(&path) {
+    if let Lookup::Unknown = machine.entry(&path) {
         // A file is replaced; only a folder would be in the way.
-    } else if machine.now(&path)? == Now::Folder {
-        return Err(Trouble::fails(format!("{path} is a folder")));
+    } else if machine.now(&path)? == PathState::Folder {
+        return Err(ScriptError::fails(format!("{path} is a folder")));
     }
-    machine.apply(Action::Download { url, path, follows })
+    machine.apply(ImageAction::Download { url, path, follows })
 }

@@ -2,12 +2,12 @@
 
 use wincimg_windows::path::ImagePath;
 
+use super::super::error::ScriptError;
 use super::super::image::Algorithm;
-use super::super::machine::Machine;
-use super::super::trouble::Trouble;
+use super::super::process::Process;
 
 /// The digest's kind by the name that Windows' tools have for it.
-pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, Trouble> {
+pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> {
     Ok(match name.to_ascii_uppercase().as_str() {
         "MD5" => Algorithm::Md5,
         "SHA1" => Algorithm::Sha1,
@@ -15,7 +15,7 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, Trouble> {
         "SHA384" => Algorithm::Sha384,
         "SHA512" => Algorithm::Sha512,
         _ => {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "the digest {name:?} is not understood"
             )));
         }
@@ -23,16 +23,19 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, Trouble> {
 }
 
 /// A file whose digest is made; it has to be there.
-pub(in super::super) fn hash_file(machine: &Machine<'_>, file: &str) -> Result<ImagePath, Trouble> {
+pub(in super::super) fn hash_file(
+    machine: &Process<'_>,
+    file: &str,
+) -> Result<ImagePath, ScriptError> {
     let path = machine.path(file)?;
     if !machine.has_file(&path)? {
-        return Err(Trouble::fails(format!("{path} is not a file")));
+        return Err(ScriptError::fails(format!("{path} is not a file")));
     }
     Ok(path)
 }
 
 /// A digest as it is compared: its hexadecimal digits in small letters.
-pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String, Trouble> {
+pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String, ScriptError> {
     let length = match algorithm {
         Algorithm::Md5 => 32,
         Algorithm::Sha1 => 40,
@@ -43,7 +46,7 @@ pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<Strin
     if text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit()) {
         Ok(text.to_ascii_lowercase())
     } else {
-        Err(Trouble::fails(format!(
+        Err(ScriptError::fails(format!(
             "{text:?} is not a digest that any file has"
         )))
     }

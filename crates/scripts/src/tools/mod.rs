@@ -2,7 +2,7 @@
 
 mod archives;
 mod certutil;
-mod copies;
+mod copy;
 mod curl;
 mod hashes;
 mod icacls;
@@ -14,15 +14,15 @@ pub(super) use archives::unpack_zip;
 pub(super) use certutil::add as add_certificate;
 pub(super) use curl::download;
 pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
-pub(super) use reg::is_there;
+pub(super) use reg::is_present;
 pub(super) use services::empty as empty_service;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
-use super::image::{Action, Entry, Iis, Later, Seen};
-use super::machine::Machine;
-use super::traced::Traced;
-use super::trouble::Trouble;
+use super::error::ScriptError;
+use super::image::{EntryKind, IisCommand, ImageAction, Later, Lookup};
+use super::process::Process;
+use super::traced_text::TracedText;
 use super::variables::MACHINE;
 use super::{cmd, powershell};
 
@@ -33,7 +33,10 @@ const SYSTEM: &str = r"C:\Windows\System32";
 const SETX_LIMIT: usize = 1024;
 
 /// Runs a command line: a program's name and what follows it, as it is written.
-pub(super) fn command_line(machine: &mut Machine<'_>, line: &Traced) -> Result<i32, Trouble> {
+pub(super) fn command_line(
+    machine: &mut Process<'_>,
+    line: &TracedText,
+) -> Result<i32, ScriptError> {
     let start = line.as_str().len() - line.as_str().trim_start_matches([' ', '\t']).len();
     let line = line.from(start);
     let mut quoted = false;
@@ -48,7 +51,7 @@ pub(super) fn command_line(machine: &mut Machine<'_>, line: &Traced) -> Result<i
     let rest = line.from(end);
     let at = line.origin(0);
     if name.is_empty() {
-        return Err(Trouble::unclear("a command is missing"));
+        return Err(ScriptError::unclear("a command is missing"));
     }
     let shell = program_name(&name);
     match shell.as_str() {
@@ -67,7 +70,7 @@ pub(super) fn command_line(machine: &mut Machine<'_>, line: &Traced) -> Result<i
                 .map(|word| word.as_str().to_owned())
                 .collect();
             if shell == "pwsh" && says_its_version(&words) {
-                machine.apply(Action::Skip(line.as_str().to_owned()))?;
+                machine.apply(ImageAction::Skip(line.as_str().to_owned()))?;
                 return Ok(0);
             }
             powershell::run(machine, &arguments, shell == "pwsh")
@@ -85,13 +88,13 @@ pub(super) fn command_line(machine: &mut Machine<'_>, line: &Traced) -> Result<i
 }
 
 /// Runs a program with its arguments, as the daemon does for the exec form.
-pub(super) fn program(machine: &mut Machine<'_>, words: &[Traced]) -> Result<i32, Trouble> {
-    let words: Vec<&str> = words.iter().map(Traced::as_str).collect();
-    command_line(machine, &Traced::from_one(&argv::join(&words), 0))
+pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result<i32, ScriptError> {
+    let words: Vec<&str> = words.iter().map(TracedText::as_str).collect();
+    command_line(machine, &TracedText::from_one(&argv::join(&words), 0))
 }
 
 /// Runs `cmd` with what follows its name.
-fn cmd_line(machine: &mut Machine<'_>, rest: &Traced) -> Result<i32, Trouble> {
+fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptError> {
     let text = rest.as_str();
     let mut from = 0;
     loop {
@@ -103,10 +106,10 @@ fn cmd_line(machine: &mut Machine<'_>, rest: &Traced) -> Result<i32, Trouble> {
         match option.as_str() {
             "/c" => return cmd::run(machine, &rest.from(from + 2)),
             "/s" | "/q" | "/d" | "/a" => from += 2,
-            "" => return Err(Trouble::unclear("it would wait for commands")),
+            "" => return Err(ScriptError::unclear("it would wait for commands")),
             _ => {
                 let option = text[from..].split_whitespace().next().unwrap_or_default();
-                return Err(Trouble::option(option));
+                return Err(ScriptError::option(option));
             }
         }
     }
@@ -121,10 +124,10 @@ pub(super) fn program_name(path: &str) -> String {
 
 /// Runs a program other than a shell.
 pub(super) fn tool(
-    machine: &mut Machine<'_>,
+    machine: &mut Process<'_>,
     name: &str,
     words: &[String],
-) -> Result<i32, Trouble> {
+) -> Result<i32, ScriptError> {
     machine.step()?;
     let program = program_name(name);
     let is_elsewhere = is_elsewhere(machine, name, &program);
@@ -141,8 +144,8 @@ pub(super) fn tool(
             "setx" => setx(machine, words),
             "reg" => reg::run(machine, words),
             "icacls" => icacls::run(machine, words),
-            "xcopy" => copies::xcopy(machine, words),
-            "robocopy" => copies::robocopy(machine, words),
+            "xcopy" => copy::xcopy(machine, words),
+            "robocopy" => copy::robocopy(machine, words),
             "certutil" => certutil::run(machine, words),
             _ => services::sc(machine, words),
         };
@@ -160,27 +163,27 @@ pub(super) fn tool(
             Ok(0)
         }
         _ if says_its_version(words) => {
-            machine.apply(Action::Skip(format!("{name} {}", words.join(" "))))?;
+            machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
         }
         _ => Err(unknown_program(&program)),
     }
 }
 
-fn unknown_program(program: &str) -> Trouble {
+fn unknown_program(program: &str) -> ScriptError {
     match program {
-        "msiexec" => Trouble::windows("an MSI package is installed by Windows Installer")
+        "msiexec" => ScriptError::windows("an MSI package is installed by Windows Installer")
             .help("install it in a stage on Windows, or unpack a zip of the program instead"),
-        "dism" => Trouble::windows("a feature of Windows is turned on or off by Windows")
+        "dism" => ScriptError::windows("a feature of Windows is turned on or off by Windows")
             .help("take a base image that has the feature"),
-        "choco" | "winget" | "scoop" => Trouble::windows("a package manager runs installers")
+        "choco" | "winget" | "scoop" => ScriptError::windows("a package manager runs installers")
             .help("download and unpack a zip of the program instead"),
-        _ => Trouble::windows("it is a program that has to run"),
+        _ => ScriptError::windows("it is a program that has to run"),
     }
 }
 
 /// Whether a name has a folder in it that is not the one of Windows' own programs.
-fn is_elsewhere(machine: &Machine<'_>, name: &str, program: &str) -> bool {
+fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     if !name.contains(['\\', '/', ':']) {
         return false;
     }
@@ -196,18 +199,18 @@ fn is_elsewhere(machine: &Machine<'_>, name: &str, program: &str) -> bool {
 }
 
 /// A program of Windows fails where the base does not have it.
-fn exists(machine: &Machine<'_>, name: &str, path: &str) -> Result<(), Trouble> {
+fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
     let path = machine.path(path)?;
     match machine.entry(&path) {
-        Seen::Absent | Seen::Present(Entry::Folder) => {
-            Err(Trouble::fails(format!("the image has no {name}")))
+        Lookup::Absent | Lookup::Present(EntryKind::Folder) => {
+            Err(ScriptError::fails(format!("the image has no {name}")))
         }
         _ => Ok(()),
     }
 }
 
 /// A program that Windows does not bring has to be where it is called or on the PATH.
-fn installed(machine: &Machine<'_>, name: &str) -> Result<(), Trouble> {
+fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
     let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
         name.to_owned()
     } else {
@@ -221,7 +224,7 @@ fn installed(machine: &Machine<'_>, name: &str) -> Result<(), Trouble> {
         path.is_ok_and(|path| {
             matches!(
                 machine.entry(&path),
-                Seen::Present(Entry::File(())) | Seen::Later(Later)
+                Lookup::Present(EntryKind::File(())) | Lookup::Later(Later)
             )
         })
     };
@@ -229,14 +232,14 @@ fn installed(machine: &Machine<'_>, name: &str) -> Result<(), Trouble> {
         return Ok(());
     }
     if !name.contains(['\\', '/', ':'])
-        && let Seen::Present(path) = machine.variable("PATH")
+        && let Lookup::Present(path) = machine.variable("PATH")
         && path
             .split(';')
             .any(|folder| !folder.is_empty() && found(Some(folder)))
     {
         return Ok(());
     }
-    Err(Trouble::unknown(format!(
+    Err(ScriptError::unknown(format!(
         "the image is not known to have {name}"
     )))
 }
@@ -247,25 +250,25 @@ fn says_its_version(words: &[String]) -> bool {
 }
 
 /// `setx`: a variable of the machine; a user's is in a hive that layers do not have.
-fn setx(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let (switches, operands): (Vec<&String>, Vec<&String>) = words
         .iter()
         .partition(|word| word.starts_with('/') || word.eq_ignore_ascii_case("-m"));
     let is_machine = |word: &&String| word[1..].eq_ignore_ascii_case("m");
     if let Some(other) = switches.iter().find(|word| !is_machine(word)) {
-        return Err(Trouble::option(other));
+        return Err(ScriptError::option(other));
     }
     let [name, value] = operands.as_slice() else {
-        return Err(Trouble::fails(format!(
+        return Err(ScriptError::fails(format!(
             "it takes a name and a value, and gets {} words: a value with spaces needs quotes",
             operands.len()
         )));
     };
     if switches.is_empty() {
-        return Err(of_a_user());
+        return Err(user_variable_error());
     }
     if value.encode_utf16().count() > SETX_LIMIT {
-        return Err(Trouble::unclear(format!(
+        return Err(ScriptError::unclear(format!(
             "it cuts off what is beyond {SETX_LIMIT} characters"
         )));
     }
@@ -275,7 +278,7 @@ fn setx(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
         RegistryData::sz(value)
     };
     machine.edit(RegistryEdit::SetValue {
-        key: Machine::key_of(MACHINE)?,
+        key: Process::key_of(MACHINE)?,
         name: (*name).clone(),
         data,
     })?;
@@ -283,14 +286,14 @@ fn setx(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
 }
 
 /// Why a user's variable cannot be set.
-pub(super) fn of_a_user() -> Trouble {
-    Trouble::unclear("a user's variables are in a hive that layers do not have")
+pub(super) fn user_variable_error() -> ScriptError {
+    ScriptError::unclear("a user's variables are in a hive that layers do not have")
         .help("set it for the machine (setx /M, or the target Machine), or with ENV")
 }
 
 /// `appcmd`, which is in a folder of its own.
-fn appcmd(machine: &mut Machine<'_>, name: &str, words: &[String]) -> Result<i32, Trouble> {
+fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32, ScriptError> {
     exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
-    machine.apply(Action::Iis(Iis::Appcmd(words.to_vec())))?;
+    machine.apply(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))?;
     Ok(0)
 }

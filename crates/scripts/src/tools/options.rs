@@ -1,9 +1,9 @@
 //! Options in the manner of Unix: letters that may be joined, words that may carry a value.
 
-use super::Trouble;
+use super::ScriptError;
 
 /// Which options take a value, and which do not.
-pub(super) struct Known {
+pub(super) struct OptionSpec {
     pub(super) letters: &'static str,
     pub(super) letters_with_value: &'static str,
     pub(super) words: &'static [&'static str],
@@ -18,10 +18,10 @@ pub(super) enum Argument {
 }
 
 /// Takes the arguments of a program apart; an unknown option is refused.
-pub(super) fn read(words: &[String], known: &Known) -> Result<Vec<Argument>, Trouble> {
+pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>, ScriptError> {
     let mut found = Vec::new();
     let mut rest = words.iter();
-    let missing = |option: &str| Trouble::fails(format!("{option} lacks its value"));
+    let missing = |option: &str| ScriptError::fails(format!("{option} lacks its value"));
     while let Some(word) = rest.next() {
         if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
             let (name, value) = match long.split_once('=') {
@@ -37,7 +37,7 @@ pub(super) fn read(words: &[String], known: &Known) -> Result<Vec<Argument>, Tro
             } else if known.words.contains(&name) && value.is_none() {
                 found.push(Argument::Option(name.to_owned(), None));
             } else {
-                return Err(Trouble::option(word));
+                return Err(ScriptError::option(word));
             }
             continue;
         }
@@ -58,7 +58,7 @@ pub(super) fn read(words: &[String], known: &Known) -> Result<Vec<Argument>, Tro
                 break;
             }
             if !known.letters.contains(letter) {
-                return Err(Trouble::option(&format!("-{letter}")));
+                return Err(ScriptError::option(&format!("-{letter}")));
             }
             found.push(Argument::Option(name, None));
         }

@@ -2,20 +2,22 @@
 
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
-use super::super::image::{Later, Seen};
-use super::super::machine::Machine;
-use super::super::trouble::Trouble;
+use super::super::error::ScriptError;
+use super::super::image::{Later, Lookup};
+use super::super::process::Process;
 
-pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let Some((verb, rest)) = words.split_first() else {
-        return Err(Trouble::unclear("it has no verb"));
+        return Err(ScriptError::unclear("it has no verb"));
     };
     match verb.to_ascii_lowercase().as_str() {
         "add" => add(machine, rest),
         "delete" => delete(machine, rest),
         "import" => import(machine, rest),
         "query" => query(machine, rest),
-        verb => Err(Trouble::unclear(format!("reg {verb} is not understood"))),
+        verb => Err(ScriptError::unclear(format!(
+            "reg {verb} is not understood"
+        ))),
     }
 }
 
@@ -33,18 +35,18 @@ struct Options {
 }
 
 impl Options {
-    fn read(words: &[String]) -> Result<Self, Trouble> {
+    fn read(words: &[String]) -> Result<Self, ScriptError> {
         let mut options = Self::default();
         let mut rest = words.iter();
         options.key = rest
             .next()
             .cloned()
-            .ok_or_else(|| Trouble::fails("it names no key"))?;
+            .ok_or_else(|| ScriptError::fails("it names no key"))?;
         while let Some(word) = rest.next() {
             let mut next = || {
                 rest.next()
                     .cloned()
-                    .ok_or_else(|| Trouble::fails(format!("{word} lacks its value")))
+                    .ok_or_else(|| ScriptError::fails(format!("{word} lacks its value")))
             };
             match word.to_ascii_lowercase().as_str() {
                 "/v" => options.value = Some(next()?),
@@ -55,23 +57,23 @@ impl Options {
                 "/f" => options.forced = true,
                 "/va" => options.all_values = true,
                 "/reg:64" => {}
-                _ => return Err(Trouble::option(word)),
+                _ => return Err(ScriptError::option(word)),
             }
         }
         Ok(options)
     }
 }
 
-fn key(text: &str) -> Result<KeyPath, Trouble> {
-    Machine::key_of(text)
+fn key(text: &str) -> Result<KeyPath, ScriptError> {
+    Process::key_of(text)
 }
 
-fn add(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
     let Some(name) = options.value else {
         if options.data.is_some() || options.kind.is_some() || options.all_values {
-            return Err(Trouble::fails("data without the name of a value"));
+            return Err(ScriptError::fails("data without the name of a value"));
         }
         machine.edit(RegistryEdit::CreateKey {
             key,
@@ -81,14 +83,14 @@ fn add(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
     };
     if !options.forced {
         match machine.image.value(&key, &name) {
-            Seen::Absent => {}
-            Seen::Present(_) => {
-                return Err(Trouble::fails(
+            Lookup::Absent => {}
+            Lookup::Present(_) => {
+                return Err(ScriptError::fails(
                     "the value is there, and without /f nobody answers",
                 ));
             }
-            Seen::Unknown | Seen::Later(Later) => {
-                return Err(Trouble::unknown(
+            Lookup::Unknown | Lookup::Later(Later) => {
+                return Err(ScriptError::unknown(
                     "without /f it fails if the value is there",
                 ));
             }
@@ -105,8 +107,8 @@ fn add(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
 }
 
 /// The data of a value as `reg` reads it.
-fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, Trouble> {
-    let wrong = || Trouble::fails(format!("{text:?} is not data of type {kind}"));
+fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, ScriptError> {
+    let wrong = || ScriptError::fails(format!("{text:?} is not data of type {kind}"));
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
         None => text.parse().ok(),
@@ -132,31 +134,31 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, Trouble
             RegistryData::binary(hex::decode(text).map_err(|_| wrong())?)
         }
         _ => {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "the type {kind:?} is not understood"
             )));
         }
     })
 }
 
-fn delete(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let options = Options::read(words)?;
     if options.all_values || options.data.is_some() || options.kind.is_some() {
-        return Err(Trouble::option("/va"));
+        return Err(ScriptError::option("/va"));
     }
     if !options.forced {
-        return Err(Trouble::fails("without /f it asks, and nobody answers"));
+        return Err(ScriptError::fails("without /f it asks, and nobody answers"));
     }
     let key = key(&options.key)?;
     let seen = match &options.value {
-        Some(name) => is_there(&machine.image.value(&key, name)),
-        None => is_there(&machine.image.key(&key)),
+        Some(name) => is_present(&machine.image.value(&key, name)),
+        None => is_present(&machine.image.key(&key)),
     };
     match seen {
         Some(true) => {}
-        Some(false) => return Ok(machine.fails(1, format!("{key} does not have what it deletes"))),
+        Some(false) => return Ok(machine.fail(1, format!("{key} does not have what it deletes"))),
         None => {
-            return Err(Trouble::unknown(format!(
+            return Err(ScriptError::unknown(format!(
                 "it fails unless the base has what it deletes in {key}"
             )));
         }
@@ -169,46 +171,46 @@ fn delete(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
 }
 
 /// Whether something is there, where that is known.
-pub(in super::super) fn is_there<T>(seen: &Seen<T>) -> Option<bool> {
+pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     match seen {
-        Seen::Present(_) => Some(true),
-        Seen::Absent => Some(false),
-        Seen::Later(Later) | Seen::Unknown => None,
+        Lookup::Present(_) => Some(true),
+        Lookup::Absent => Some(false),
+        Lookup::Later(Later) | Lookup::Unknown => None,
     }
 }
 
-fn import(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let [file] = words else {
-        return Err(Trouble::unclear("it takes one file"));
+        return Err(ScriptError::unclear("it takes one file"));
     };
     let path = machine.path(file)?;
     match machine.image.content(&path) {
-        Seen::Present(content) => {
+        Lookup::Present(content) => {
             let imported = regfile::import(&content)
-                .map_err(|error| Trouble::unclear(format!("{path}: {error}")))?;
+                .map_err(|error| ScriptError::unclear(format!("{path}: {error}")))?;
             for edit in imported.edits {
                 machine.edit(edit)?;
             }
             Ok(0)
         }
-        Seen::Absent => Ok(machine.fails(1, format!("{path} is not there"))),
-        Seen::Later(Later) => Ok(0),
-        Seen::Unknown => Err(Trouble::unknown(format!(
+        Lookup::Absent => Ok(machine.fail(1, format!("{path} is not there"))),
+        Lookup::Later(Later) => Ok(0),
+        Lookup::Unknown => Err(ScriptError::unknown(format!(
             "the content of {path} is not known"
         ))),
     }
 }
 
-fn query(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+fn query(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
     let seen = match &options.value {
-        Some(name) => is_there(&machine.image.value(&key, name)),
-        None => is_there(&machine.image.key(&key)),
+        Some(name) => is_present(&machine.image.value(&key, name)),
+        None => is_present(&machine.image.key(&key)),
     };
     match seen {
         Some(found) => Ok(i32::from(!found)),
-        None => Err(Trouble::unknown(format!(
+        None => Err(ScriptError::unknown(format!(
             "it fails unless the base has {key}"
         ))),
     }

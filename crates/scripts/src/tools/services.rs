@@ -1,37 +1,37 @@
 //! `sc create` and `sc config`.
 
-use super::super::image::{Action, Service, ServiceStart};
-use super::super::machine::Machine;
-use super::super::trouble::Trouble;
+use super::super::error::ScriptError;
+use super::super::image::{ImageAction, ServiceChange, ServiceStart};
+use super::super::process::Process;
 
-pub(super) fn sc(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let [verb, name, rest @ ..] = words else {
-        return Err(Trouble::unclear("it takes a verb and a service"));
+        return Err(ScriptError::unclear("it takes a verb and a service"));
     };
     let is_new = match verb.to_ascii_lowercase().as_str() {
         "create" => true,
         "config" => false,
         "description" => {
             let [description] = rest else {
-                return Err(Trouble::unclear("it takes one description"));
+                return Err(ScriptError::unclear("it takes one description"));
             };
             let mut service = empty(name, false);
             service.description = Some(description.clone());
-            machine.apply(Action::Service(service))?;
+            machine.apply(ImageAction::Service(service))?;
             return Ok(0);
         }
-        verb => return Err(Trouble::unclear(format!("sc {verb} is not understood"))),
+        verb => return Err(ScriptError::unclear(format!("sc {verb} is not understood"))),
     };
     let mut service = empty(name, is_new);
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
         let Some((option, joined)) = word.split_once('=') else {
-            return Err(Trouble::unclear(format!("{word:?} is not understood")));
+            return Err(ScriptError::unclear(format!("{word:?} is not understood")));
         };
         let value = if joined.is_empty() {
             rest.next()
                 .cloned()
-                .ok_or_else(|| Trouble::fails(format!("{word} lacks its value")))?
+                .ok_or_else(|| ScriptError::fails(format!("{word} lacks its value")))?
         } else {
             joined.to_owned()
         };
@@ -45,19 +45,19 @@ pub(super) fn sc(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tro
             }
             "type" if value.eq_ignore_ascii_case("own") => {}
             "error" if value.eq_ignore_ascii_case("normal") => {}
-            _ => return Err(Trouble::option(word)),
+            _ => return Err(ScriptError::option(word)),
         }
     }
     if is_new && service.command.is_none() {
-        return Err(Trouble::fails("a new service needs binPath="));
+        return Err(ScriptError::fails("a new service needs binPath="));
     }
-    machine.apply(Action::Service(service))?;
+    machine.apply(ImageAction::Service(service))?;
     Ok(0)
 }
 
 /// A service of which nothing is said yet.
-pub(in super::super) fn empty(name: &str, is_new: bool) -> Service {
-    Service {
+pub(in super::super) fn empty(name: &str, is_new: bool) -> ServiceChange {
+    ServiceChange {
         name: name.to_owned(),
         is_new,
         command: None,
@@ -69,14 +69,14 @@ pub(in super::super) fn empty(name: &str, is_new: bool) -> Service {
     }
 }
 
-fn start(text: &str) -> Result<ServiceStart, Trouble> {
+fn start(text: &str) -> Result<ServiceStart, ScriptError> {
     Ok(match text.to_ascii_lowercase().as_str() {
         "auto" => ServiceStart::Auto,
         "delayed-auto" => ServiceStart::Delayed,
         "demand" => ServiceStart::Demand,
         "disabled" => ServiceStart::Disabled,
         _ => {
-            return Err(Trouble::unclear(format!(
+            return Err(ScriptError::unclear(format!(
                 "the start {text:?} is not understood"
             )));
         }

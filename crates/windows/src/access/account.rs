@@ -38,7 +38,7 @@ const POOLS: u32 = 82;
 
 /// An account or group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct AccessAccount {
     name: String,
     sid: Sid,
 }
@@ -57,14 +57,14 @@ fn known() -> String {
     KNOWN.map(|(name, ..)| name).join(", ")
 }
 
-impl Account {
+impl AccessAccount {
     /// Its number.
     pub fn sid(&self) -> Sid {
         self.sid.clone()
     }
 }
 
-impl FromStr for Account {
+impl FromStr for AccessAccount {
     type Err = AccountError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -105,13 +105,13 @@ fn named(kind: u32, name: &str) -> Option<Sid> {
     Sid::new(5, &std::iter::once(kind).chain(words).collect::<Vec<_>>())
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for AccessAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-impl Serialize for Account {
+impl Serialize for AccessAccount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.name)
     }

@@ -1,10 +1,10 @@
 //! Grants as `icacls` is told them: `Users:(OI)(CI)M`, in two words.
 
-use super::{Account, AccountError, Grant, Inherit, Rights};
+use super::{AccessAccount, AccountError, Grant, Inherit, Rights};
 
 /// What an account is granted, and what of a folder that is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Granted {
+pub struct IcaclsGrant {
     /// The rights, each by itself.
     pub grants: Vec<Grant>,
     /// What of a folder they are for.
@@ -25,13 +25,13 @@ pub enum GrantTextError {
     },
 }
 
-impl Granted {
+impl IcaclsGrant {
     /// Reads an account and its rights.
     pub fn read(account: &str, rights: &str) -> Result<Self, GrantTextError> {
         let invalid = || GrantTextError::Rights {
             text: rights.to_owned(),
         };
-        let account: Account = account.strip_prefix('*').unwrap_or(account).parse()?;
+        let account: AccessAccount = account.strip_prefix('*').unwrap_or(account).parse()?;
         let (mut files, mut folders) = (false, false);
         let mut rest = rights;
         let letters = loop {

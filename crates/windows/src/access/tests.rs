@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use wincimg_registry::security::Layout;
+use wincimg_registry::security::DescriptorLayout;
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn accounts_have_the_numbers_that_windows_has() {
         ),
         ("S-1-5-21-1-2-3-1001", "S-1-5-21-1-2-3-1001"),
     ] {
-        let account: Account = name.parse().unwrap();
+        let account: AccessAccount = name.parse().unwrap();
         assert_eq!(account.sid().in_numbers(), sid, "{name}");
         assert_eq!(account.to_string(), name);
     }
@@ -60,7 +60,7 @@ fn accounts_have_the_numbers_that_windows_has() {
         "BA",
         r"IIS AppPool\",
     ] {
-        assert!(name.parse::<Account>().is_err(), "{name}");
+        assert!(name.parse::<AccessAccount>().is_err(), "{name}");
     }
 }
 
@@ -71,10 +71,13 @@ fn a_grant_comes_where_windows_looks_for_it() {
         "O:BAG:SYD:AI(D;;FW;;;AN)(A;OICI;FA;;;BA)(D;OICIID;FW;;;AN)(A;OICIID;FA;;;SY)(A;OICIID;FR;;;BU)",
     );
     let own = "O:BAG:SYD:AI(D;;FW;;;AN)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;S-1-5-93-2-2)(D;OICIID;FW;;;AN)(A;OICIID;FA;;;SY)(A;OICIID;FR;;;BU)";
-    assert_eq!(user.granted(&before, true), descriptor(own));
+    assert_eq!(user.grant_to(&before, true), descriptor(own));
     let inherited = "O:BAG:SYD:AI(D;;FW;;;AN)(A;OICI;FA;;;BA)(D;OICIID;FW;;;AN)(A;OICIID;0x1301bf;;;S-1-5-93-2-2)(A;OICIID;FA;;;SY)(A;OICIID;FR;;;BU)";
-    assert_eq!(user.passed_on(&before, true), Some(descriptor(inherited)));
-    let twice = user.granted(&user.granted(&before, true), true);
+    assert_eq!(
+        user.inherited_descriptor(&before, true),
+        Some(descriptor(inherited))
+    );
+    let twice = user.grant_to(&user.grant_to(&before, true), true);
     assert_eq!(twice, descriptor(own));
 }
 
@@ -86,9 +89,9 @@ fn rights_of_an_account_add_up() {
     );
     let before = descriptor("O:BAG:SYD:(A;;FA;;;BA)(A;;0x100116;;;BU)");
     let after = descriptor("O:BAG:SYD:(A;;FA;;;BA)(A;;0x12019f;;;BU)(A;;FA;;;WD)");
-    assert_eq!(reader.granted(&before, true), after);
+    assert_eq!(reader.grant_to(&before, true), after);
     let nobody = descriptor("O:BAG:SYD:");
-    let after = reader.granted(&nobody, false);
+    let after = reader.grant_to(&nobody, false);
     assert_eq!(after, descriptor("O:BAG:SYD:(A;;FR;;;BU)(A;;FA;;;WD)"));
 }
 
@@ -97,7 +100,7 @@ fn what_lies_in_a_folder_inherits_what_it_is_meant_for() {
     let before = descriptor("O:BAG:SYD:(A;;FA;;;BA)");
     let passed_on = |inherit, is_folder| {
         access(&[("Users", Rights::ReadExecute)], inherit)
-            .passed_on(&before, is_folder)
+            .inherited_descriptor(&before, is_folder)
             .map(|after| after.dacl.unwrap().entries[1].clone())
             .map(|entry| (entry.flags, entry.mask))
     };
@@ -110,10 +113,10 @@ fn what_lies_in_a_folder_inherits_what_it_is_meant_for() {
     assert_eq!(passed_on(Inherit::None, true), None);
     let protected = descriptor("O:BAG:SYD:P(A;;FA;;;BA)");
     let all = access(&[("Users", Rights::Read)], Inherit::All);
-    assert_eq!(all.passed_on(&protected, true), None);
-    assert_ne!(all.granted(&protected, true), protected);
+    assert_eq!(all.inherited_descriptor(&protected, true), None);
+    assert_ne!(all.grant_to(&protected, true), protected);
     assert_eq!(
-        all.granted(&before, false),
+        all.grant_to(&before, false),
         descriptor("O:BAG:SYD:(A;;FA;;;BA)(A;;FR;;;BU)")
     );
 }
@@ -125,7 +128,7 @@ fn a_descriptor_without_a_list_lets_everybody_in_already() {
         ..descriptor("O:BAG:SYD:(A;;FA;;;BA)")
     };
     let user = access(&[("ContainerUser", Rights::Modify)], Inherit::All);
-    assert_eq!(user.granted(&open, true), open);
+    assert_eq!(user.grant_to(&open, true), open);
 }
 
 #[test]
@@ -184,8 +187,8 @@ proptest! {
             &[("ContainerUser", Rights::Modify), ("Users", Rights::Read)],
             Inherit::All,
         );
-        let inherited = user.passed_on(&before, is_folder).unwrap();
-        for after in [user.granted(&before, is_folder), inherited] {
+        let inherited = user.inherited_descriptor(&before, is_folder).unwrap();
+        for after in [user.grant_to(&before, is_folder), inherited] {
             let entries = &after.dacl.as_ref().unwrap().entries;
             prop_assert!(entries.is_sorted_by_key(rank));
             // Nothing is lost, neither an entry nor a right.
@@ -197,15 +200,15 @@ proptest! {
                 });
                 prop_assert!(kept);
             }
-            let bytes = after.to_bytes(Layout::OwnerFirst);
+            let bytes = after.to_bytes(DescriptorLayout::OwnerFirst);
             prop_assert_eq!(&SecurityDescriptor::from_bytes(&bytes).unwrap(), &after);
         }
     }
 
     #[test]
     fn any_text_is_an_account_or_refused(text in "\\PC{0,20}|(NT SERVICE|IIS AppPool)\\\\\\PC{1,9}|S-1-[0-9-]{0,30}") {
-        if let Ok(account) = text.parse::<Account>() {
-            let again: Account = account.sid().in_numbers().parse().unwrap();
+        if let Ok(account) = text.parse::<AccessAccount>() {
+            let again: AccessAccount = account.sid().in_numbers().parse().unwrap();
             prop_assert_eq!(again.sid(), account.sid());
         }
     }

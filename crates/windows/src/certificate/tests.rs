@@ -7,10 +7,10 @@ fn the_value_has_the_sha1_and_the_certificate() {
     let der = sample("230201000000Z", "300101000000Z", true);
     let certificate = Certificate::parse(der.clone()).unwrap();
     for (store, name) in [
-        (Store::Root, "ROOT"),
-        (Store::Ca, "CA"),
-        (Store::TrustedPublisher, "TrustedPublisher"),
-        (Store::TrustedPeople, "TrustedPeople"),
+        (CertificateStore::Root, "ROOT"),
+        (CertificateStore::Ca, "CA"),
+        (CertificateStore::TrustedPublisher, "TrustedPublisher"),
+        (CertificateStore::TrustedPeople, "TrustedPeople"),
     ] {
         let RegistryEdit::SetValue {
             key,

@@ -41,7 +41,7 @@ impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PatchHost { to, kb: Some(kb) } => {
-                write!(f, "bring the host to {to} with {}", kb.in_advice())
+                write!(f, "bring the host to {to} with {}", kb.describe())
             }
             Self::PatchHost { to, kb: None } => write!(
                 f,

@@ -3,7 +3,7 @@
 
 /// The answer in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum VerdictOutcome {
     /// It starts.
     Compatible,
     /// It starts, but someone should look.
@@ -16,7 +16,7 @@ pub enum Outcome {
 
 /// Which rule about the versions of host and image decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
+pub enum CompatRule {
     /// Host and image have the same build.
     BuildMatch,
     /// The same build, but the host lacks updates that the image has.
@@ -76,7 +76,7 @@ pub enum Concern {
     FloatingTag,
 }
 
-impl Outcome {
+impl VerdictOutcome {
     /// The word in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Outcome {
     }
 }
 
-impl Rule {
+impl CompatRule {
     /// All of them.
     pub const ALL: [Self; 15] = [
         Self::BuildMatch,
@@ -130,22 +130,22 @@ impl Rule {
     }
 
     /// What following or breaking this rule means.
-    pub fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> VerdictOutcome {
         match self {
             Self::BuildMatch
             | Self::RevisionMatch2016
             | Self::DownlevelLtsc
             | Self::HypervOk
-            | Self::HostProcess => Outcome::Compatible,
+            | Self::HostProcess => VerdictOutcome::Compatible,
             Self::BuildMismatch
             | Self::RevisionMismatch2016
             | Self::Baseline202002
             | Self::ImageNewerThanHost
             | Self::TooOldForHost
             | Self::HypervImageNewer
-            | Self::ClientProcessIsolation => Outcome::Incompatible,
-            Self::ImageNewerRevision | Self::HostReportedBroken => Outcome::Warning,
-            Self::UnknownBuild => Outcome::Unknown,
+            | Self::ClientProcessIsolation => VerdictOutcome::Incompatible,
+            Self::ImageNewerRevision | Self::HostReportedBroken => VerdictOutcome::Warning,
+            Self::UnknownBuild => VerdictOutcome::Unknown,
         }
     }
 }
@@ -184,19 +184,19 @@ impl Concern {
     }
 
     /// What having it means.
-    pub fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> VerdictOutcome {
         match self {
             Self::NoMatchingPlatform
             | Self::FilteredAtPull
             | Self::NotWindows
-            | Self::HostProcessUnsupported => Outcome::Incompatible,
+            | Self::HostProcessUnsupported => VerdictOutcome::Incompatible,
             Self::NoImage
             | Self::NoHostSelected
             | Self::NoWindowsSelector
             | Self::EndOfSupport
             | Self::PullDeadline
             | Self::GracePeriod
-            | Self::FloatingTag => Outcome::Warning,
+            | Self::FloatingTag => VerdictOutcome::Warning,
         }
     }
 }

@@ -4,15 +4,15 @@ fn version(text: &str) -> WindowsVersion {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn under(isolation: Isolation, host: &str, image: &str) -> Verdict {
-    judge(
+fn under(isolation: Isolation, host: &str, image: &str) -> CompatVerdict {
+    check(
         Some(HostBuild::new(version(host))),
         Some(version(image)),
         isolation,
     )
 }
 
-fn process(host: &str, image: &str) -> Verdict {
+fn process(host: &str, image: &str) -> CompatVerdict {
     under(Isolation::Process, host, image)
 }
 
@@ -36,32 +36,32 @@ fn listed_versions() -> Vec<WindowsVersion> {
 #[test]
 fn known_pairs_are_decided_by_the_rule_that_documents_them() {
     for (host, image, rule) in [
-        ("17763.973", "17763.973", Rule::BuildMatch),
-        ("17763.973", "17763.1158", Rule::Baseline202002),
-        ("17763.1039", "17763.1040", Rule::BuildMatch),
-        ("17763.1012", "17763.1040", Rule::Baseline202002),
-        ("18363.900", "18363.476", Rule::Baseline202002),
-        ("17763.973", "18362.1", Rule::BuildMismatch),
-        ("17763.973", "14393.3504", Rule::BuildMismatch),
-        ("14393.3504", "14393.3504", Rule::RevisionMatch2016),
-        ("14393.3504", "14393.3503", Rule::RevisionMismatch2016),
-        ("20348.1", "20348.2402", Rule::ImageNewerRevision),
-        ("20348.2402", "20348.1", Rule::BuildMatch),
-        ("26100.2894", "26100.3194", Rule::ImageNewerRevision),
-        ("17763.1039", "17763.1158", Rule::ImageNewerRevision),
-        ("26100.33296", "26100.99999", Rule::ImageNewerRevision),
-        ("26300.1", "26100.1", Rule::DownlevelLtsc),
-        ("28000.1", "26100.1", Rule::DownlevelLtsc),
-        ("20348.2402", "17763.5696", Rule::TooOldForHost),
-        ("20348.2402", "22000.1", Rule::ImageNewerThanHost),
-        ("26100.2314", "20348.1", Rule::DownlevelLtsc),
-        ("25398.1", "20348.1", Rule::DownlevelLtsc),
-        ("26200.1", "20348.1", Rule::DownlevelLtsc),
-        ("26200.1", "26100.1", Rule::HostReportedBroken),
-        ("19045.1", "19045.1", Rule::ClientProcessIsolation),
-        ("14393", "14393.3504", Rule::UnknownBuild),
-        ("17763", "17763.1158", Rule::UnknownBuild),
-        ("20348", "20348", Rule::BuildMatch),
+        ("17763.973", "17763.973", CompatRule::BuildMatch),
+        ("17763.973", "17763.1158", CompatRule::Baseline202002),
+        ("17763.1039", "17763.1040", CompatRule::BuildMatch),
+        ("17763.1012", "17763.1040", CompatRule::Baseline202002),
+        ("18363.900", "18363.476", CompatRule::Baseline202002),
+        ("17763.973", "18362.1", CompatRule::BuildMismatch),
+        ("17763.973", "14393.3504", CompatRule::BuildMismatch),
+        ("14393.3504", "14393.3504", CompatRule::RevisionMatch2016),
+        ("14393.3504", "14393.3503", CompatRule::RevisionMismatch2016),
+        ("20348.1", "20348.2402", CompatRule::ImageNewerRevision),
+        ("20348.2402", "20348.1", CompatRule::BuildMatch),
+        ("26100.2894", "26100.3194", CompatRule::ImageNewerRevision),
+        ("17763.1039", "17763.1158", CompatRule::ImageNewerRevision),
+        ("26100.33296", "26100.99999", CompatRule::ImageNewerRevision),
+        ("26300.1", "26100.1", CompatRule::DownlevelLtsc),
+        ("28000.1", "26100.1", CompatRule::DownlevelLtsc),
+        ("20348.2402", "17763.5696", CompatRule::TooOldForHost),
+        ("20348.2402", "22000.1", CompatRule::ImageNewerThanHost),
+        ("26100.2314", "20348.1", CompatRule::DownlevelLtsc),
+        ("25398.1", "20348.1", CompatRule::DownlevelLtsc),
+        ("26200.1", "20348.1", CompatRule::DownlevelLtsc),
+        ("26200.1", "26100.1", CompatRule::HostReportedBroken),
+        ("19045.1", "19045.1", CompatRule::ClientProcessIsolation),
+        ("14393", "14393.3504", CompatRule::UnknownBuild),
+        ("17763", "17763.1158", CompatRule::UnknownBuild),
+        ("20348", "20348", CompatRule::BuildMatch),
     ] {
         let verdict = process(host, image);
         assert_eq!(verdict.rule, rule, "host {host}, image {image}");
@@ -72,9 +72,9 @@ fn known_pairs_are_decided_by_the_rule_that_documents_them() {
 #[test]
 fn hyper_v_takes_everything_that_is_not_newer() {
     let rule = |host, image| under(Isolation::HyperV, host, image).rule;
-    assert_eq!(rule("20348.2402", "17763.5696"), Rule::HypervOk);
-    assert_eq!(rule("19045.1", "14393.1"), Rule::HypervOk);
-    assert_eq!(rule("17763.1", "20348.1"), Rule::HypervImageNewer);
+    assert_eq!(rule("20348.2402", "17763.5696"), CompatRule::HypervOk);
+    assert_eq!(rule("19045.1", "14393.1"), CompatRule::HypervOk);
+    assert_eq!(rule("17763.1", "20348.1"), CompatRule::HypervImageNewer);
 }
 
 #[test]
@@ -131,21 +131,22 @@ fn a_fix_that_keeps_the_image_makes_it_start() {
         .iter()
         .flat_map(|host| versions.iter().map(move |image| (*host, *image)));
     for (version, image) in pairs {
-        for edition in [Edition::Server, Edition::Client] {
+        for edition in [WindowsEdition::Server, WindowsEdition::Client] {
             let host = HostBuild { version, edition };
-            let fixed = match judge(Some(host), Some(image), Isolation::Process).fix {
+            let fixed = match check(Some(host), Some(image), Isolation::Process).fix {
                 Some(Fix::PatchHost { to, .. }) => {
                     let patched = HostBuild {
                         version: to,
                         edition,
                     };
-                    judge(Some(patched), Some(image), Isolation::Process)
+                    check(Some(patched), Some(image), Isolation::Process)
                 }
-                Some(Fix::UseHyperV) => judge(Some(host), Some(image), Isolation::HyperV),
+                Some(Fix::UseHyperV) => check(Some(host), Some(image), Isolation::HyperV),
                 _ => continue,
             };
             assert!(
-                fixed.outcome == Outcome::Compatible || fixed.rule == Rule::HostReportedBroken,
+                fixed.outcome == VerdictOutcome::Compatible
+                    || fixed.rule == CompatRule::HostReportedBroken,
                 "{edition:?} {version}, image {image}: {fixed:?}"
             );
         }
@@ -157,7 +158,7 @@ fn every_reason_names_both_versions() {
     for host in listed_versions().into_iter().step_by(7) {
         for image in listed_versions().into_iter().step_by(11) {
             for isolation in [Isolation::Process, Isolation::HyperV] {
-                let reason = judge(Some(HostBuild::new(host)), Some(image), isolation).reason();
+                let reason = check(Some(HostBuild::new(host)), Some(image), isolation).reason();
                 assert!(reason.contains(&host.to_string()), "{reason}");
                 assert!(reason.contains(&image.to_string()), "{reason}");
             }
@@ -168,10 +169,10 @@ fn every_reason_names_both_versions() {
 #[test]
 fn a_missing_version_is_unknown_and_says_which() {
     let host = HostBuild::new(version("17763.973"));
-    let verdict = judge(Some(host), None, Isolation::Process);
-    assert_eq!(verdict.outcome, Outcome::Unknown);
+    let verdict = check(Some(host), None, Isolation::Process);
+    assert_eq!(verdict.outcome, VerdictOutcome::Unknown);
     assert_eq!(verdict.reason(), "the image's Windows version is not known");
-    let verdict = judge(None, Some(version("17763.973")), Isolation::HyperV);
+    let verdict = check(None, Some(version("17763.973")), Isolation::HyperV);
     assert_eq!(verdict.reason(), "the host's Windows version is not known");
 }
 
@@ -183,22 +184,22 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
         for &image in &versions {
             let hosted = HostBuild {
                 version: host,
-                edition: Edition::Server,
+                edition: WindowsEdition::Server,
             };
-            let process = judge(Some(hosted), Some(image), Isolation::Process);
-            let hyperv = judge(Some(hosted), Some(image), Isolation::HyperV);
-            let runs = process.starts();
+            let process = check(Some(hosted), Some(image), Isolation::Process);
+            let hyperv = check(Some(hosted), Some(image), Isolation::HyperV);
+            let runs = process.is_startable();
             let pair = format!("host {host}, image {image}: {process:?}");
 
-            assert_ne!(process.outcome, Outcome::Unknown, "{pair}");
+            assert_ne!(process.outcome, VerdictOutcome::Unknown, "{pair}");
             assert_eq!(
                 process.fix.is_none(),
-                process.outcome == Outcome::Compatible,
+                process.outcome == VerdictOutcome::Compatible,
                 "{pair}"
             );
             assert!(host != image || runs, "a host runs its own version: {pair}");
             assert!(
-                image.build <= host.build || (!runs && !hyperv.starts()),
+                image.build <= host.build || (!runs && !hyperv.is_startable()),
                 "nothing newer than the host ever runs: {pair}"
             );
             assert!(
@@ -206,20 +207,20 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
                 "Server 2016 runs only its own revision: {pair}"
             );
             assert!(
-                !runs || hyperv.starts(),
+                !runs || hyperv.is_startable(),
                 "Hyper-V never refuses what process isolation accepts: {pair}"
             );
-            if process.rule == Rule::Baseline202002 {
+            if process.rule == CompatRule::Baseline202002 {
                 crossings += 1;
-                let other_way = judge(
+                let other_way = check(
                     Some(HostBuild {
                         version: image,
-                        edition: Edition::Server,
+                        edition: WindowsEdition::Server,
                     }),
                     Some(host),
                     Isolation::Process,
                 );
-                assert_eq!(other_way.rule, Rule::Baseline202002, "{pair}");
+                assert_eq!(other_way.rule, CompatRule::Baseline202002, "{pair}");
             }
         }
     }
@@ -232,34 +233,43 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
 #[test]
 fn the_edition_comes_from_the_product_name_or_the_build() {
     assert_eq!(
-        Edition::of_product("Windows Server 2019 Datacenter"),
-        Some(Edition::Server)
+        WindowsEdition::from_product_name("Windows Server 2019 Datacenter"),
+        Some(WindowsEdition::Server)
     );
     assert_eq!(
-        Edition::of_product("Windows 10 Enterprise"),
-        Some(Edition::Client)
+        WindowsEdition::from_product_name("Windows 10 Enterprise"),
+        Some(WindowsEdition::Client)
     );
     assert_eq!(
-        Edition::of_product("Microsoft Windows Version 23H2 (OS Build 22631.3447)"),
-        Some(Edition::Client)
+        WindowsEdition::from_product_name("Microsoft Windows Version 23H2 (OS Build 22631.3447)"),
+        Some(WindowsEdition::Client)
     );
     // What `ver` prints, which old kubelets pass on.
     assert_eq!(
-        Edition::of_product("Microsoft Windows [Version 10.0.14393]"),
+        WindowsEdition::from_product_name("Microsoft Windows [Version 10.0.14393]"),
         None
     );
-    assert_eq!(Edition::of_product("Ubuntu 22.04 LTS"), None);
-    assert_eq!(HostBuild::new(version("19045")).edition, Edition::Client);
-    assert_eq!(HostBuild::new(version("17763")).edition, Edition::Server);
+    assert_eq!(WindowsEdition::from_product_name("Ubuntu 22.04 LTS"), None);
+    assert_eq!(
+        HostBuild::new(version("19045")).edition,
+        WindowsEdition::Client
+    );
+    assert_eq!(
+        HostBuild::new(version("17763")).edition,
+        WindowsEdition::Server
+    );
 }
 
 #[test]
 fn host_processes_start_whatever_the_versions_are() {
     let verdict = under(Isolation::HostProcess, "17763.973", "26100.1");
-    assert_eq!(verdict.rule, Rule::HostProcess);
-    assert_eq!((verdict.outcome, verdict.fix), (Outcome::Compatible, None));
+    assert_eq!(verdict.rule, CompatRule::HostProcess);
+    assert_eq!(
+        (verdict.outcome, verdict.fix),
+        (VerdictOutcome::Compatible, None)
+    );
     assert!(
-        judge(None, None, Isolation::HostProcess)
+        check(None, None, Isolation::HostProcess)
             .reason()
             .contains("on the host")
     );
@@ -271,13 +281,13 @@ fn versions_of_one_build_work_together_where_their_generations_are_equal() {
     for host in &listed {
         let same_build = listed.iter().filter(|image| image.build == host.build);
         for image in same_build {
-            let verdict = judge(
+            let verdict = check(
                 Some(HostBuild::new(*host)),
                 Some(*image),
                 Isolation::Process,
             );
-            if verdict.rule != Rule::ClientProcessIsolation {
-                let is_fine = verdict.starts();
+            if verdict.rule != CompatRule::ClientProcessIsolation {
+                let is_fine = verdict.is_startable();
                 assert_eq!(
                     is_fine,
                     generation(*host) == generation(*image),
@@ -294,8 +304,8 @@ fn versions_of_one_build_work_together_where_their_generations_are_equal() {
 fn the_builds_that_a_host_takes_are_those_that_are_judged_well() {
     for host in listed_versions() {
         for image in listed_versions() {
-            let verdict = judge(Some(HostBuild::new(host)), Some(image), Isolation::Process);
-            if verdict.starts() {
+            let verdict = check(Some(HostBuild::new(host)), Some(image), Isolation::Process);
+            if verdict.is_startable() {
                 assert!(
                     accepted_builds(host.build).contains(&image.build),
                     "{host} {image}"
@@ -308,7 +318,7 @@ fn the_builds_that_a_host_takes_are_those_that_are_judged_well() {
 #[test]
 fn a_host_that_lags_is_to_be_patched_first() {
     let verdict = process("26100.2894", "26100.3194");
-    assert_eq!(verdict.outcome, Outcome::Warning);
+    assert_eq!(verdict.outcome, VerdictOutcome::Warning);
     assert!(
         verdict.reason().contains("0xc0370106"),
         "{}",
@@ -331,7 +341,7 @@ fn a_host_that_lags_is_to_be_patched_first() {
     );
     assert_eq!(
         under(Isolation::HyperV, "26100.2894", "26100.3194").rule,
-        Rule::HypervOk
+        CompatRule::HypervOk
     );
 }
 
@@ -339,8 +349,8 @@ fn a_host_that_lags_is_to_be_patched_first() {
 fn windows_11_25h2_is_reported_to_refuse_images_of_server_2025_in_both_isolations() {
     for isolation in [Isolation::Process, Isolation::HyperV] {
         let verdict = under(isolation, "26200.7171", "26100.7171");
-        assert_eq!(verdict.rule, Rule::HostReportedBroken);
-        assert_eq!(verdict.outcome, Outcome::Warning);
+        assert_eq!(verdict.rule, CompatRule::HostReportedBroken);
+        assert_eq!(verdict.outcome, VerdictOutcome::Warning);
         assert!(
             verdict.reason().contains("hcsshim/issues/2566"),
             "{}",
@@ -349,7 +359,7 @@ fn windows_11_25h2_is_reported_to_refuse_images_of_server_2025_in_both_isolation
     }
     assert_eq!(
         under(Isolation::HyperV, "26200.7171", "20348.1").rule,
-        Rule::HypervOk
+        CompatRule::HypervOk
     );
 }
 
@@ -400,16 +410,16 @@ fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
     for &build in &builds {
         let host = HostBuild {
             version: WindowsVersion::new(build, 100_000),
-            edition: Edition::Server,
+            edition: WindowsEdition::Server,
         };
         for &image in &builds {
-            let verdict = judge(
+            let verdict = check(
                 Some(host),
                 Some(WindowsVersion::new(image, 100_000)),
                 Isolation::Process,
             );
             assert_eq!(
-                verdict.starts(),
+                verdict.is_startable(),
                 platforms_start(build, image),
                 "host {build}, image {image}: {verdict:?}"
             );
@@ -425,7 +435,7 @@ fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
 #[test]
 fn the_tables_have_what_was_published_up_to_november_2026() {
     for (build, end) in [(26200, "2028-10-10"), (28000, "2029-03-13")] {
-        let release = release::of_build(build).unwrap();
+        let release = release::from_build(build).unwrap();
         assert_eq!(release.extended_end, Some(end.parse().unwrap()), "{build}");
     }
     for newest in ["17763.9487", "20348.5870"] {

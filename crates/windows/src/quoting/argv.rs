@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Which reader takes the command line apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reader {
+pub enum ArgvParser {
     /// `CommandLineToArgvW` of shell32.
     CommandLineToArgvW,
     /// The C runtime since Visual C++ 2008, the universal one included.
@@ -18,7 +18,7 @@ pub enum Reader {
 
 /// Takes a command line apart. The first argument, the program, has rules of its own: backslashes
 /// never escape there, and a quote only keeps spaces together.
-pub fn split(line: &str, reader: Reader) -> Vec<String> {
+pub fn split(line: &str, reader: ArgvParser) -> Vec<String> {
     let (program, mut rest) = split_program(line, reader);
     let mut argv = vec![program];
     loop {
@@ -33,7 +33,7 @@ pub fn split(line: &str, reader: Reader) -> Vec<String> {
 }
 
 /// Splits what follows a program's name: no special rule for the first word.
-pub fn split_arguments(text: &str, reader: Reader) -> Vec<String> {
+pub fn split_arguments(text: &str, reader: ArgvParser) -> Vec<String> {
     let mut argv = split(&format!("program {text}"), reader);
     argv.remove(0);
     argv
@@ -43,17 +43,17 @@ fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
 }
 
-fn split_program(line: &str, reader: Reader) -> (String, &str) {
+fn split_program(line: &str, reader: ArgvParser) -> (String, &str) {
     match (reader, line.strip_prefix('"')) {
-        (Reader::CommandLineToArgvW, Some(quoted)) => {
+        (ArgvParser::CommandLineToArgvW, Some(quoted)) => {
             let (program, rest) = quoted.split_once('"').unwrap_or((quoted, ""));
             (program.to_owned(), rest)
         }
-        (Reader::CommandLineToArgvW, None) => {
+        (ArgvParser::CommandLineToArgvW, None) => {
             let end = line.find(is_blank).unwrap_or(line.len());
             (line[..end].to_owned(), &line[end..])
         }
-        (Reader::CRuntime, _) => {
+        (ArgvParser::CRuntime, _) => {
             let mut quoted = false;
             let end = line.find(|c| {
                 quoted ^= c == '"';
@@ -66,7 +66,7 @@ fn split_program(line: &str, reader: Reader) -> (String, &str) {
 }
 
 /// Reads one argument; `text` starts with its first character.
-fn split_argument(text: &str, reader: Reader) -> (String, &str) {
+fn split_argument(text: &str, reader: ArgvParser) -> (String, &str) {
     let mut argument = String::new();
     let mut quoted = false;
     let mut backslashes = 0;
@@ -80,7 +80,7 @@ fn split_argument(text: &str, reader: Reader) -> (String, &str) {
                     argument.push('"');
                 } else if quoted && characters.next_if(|(_, next)| *next == '"').is_some() {
                     argument.push('"');
-                    quoted = reader == Reader::CRuntime;
+                    quoted = reader == ArgvParser::CRuntime;
                 } else {
                     quoted = !quoted;
                 }

@@ -15,7 +15,7 @@
 //!
 //! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
 
-use super::{Escape, Shell, Unrepresentable, argv};
+use super::{Escape, QuotingError, RunShell, argv};
 
 /// What the daemon puts before the text, with a space.
 pub const PREFIX: &str = "cmd /S /C ";
@@ -25,7 +25,7 @@ pub const LIMIT: usize = 8191;
 
 /// Why a text is not one plain command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotOneCommand {
+pub enum CmdParseError {
     /// An operator outside quotes divides or redirects it.
     #[error("{0:?} outside quotes divides or redirects the command")]
     Operator(char),
@@ -40,7 +40,7 @@ pub enum NotOneCommand {
 pub fn parse(
     text: &str,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<String, NotOneCommand> {
+) -> Result<String, CmdParseError> {
     let expanded = expand(strip_quotes(text), variable);
     unescape(expanded.trim_start_matches(is_delimiter))
 }
@@ -86,9 +86,9 @@ fn expand(mut text: String, variable: impl Fn(&str) -> Option<String>) -> String
 }
 
 /// Drops carets outside quotes and refuses what would not stay one command.
-fn unescape(text: &str) -> Result<String, NotOneCommand> {
+fn unescape(text: &str) -> Result<String, CmdParseError> {
     if let Some(start) = text.chars().next().filter(|c| "(@:".contains(*c)) {
-        return Err(NotOneCommand::Start(start));
+        return Err(CmdParseError::Start(start));
     }
     let mut line = String::with_capacity(text.len());
     let mut quoted = false;
@@ -100,8 +100,8 @@ fn unescape(text: &str) -> Result<String, NotOneCommand> {
                 line.extend(characters.next());
                 continue;
             }
-            '&' | '|' | '<' | '>' if !quoted => return Err(NotOneCommand::Operator(c)),
-            '\n' => return Err(NotOneCommand::Operator(c)),
+            '&' | '|' | '<' | '>' if !quoted => return Err(CmdParseError::Operator(c)),
+            '\n' => return Err(CmdParseError::Operator(c)),
             _ => {}
         }
         line.push(c);
@@ -115,14 +115,14 @@ fn is_delimiter(c: char) -> bool {
 }
 
 /// The text after `cmd /S /C` that runs this program with these arguments.
-pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, Unrepresentable> {
+pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, QuotingError> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(Unrepresentable::Empty);
+        return Err(QuotingError::Empty);
     };
     if program.contains('%') {
         // The name has to be in real quotes, and there no caret breaks a `%NAME%`.
-        return Err(Unrepresentable::Program {
-            shell: Shell::Cmd,
+        return Err(QuotingError::Program {
+            shell: RunShell::Cmd,
             program: (*program).to_owned(),
             character: '%',
         });

@@ -17,7 +17,7 @@ use std::fmt;
 
 /// What reads the text after `RUN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Shell {
+pub enum RunShell {
     /// None: a JSON array, which the daemon turns into a command line itself.
     Exec,
     /// `cmd /S /C`, the default.
@@ -26,7 +26,7 @@ pub enum Shell {
     PowerShell,
 }
 
-impl fmt::Display for Shell {
+impl fmt::Display for RunShell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Exec => "the exec form",
@@ -58,7 +58,7 @@ impl Escape {
 
 /// Why an argument list has no text that a shell would read back as the same list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unrepresentable {
+pub enum QuotingError {
     /// There is nothing to run.
     #[error("the command is empty: expected a program and its arguments")]
     Empty,
@@ -73,7 +73,7 @@ pub enum Unrepresentable {
     )]
     Program {
         /// The shell that reads it.
-        shell: Shell,
+        shell: RunShell,
         /// The program.
         program: String,
         /// The character that stands in the way.
@@ -83,7 +83,7 @@ pub enum Unrepresentable {
     #[error("{shell} cannot carry {character:?}, which is in argument {index}")]
     Argument {
         /// The shell that reads it.
-        shell: Shell,
+        shell: RunShell,
         /// Which argument, counted from the program as 0.
         index: usize,
         /// The character that stands in the way.
@@ -93,7 +93,7 @@ pub enum Unrepresentable {
     #[error("the command line has {length} characters: {shell} takes at most {limit}")]
     TooLong {
         /// The shell that reads it.
-        shell: Shell,
+        shell: RunShell,
         /// Its length in UTF-16 units.
         length: usize,
         /// How many it may have.
@@ -106,30 +106,30 @@ const PROCESS_LIMIT: usize = 32766;
 
 /// What stands after `RUN`, `CMD` or `ENTRYPOINT` to run this program with these arguments.
 pub fn command_text<S: AsRef<str>>(
-    shell: Shell,
+    shell: RunShell,
     escape: Escape,
     argv: &[S],
-) -> Result<String, Unrepresentable> {
+) -> Result<String, QuotingError> {
     let argv: Vec<&str> = argv.iter().map(AsRef::as_ref).collect();
     check_words(shell, &argv)?;
     let (text, length, limit) = match shell {
-        Shell::Exec => {
+        RunShell::Exec => {
             let length = utf16_len(&argv::join(&argv));
             (exec_form(&argv), length, PROCESS_LIMIT)
         }
-        Shell::Cmd => {
+        RunShell::Cmd => {
             let text = cmd::quote(&argv, escape)?;
             let length = utf16_len(cmd::PREFIX) + utf16_len(&text);
             (text, length, cmd::LIMIT)
         }
-        Shell::PowerShell => {
+        RunShell::PowerShell => {
             let text = powershell::quote(&argv);
             let length = utf16_len(powershell::PREFIX) + utf16_len(&text);
             (text, length, PROCESS_LIMIT)
         }
     };
     if length > limit {
-        return Err(Unrepresentable::TooLong {
+        return Err(QuotingError::TooLong {
             shell,
             length,
             limit,
@@ -153,25 +153,25 @@ fn utf16_len(text: &str) -> usize {
 
 /// Refuses what no quoting can mend: a program that cannot exist, a NUL, and for the shells, whose
 /// text is one line of the Dockerfile, a line break.
-fn check_words(shell: Shell, argv: &[&str]) -> Result<(), Unrepresentable> {
+fn check_words(shell: RunShell, argv: &[&str]) -> Result<(), QuotingError> {
     let Some(program) = argv.first() else {
-        return Err(Unrepresentable::Empty);
+        return Err(QuotingError::Empty);
     };
     if program.is_empty()
         || program.ends_with('\\')
         || program.contains(|c: char| c.is_ascii_control() || "\"<>|?*".contains(c))
     {
-        return Err(Unrepresentable::ProgramName((*program).to_owned()));
+        return Err(QuotingError::ProgramName((*program).to_owned()));
     }
     let forbidden: &[char] = match shell {
-        Shell::Exec => &['\0'],
+        RunShell::Exec => &['\0'],
         // cmd takes Ctrl-Z for the end of a line.
-        Shell::Cmd => &['\0', '\n', '\r', '\u{1a}'],
-        Shell::PowerShell => &['\0', '\n', '\r'],
+        RunShell::Cmd => &['\0', '\n', '\r', '\u{1a}'],
+        RunShell::PowerShell => &['\0', '\n', '\r'],
     };
     for (index, argument) in argv.iter().enumerate() {
         if let Some(character) = argument.chars().find(|c| forbidden.contains(c)) {
-            return Err(Unrepresentable::Argument {
+            return Err(QuotingError::Argument {
                 shell,
                 index,
                 character,

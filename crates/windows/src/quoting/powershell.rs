@@ -10,14 +10,14 @@
 //! program. PowerShell 7.3 and newer quote correctly by themselves and would do it twice: there
 //! the exec form is the way.
 
-use super::argv::{self, Reader};
+use super::argv::{self, ArgvParser};
 
 /// The least that stands before the text; base images add preference variables.
 pub const PREFIX: &str = "powershell -Command ";
 
 /// The script that PowerShell runs for a text after `powershell -Command`.
 pub fn script(text: &str) -> String {
-    argv::split_arguments(text, Reader::CRuntime).join(" ")
+    argv::split_arguments(text, ArgvParser::CRuntime).join(" ")
 }
 
 /// Whether PowerShell takes this character for a single quote.

@@ -1,20 +1,20 @@
 use proptest::prelude::*;
 
-use super::argv::{Reader, join, quote, split};
+use super::argv::{ArgvParser, join, quote, split};
 use super::*;
 use crate::testing::run_line as reader;
 
 /// The `RUN` line that runs this program with these arguments, exactly.
 fn run_instruction<S: AsRef<str>>(
-    shell: Shell,
+    shell: RunShell,
     escape: Escape,
     argv: &[S],
-) -> Result<String, Unrepresentable> {
+) -> Result<String, QuotingError> {
     Ok(format!("RUN {}", command_text(shell, escape, argv)?))
 }
 
-const READERS: [Reader; 2] = [Reader::CommandLineToArgvW, Reader::CRuntime];
-const SHELLS: [Shell; 3] = [Shell::Exec, Shell::Cmd, Shell::PowerShell];
+const READERS: [ArgvParser; 2] = [ArgvParser::CommandLineToArgvW, ArgvParser::CRuntime];
+const SHELLS: [RunShell; 3] = [RunShell::Exec, RunShell::Cmd, RunShell::PowerShell];
 const ESCAPES: [Escape; 2] = [Escape::Backslash, Escape::Backtick];
 const PROGRAM: &str = r"C:\Program Files\tool.exe";
 
@@ -78,14 +78,14 @@ proptest! {
 
     #[test]
     fn the_modules_own_readers_return_the_list_too(argv in command()) {
-        let text = command_text(Shell::Cmd, Escape::Backslash, &argv).unwrap();
+        let text = command_text(RunShell::Cmd, Escape::Backslash, &argv).unwrap();
         let line = cmd::parse(&text, |name| (!name.starts_with('^')).then(String::new)).unwrap();
-        prop_assert_eq!(&split(&line, Reader::CRuntime), &argv);
+        prop_assert_eq!(&split(&line, ArgvParser::CRuntime), &argv);
 
-        let text = command_text(Shell::PowerShell, Escape::Backslash, &argv).unwrap();
+        let text = command_text(RunShell::PowerShell, Escape::Backslash, &argv).unwrap();
         let words = powershell::simple_command(&powershell::script(&text)).unwrap();
         let line = powershell::native_command_line(&words);
-        prop_assert_eq!(&split(&line, Reader::CRuntime), &argv);
+        prop_assert_eq!(&split(&line, ArgvParser::CRuntime), &argv);
     }
 
     #[test]
@@ -129,16 +129,16 @@ fn command_lines_split_as_documented() {
     }
     let doubled = r#"x "a""b c" d"#;
     assert_eq!(
-        split(doubled, Reader::CommandLineToArgvW),
+        split(doubled, ArgvParser::CommandLineToArgvW),
         ["x", "a\"b", "c d"]
     );
-    assert_eq!(split(doubled, Reader::CRuntime), ["x", "a\"b c", "d"]);
+    assert_eq!(split(doubled, ArgvParser::CRuntime), ["x", "a\"b c", "d"]);
     let glued = r#""C:\a b"\x.exe y"#;
     assert_eq!(
-        split(glued, Reader::CommandLineToArgvW),
+        split(glued, ArgvParser::CommandLineToArgvW),
         [r"C:\a b", r"\x.exe", "y"]
     );
-    assert_eq!(split(glued, Reader::CRuntime), [r"C:\a b\x.exe", "y"]);
+    assert_eq!(split(glued, ArgvParser::CRuntime), [r"C:\a b\x.exe", "y"]);
 }
 
 #[test]
@@ -148,12 +148,12 @@ fn plain_arguments_stay_plain() {
     let argv = ["reg", "add", r"HKLM\SOFTWARE\x", "/v", "a", "/f"];
     for (shell, expected) in [
         (
-            Shell::Exec,
+            RunShell::Exec,
             r#"RUN ["reg", "add", "HKLM\\SOFTWARE\\x", "/v", "a", "/f"]"#,
         ),
-        (Shell::Cmd, r"RUN reg add HKLM\SOFTWARE\x /v a /f"),
+        (RunShell::Cmd, r"RUN reg add HKLM\SOFTWARE\x /v a /f"),
         (
-            Shell::PowerShell,
+            RunShell::PowerShell,
             r#"RUN "& 'reg' 'add' 'HKLM\SOFTWARE\x' '/v' 'a' '/f'""#,
         ),
     ] {
@@ -176,11 +176,11 @@ fn the_site_name_that_appcmd_never_saw_reaches_it_from_every_shell() {
     ];
     for (shell, expected) in [
         (
-            Shell::Cmd,
+            RunShell::Cmd,
             r#"RUN C:\Windows\System32\inetsrv\appcmd.exe set config ^"Default Web Site^" /+[fileExtension='.json']"#,
         ),
         (
-            Shell::PowerShell,
+            RunShell::PowerShell,
             r#"RUN "& 'C:\Windows\System32\inetsrv\appcmd.exe' 'set' 'config' '\"Default Web Site\"' '/+[fileExtension=''.json'']'""#,
         ),
     ] {
@@ -194,7 +194,7 @@ fn the_site_name_that_appcmd_never_saw_reaches_it_from_every_shell() {
 #[test]
 fn a_line_never_ends_in_the_escape_character() {
     let argv = ["x.exe", r"C:\"];
-    let text = |escape| command_text(Shell::Cmd, escape, &argv).unwrap();
+    let text = |escape| command_text(RunShell::Cmd, escape, &argv).unwrap();
     assert_eq!(text(Escape::Backtick), r"x.exe C:\");
     assert_eq!(text(Escape::Backslash), r#"x.exe ^"C:\\^""#);
 }
@@ -202,7 +202,7 @@ fn a_line_never_ends_in_the_escape_character() {
 #[test]
 fn percent_signs_are_kept_from_cmd_by_a_caret_in_the_name() {
     let text = command_text(
-        Shell::Cmd,
+        RunShell::Cmd,
         Escape::Backslash,
         &["x", "%PATH%", "100%", "%y"],
     )
@@ -223,9 +223,9 @@ fn a_text_that_is_more_than_one_command_is_refused() {
     let none = |_: &str| None;
     assert_eq!(
         cmd::parse("a && b", none),
-        Err(cmd::NotOneCommand::Operator('&'))
+        Err(cmd::CmdParseError::Operator('&'))
     );
-    assert_eq!(cmd::parse("(a)", none), Err(cmd::NotOneCommand::Start('(')));
+    assert_eq!(cmd::parse("(a)", none), Err(cmd::CmdParseError::Start('(')));
     assert_eq!(
         cmd::parse(r#"a "b & c" ^& d"#, none).unwrap(),
         r#"a "b & c" & d"#
@@ -257,32 +257,32 @@ fn what_no_quoting_can_carry_is_refused_with_its_place() {
             .to_string()
     };
     assert_eq!(
-        refuse(Shell::Cmd, &["x", "a", "b\nc"]),
+        refuse(RunShell::Cmd, &["x", "a", "b\nc"]),
         "cmd cannot carry '\\n', which is in argument 2"
     );
     assert_eq!(
-        refuse(Shell::Exec, &["x", "\0"]),
+        refuse(RunShell::Exec, &["x", "\0"]),
         "the exec form cannot carry '\\0', which is in argument 1"
     );
     assert_eq!(
-        refuse(Shell::Cmd, &["100%.exe"]),
+        refuse(RunShell::Cmd, &["100%.exe"]),
         "cmd cannot carry '%' in the program's name \"100%.exe\": use the exec form"
     );
     for program in ["", "a\"b", "C:\\dir\\", "a\nb", "a<b", "*.exe"] {
         let argv = [program];
         assert_eq!(
-            run_instruction(Shell::Exec, Escape::Backslash, &argv),
-            Err(Unrepresentable::ProgramName(program.to_owned()))
+            run_instruction(RunShell::Exec, Escape::Backslash, &argv),
+            Err(QuotingError::ProgramName(program.to_owned()))
         );
     }
     assert_eq!(
-        run_instruction::<&str>(Shell::Exec, Escape::Backslash, &[]),
-        Err(Unrepresentable::Empty)
+        run_instruction::<&str>(RunShell::Exec, Escape::Backslash, &[]),
+        Err(QuotingError::Empty)
     );
     let long = "x".repeat(8200);
     assert!(matches!(
-        run_instruction(Shell::Cmd, Escape::Backslash, &["x", &long]),
-        Err(Unrepresentable::TooLong { limit: 8191, .. })
+        run_instruction(RunShell::Cmd, Escape::Backslash, &["x", &long]),
+        Err(QuotingError::TooLong { limit: 8191, .. })
     ));
-    assert!(run_instruction(Shell::Exec, Escape::Backslash, &["x", &long, "a\nb"]).is_ok());
+    assert!(run_instruction(RunShell::Exec, Escape::Backslash, &["x", &long, "a\nb"]).is_ok());
 }

@@ -2,26 +2,26 @@
 
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
-use super::{Account, Line, ServiceName, Start, list};
+use super::{ServiceAccount, ServiceName, ServiceText, StartType, list};
 
 /// What is set about a service; of one that is there the rest stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServiceSettings {
     /// The command line as it is; `%VARIABLES%` count.
     pub command: Option<String>,
     /// What people see in place of its name.
-    pub display_name: Option<Line>,
+    pub display_name: Option<ServiceText>,
     /// A sentence on what it is for.
-    pub description: Option<Line>,
+    pub description: Option<ServiceText>,
     /// When it starts.
-    pub start: Option<Start>,
+    pub start: Option<StartType>,
     /// Who runs it.
-    pub account: Option<Account>,
+    pub account: Option<ServiceAccount>,
     /// The services that have to run before it.
     pub depends_on: Option<Vec<ServiceName>>,
 }
 
-impl Settings {
+impl ServiceSettings {
     /// The edits that make a service with a process of its own, which starts when it is asked for
     /// and is the system's unless told otherwise. One of that name goes whole.
     pub fn new_service(mut self, name: &ServiceName) -> Vec<RegistryEdit> {
@@ -29,7 +29,7 @@ impl Settings {
         const OWN_PROCESS: u32 = 0x10;
         /// A failure to start is logged, and the system starts nevertheless.
         const NORMAL: u32 = 1;
-        self.start.get_or_insert(Start::Demand);
+        self.start.get_or_insert(StartType::Demand);
         self.account.get_or_insert_default();
         let key = name.key();
         let mut edits = vec![RegistryEdit::CreateKey {
@@ -67,7 +67,7 @@ impl Settings {
         if let Some(account) = &self.account {
             set("ObjectName", RegistryData::sz(&account.to_string()));
         }
-        let is_delayed = self.start.map(|start| start == Start::DelayedAuto);
+        let is_delayed = self.start.map(|start| start == StartType::DelayedAuto);
         if is_delayed.is_some_and(|is_delayed| is_delayed || was_delayed) {
             let is_delayed = u32::from(is_delayed == Some(true));
             set("DelayedAutostart", RegistryData::dword(is_delayed));

@@ -9,8 +9,8 @@ fn service() -> Service {
         description: None,
         program: r"C:\app\worker.exe".to_owned(),
         arguments: Vec::new(),
-        start: Start::Auto,
-        account: Account::LocalSystem,
+        start: StartType::Auto,
+        account: ServiceAccount::LocalSystem,
         depends_on: Vec::new(),
         environment: Vec::new(),
         on_failure: None,
@@ -48,7 +48,7 @@ fn a_service_has_the_values_that_windows_own_have() {
         description: Some("Works".parse().unwrap()),
         program: r"C:\Program Files\worker.exe".to_owned(),
         arguments: vec!["--name".to_owned(), "a \"b\"".to_owned(), String::new()],
-        start: Start::DelayedAuto,
+        start: StartType::DelayedAuto,
         account: "localservice".parse().unwrap(),
         depends_on: vec!["RpcSs".parse().unwrap(), "Dhcp".parse().unwrap()],
         environment: vec!["A=1".parse().unwrap(), "B=".parse().unwrap()],
@@ -69,8 +69,8 @@ fn a_service_has_the_values_that_windows_own_have() {
         ]
     );
     let start = |start| shown(&Service { start, ..service() })[2].clone();
-    assert_eq!(start(Start::Demand), "\"Start\" = REG_DWORD 3");
-    assert_eq!(start(Start::Disabled), "\"Start\" = REG_DWORD 4");
+    assert_eq!(start(StartType::Demand), "\"Start\" = REG_DWORD 3");
+    assert_eq!(start(StartType::Disabled), "\"Start\" = REG_DWORD 4");
 }
 
 fn actions(of: &[(FailureKind, u32)]) -> Vec<FailureAction> {
@@ -84,7 +84,7 @@ fn actions(of: &[(FailureKind, u32)]) -> Vec<FailureAction> {
 /// The bytes are those of services of Windows 10: `ALG`, and `spectrum` with its command.
 #[test]
 fn failure_actions_are_those_of_windows_own_services() {
-    let gateway = OnFailure {
+    let gateway = FailureActions {
         actions: actions(&[
             (FailureKind::Restart, 120_000),
             (FailureKind::Restart, 300_000),
@@ -99,7 +99,7 @@ fn failure_actions_are_those_of_windows_own_services() {
     assert_eq!(hex::encode(gateway.to_bytes()), bytes);
     let mut kinds = vec![(FailureKind::Restart, 1000); 4];
     kinds.push((FailureKind::Run, 1000));
-    let spectrum = OnFailure {
+    let spectrum = FailureActions {
         actions: actions(&kinds),
         reset_after: 60,
         command: Some("spectrum.exe -safemode".parse().unwrap()),
@@ -129,7 +129,7 @@ fn accounts_with_a_password_are_refused() {
         (r"nt authority\LocalService", r"NT AUTHORITY\LocalService"),
         (r"NT SERVICE\Worker", r"NT SERVICE\Worker"),
     ] {
-        assert_eq!(text.parse::<Account>().unwrap().to_string(), account);
+        assert_eq!(text.parse::<ServiceAccount>().unwrap().to_string(), account);
     }
     for text in [
         "",
@@ -139,7 +139,7 @@ fn accounts_with_a_password_are_refused() {
         r"NT SERVICE\",
         r"NT SERVICE\a\b",
     ] {
-        assert!(text.parse::<Account>().is_err(), "{text}");
+        assert!(text.parse::<ServiceAccount>().is_err(), "{text}");
     }
 }
 
@@ -155,7 +155,7 @@ proptest! {
 
     #[test]
     fn every_line_that_is_taken_can_be_in_a_list(text in ".{0,20}|[\\x00-\\x1f]{1,3}") {
-        if let Ok(line) = text.parse::<Line>() {
+        if let Ok(line) = text.parse::<ServiceText>() {
             let environment = vec![line.clone(), line];
             let service = Service { environment, ..service() };
             prop_assert!(service.edits().len() > 5);

@@ -11,28 +11,28 @@ pub mod run_line;
 
 use std::collections::BTreeMap;
 
+use wincimg_registry::name_folding::FoldedName;
 use wincimg_registry::testing::{Keys, security};
-use wincimg_registry::upcase::Folded;
-use wincimg_registry::{BaseKey, BaseKeys, InsideError, KeyPath, Known};
+use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence};
 
-use crate::inside::{BaseFile, FileDigest, FileKind, Inside};
+use crate::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use crate::path::ImagePath;
 
-type Names = Vec<Folded>;
+type Names = Vec<FoldedName>;
 
 /// What is known of a base: of the hives and, once one was added, of the files.
 #[derive(Debug, Clone, Default)]
-pub struct Looked {
+pub struct TestBaseContents {
     keys: Keys,
     files: Option<BTreeMap<Names, BaseFile>>,
     contents: BTreeMap<Names, Vec<u8>>,
 }
 
 fn folded(names: &[String]) -> Names {
-    names.iter().map(|name| Folded::new(name)).collect()
+    names.iter().map(|name| FoldedName::new(name)).collect()
 }
 
-impl From<Keys> for Looked {
+impl From<Keys> for TestBaseContents {
     fn from(keys: Keys) -> Self {
         Self {
             keys,
@@ -41,7 +41,7 @@ impl From<Keys> for Looked {
     }
 }
 
-impl Looked {
+impl TestBaseContents {
     /// With a folder and its descriptor.
     #[must_use]
     pub fn with_folder(self, path: &str, attributes: u32, sddl: &str) -> Self {
@@ -94,43 +94,43 @@ impl Looked {
     }
 }
 
-impl BaseKeys for Looked {
-    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+impl BaseKeys for TestBaseContents {
+    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         self.keys.key(path)
     }
 }
 
-impl Inside for Looked {
-    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+impl BaseContents for TestBaseContents {
+    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
         let Some(files) = &self.files else {
-            return Ok(Known::Unknown);
+            return Ok(Presence::Unknown);
         };
         let file = files.get(&folded(path.components()));
-        Ok(file.cloned().map_or(Known::Absent, Known::Present))
+        Ok(file.cloned().map_or(Presence::Absent, Presence::Present))
     }
 
-    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+    fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
         let names = folded(folder.components());
         let Some(files) = &self.files else {
-            return Ok(Known::Unknown);
+            return Ok(Presence::Unknown);
         };
         let inside = files
             .iter()
             .filter(|(path, _)| path.len() == names.len() + 1 && path.starts_with(&names));
-        Ok(Known::Present(
+        Ok(Presence::Present(
             inside.map(|(_, file)| file.clone()).collect(),
         ))
     }
 
-    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+    fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
         let Some(files) = &self.files else {
-            return Ok(Known::Unknown);
+            return Ok(Presence::Unknown);
         };
         let names = folded(path.components());
         Ok(match (self.contents.get(&names), files.get(&names)) {
-            (Some(content), _) => Known::Present(content.clone()),
-            (None, Some(_)) => Known::Unknown,
-            (None, None) => Known::Absent,
+            (Some(content), _) => Presence::Present(content.clone()),
+            (None, Some(_)) => Presence::Unknown,
+            (None, None) => Presence::Absent,
         })
     }
 }

@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-use crate::quoting::argv::{Reader, split, split_arguments};
-use crate::quoting::{Escape, Shell};
+use crate::quoting::argv::{ArgvParser, split, split_arguments};
+use crate::quoting::{Escape, RunShell};
 
 /// The arguments that the program gets in the end.
-pub fn argv(shell: Shell, escape: Escape, instruction: &str) -> Vec<String> {
+pub fn argv(shell: RunShell, escape: Escape, instruction: &str) -> Vec<String> {
     let followed = format!("{instruction}\nLABEL after=1\n");
     let line = first_instruction(&followed, escape.character());
     let text = line.strip_prefix("RUN").expect("it is a RUN line");
@@ -18,14 +18,14 @@ pub fn argv(shell: Shell, escape: Escape, instruction: &str) -> Vec<String> {
         "read as a here-document: {text}"
     );
     if let Some(elements) = json(text) {
-        assert_eq!(shell, Shell::Exec, "read as JSON: {text}");
+        assert_eq!(shell, RunShell::Exec, "read as JSON: {text}");
         let escaped: Vec<String> = elements.iter().map(|e| escaped_by_daemon(e)).collect();
-        return split(&escaped.join(" "), Reader::CommandLineToArgvW);
+        return split(&escaped.join(" "), ArgvParser::CommandLineToArgvW);
     }
     match shell {
-        Shell::Exec => panic!("not read as JSON: {text}"),
-        Shell::Cmd => split(&through_cmd(text), Reader::CRuntime),
-        Shell::PowerShell => through_powershell(text),
+        RunShell::Exec => panic!("not read as JSON: {text}"),
+        RunShell::Cmd => split(&through_cmd(text), ArgvParser::CRuntime),
+        RunShell::PowerShell => through_powershell(text),
     }
 }
 
@@ -153,7 +153,7 @@ fn expand(text: &str) -> String {
 /// `powershell -Command`, its grammar as far as a call with literal strings goes, and how
 /// version 5.1 starts a program.
 fn through_powershell(text: &str) -> Vec<String> {
-    let script = split_arguments(text, Reader::CRuntime).join(" ");
+    let script = split_arguments(text, ArgvParser::CRuntime).join(" ");
     let mut characters = script.strip_prefix('&').expect("a call").chars().peekable();
     let mut words = Vec::new();
     while let Some(c) = characters.next() {
@@ -191,5 +191,5 @@ fn through_powershell(text: &str) -> Vec<String> {
         let quote = if add_quotes { "\"" } else { "" };
         write!(line, " {quote}{word}{quote}").unwrap();
     }
-    split(&line, Reader::CRuntime)
+    split(&line, ArgvParser::CRuntime)
 }

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use wincimg_windows::compat::Outcome;
+use wincimg_windows::compat::VerdictOutcome;
 
-use super::Action;
+use super::PlanAction;
 use crate::rollout::finding::find;
 use crate::rollout::{Finding, Rollout};
 
 /// The places of the actions, by what they change.
 pub(in crate::rollout) struct Effects<'a> {
     rollout: &'a Rollout,
-    actions: &'a [Action],
+    actions: &'a [PlanAction],
     /// By the workload.
     pub(in crate::rollout) pins: HashMap<usize, usize>,
     /// By the image.
@@ -21,7 +21,7 @@ pub(in crate::rollout) struct Effects<'a> {
 }
 
 impl<'a> Effects<'a> {
-    pub(in crate::rollout) fn of(actions: &'a [Action], rollout: &'a Rollout) -> Self {
+    pub(in crate::rollout) fn of(actions: &'a [PlanAction], rollout: &'a Rollout) -> Self {
         let mut effects = Self {
             rollout,
             actions,
@@ -31,13 +31,13 @@ impl<'a> Effects<'a> {
         };
         for (place, action) in actions.iter().enumerate() {
             match action {
-                Action::Pin { workload, .. } => {
+                PlanAction::Pin { workload, .. } => {
                     effects.pins.insert(*workload, place);
                 }
-                Action::Rebuild { image, .. } => {
+                PlanAction::Rebuild { image, .. } => {
                     effects.rebuilds.insert(*image, place);
                 }
-                Action::Patch { hosts, .. } => {
+                PlanAction::Patch { hosts, .. } => {
                     let hosts = hosts.iter().map(|host| (*host, place));
                     effects.patches.extend(hosts);
                 }
@@ -55,14 +55,14 @@ impl<'a> Effects<'a> {
         finding: &Finding,
         is_rebuilt: bool,
         patch: Option<usize>,
-    ) -> Outcome {
+    ) -> VerdictOutcome {
         let rebuild = self.rebuilds.get(&image).filter(|_| is_rebuilt);
         let becomes = rebuild.and_then(|rebuild| match &self.actions[*rebuild] {
-            Action::Rebuild { becomes, .. } => Some(becomes),
+            PlanAction::Rebuild { becomes, .. } => Some(becomes),
             _ => None,
         });
         let to = patch.and_then(|patch| match &self.actions[patch] {
-            Action::Patch { to, .. } => Some(*to),
+            PlanAction::Patch { to, .. } => Some(*to),
             _ => None,
         });
         if becomes.is_none() && to.is_none() {

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use wincimg_windows::compat::{
-    HostBuild, Isolation, Outcome, Runtime, choose, generation, revisions_matter,
+    ContainerRuntime, HostBuild, Isolation, VerdictOutcome, choose, generation,
+    is_revision_relevant,
 };
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::alike::Alike;
+use super::host_class::HostClasses;
 use super::pin::Pin;
-use crate::rollout::finding::is_mendable;
+use crate::rollout::finding::is_fixable;
 use crate::rollout::{HostKind, Image, Rollout, Variant};
 
 /// Hosts and images that meet.
@@ -23,37 +24,37 @@ pub(super) struct Graph<'a> {
 /// Hosts of one kind where the same images can land.
 pub(super) struct HostGroup {
     build: HostBuild,
-    runtime: Runtime,
+    runtime: ContainerRuntime,
     /// Indexes of the hosts.
     pub(super) hosts: Vec<usize>,
     /// The images that can land there and that an action could mend, and the version of each that
     /// the hosts would take.
-    meets: Rc<Meetings>,
+    meets: Rc<Edges>,
 }
 
-type Meetings = BTreeMap<(usize, Isolation), Meeting>;
+type Edges = BTreeMap<(usize, Isolation), Edge>;
 
 /// A kind of host, and the placements that can land there.
-type Landing = (usize, Vec<u32>);
+type GroupKey = (usize, Vec<u32>);
 
 /// What graphs of one rollout share, however workloads are pinned in each.
-pub(super) struct Known<'a> {
-    alike: Alike<'a>,
-    meetings: HashMap<Rc<Landing>, Rc<Meetings>>,
+pub(super) struct GraphCache<'a> {
+    alike: HostClasses<'a>,
+    meetings: HashMap<Rc<GroupKey>, Rc<Edges>>,
     generations: Generations,
 }
 
 #[derive(Clone, Copy)]
-struct Meeting {
+struct Edge {
     is_fine: bool,
     takes: Option<WindowsVersion>,
 }
 
 /// A host that an image is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Served {
+pub(super) struct TargetHost {
     pub(super) version: WindowsVersion,
-    pub(super) runtime: Runtime,
+    pub(super) runtime: ContainerRuntime,
 }
 
 /// What is done.
@@ -71,11 +72,11 @@ struct Component {
     images: Vec<usize>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> GraphCache<'a> {
     /// Nothing but the hosts, with all pins that a plan may have.
-    pub(super) fn of(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
+    pub(super) fn new(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
         Self {
-            alike: Alike::new(rollout, pins),
+            alike: HostClasses::new(rollout, pins),
             meetings: HashMap::new(),
             generations: Generations::default(),
         }
@@ -84,9 +85,9 @@ impl<'a> Known<'a> {
 
 impl<'a> Graph<'a> {
     /// The hosts and images as they meet once workloads are pinned.
-    pub(super) fn of(known: &mut Known<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
+    pub(super) fn of(known: &mut GraphCache<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
         let rollout = known.alike.rollout;
-        let mut places: HashMap<Rc<Landing>, usize> = HashMap::new();
+        let mut places: HashMap<Rc<GroupKey>, usize> = HashMap::new();
         let mut groups: Vec<HostGroup> = Vec::new();
         for class in &known.alike.classes {
             let kind = &rollout.kinds[class.kind];
@@ -114,13 +115,17 @@ impl<'a> Graph<'a> {
     }
 
     /// The hosts that an image has to serve once the choice is carried out.
-    pub(super) fn hosts_of(&self, image: usize, choice: &Choice) -> impl Iterator<Item = Served> {
+    pub(super) fn hosts_of(
+        &self,
+        image: usize,
+        choice: &Choice,
+    ) -> impl Iterator<Item = TargetHost> {
         let groups = self
             .groups
             .iter()
             .enumerate()
             .filter(move |(_, group)| group.meets.keys().any(|(own, _)| *own == image));
-        groups.map(|(index, group)| Served {
+        groups.map(|(index, group)| TargetHost {
             version: *choice.patched.get(&index).unwrap_or(&group.build.version),
             runtime: group.runtime,
         })
@@ -138,7 +143,7 @@ impl<'a> Graph<'a> {
     ///
     /// Hosts of one build that images connect end up in one generation, and none goes back: it is
     /// the newest that one of them is in already.
-    pub(super) fn choose(&self) -> Choice {
+    pub(super) fn solve(&self) -> Choice {
         let mut choice = Choice {
             rebuilt: self.must_be_rebuilt(),
             ..Choice::default()
@@ -224,8 +229,8 @@ impl<'a> Graph<'a> {
         let newest = newest_image
             .or_else(|| of_hosts.filter(in_generation).max())
             .unwrap_or(WindowsVersion::new(build, wanted));
-        Updates::known()
-            .reaching(newest)
+        Updates::global()
+            .first_reaching(newest)
             .map(Update::version)
             .filter(in_generation)
             .unwrap_or(newest)
@@ -274,7 +279,7 @@ impl<'a> Graph<'a> {
 
 /// Whether the revision matters on a build, and is known.
 fn has_generations(version: WindowsVersion) -> bool {
-    revisions_matter(version.build) && generation(version).is_some()
+    is_revision_relevant(version.build) && generation(version).is_some()
 }
 
 /// The images that meet a host and that an action could mend or that are fine as they are.
@@ -284,7 +289,7 @@ fn meetings(
     build: HostBuild,
     placements: &[u32],
     generations: &mut Generations,
-) -> Meetings {
+) -> Edges {
     let mut meets = BTreeMap::new();
     for &index in placements {
         let placement = &rollout.placements[index as usize];
@@ -297,9 +302,9 @@ fn meetings(
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];
             let is_own = !rollout.is_of_others(placed.image);
-            if is_own && is_mendable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
-                let meeting = Meeting {
-                    is_fine: finding.outcome != Outcome::Incompatible,
+            if is_own && is_fixable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
+                let meeting = Edge {
+                    is_fine: finding.outcome != VerdictOutcome::Incompatible,
                     takes: finding
                         .image_build
                         .filter(|_| generations.is_one(rollout, host, placed.image, build)),

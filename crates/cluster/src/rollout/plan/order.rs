@@ -11,10 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wincimg_windows::compat::Outcome;
+use wincimg_windows::compat::VerdictOutcome;
 
 use super::effects::Effects;
-use super::{Action, Interruption};
+use super::{Interruption, PlanAction};
 use crate::rollout::{Placement, Rollout};
 
 /// Hosts of one kind that one action patches, or none, where the pods of a workload start today and may
@@ -29,7 +29,7 @@ struct Place<'a> {
 }
 
 /// Puts actions in their order: of each kind they keep the one that they have.
-pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
+pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAction> {
     let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut held: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let effects = Effects::of(&actions, rollout);
@@ -45,13 +45,13 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
     }
     let mut order: Vec<usize> = Vec::with_capacity(actions.len());
     let is_free = |index: &usize| match actions[*index] {
-        Action::Pin { .. } => true,
-        Action::Rebuild { .. } => !held.contains_key(index),
-        Action::Patch { .. } => false,
+        PlanAction::Pin { .. } => true,
+        PlanAction::Rebuild { .. } => !held.contains_key(index),
+        PlanAction::Patch { .. } => false,
     };
     order.extend((0..actions.len()).filter(is_free));
     let patches = actions.iter().enumerate();
-    let patches = patches.filter(|(_, action)| matches!(action, Action::Patch { .. }));
+    let patches = patches.filter(|(_, action)| matches!(action, PlanAction::Patch { .. }));
     for (patch, _) in patches {
         let rebuilds = before.remove(&patch).unwrap_or_default();
         let rebuilds = rebuilds.into_iter().filter(|own| !order.contains(own));
@@ -59,11 +59,12 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
         order.extend(rebuilds);
         order.push(patch);
     }
-    let mut actions: Vec<Option<Action>> = actions.into_iter().map(Some).collect();
+    let mut actions: Vec<Option<PlanAction>> = actions.into_iter().map(Some).collect();
     let mut cordoned = BTreeSet::new();
     let in_order = order.into_iter().filter_map(|index| {
         let mut action = actions[index].take()?;
-        if let (Action::Rebuild { holds, .. }, Some(hosts)) = (&mut action, held.remove(&index)) {
+        if let (PlanAction::Rebuild { holds, .. }, Some(hosts)) = (&mut action, held.remove(&index))
+        {
             let hosts = hosts.into_iter();
             *holds = hosts.filter(|host| cordoned.insert(*host)).collect();
         }
@@ -73,7 +74,7 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<Action>) -> Vec<Action> {
 }
 
 /// What does not start between which actions, though it does today.
-pub(super) fn interruptions(rollout: &Rollout, actions: &[Action]) -> Vec<Interruption> {
+pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
     for place in places(rollout, actions, &effects) {
@@ -105,7 +106,7 @@ fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)>
             let is_rebuilt = rebuild.is_some_and(|rebuild| *rebuild <= last);
             let finding = &placed.findings[place.group];
             let after = effects.outcome(placed.image, kind, finding, is_rebuilt, patch);
-            after != Outcome::Incompatible
+            after != VerdictOutcome::Incompatible
         })
     };
     let mut lost = Vec::new();
@@ -125,7 +126,11 @@ fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)>
 }
 
 /// Where workloads start today and something is changed. A cordoned host takes no new pods.
-fn places<'a>(rollout: &'a Rollout, actions: &[Action], effects: &Effects<'_>) -> Vec<Place<'a>> {
+fn places<'a>(
+    rollout: &'a Rollout,
+    actions: &[PlanAction],
+    effects: &Effects<'_>,
+) -> Vec<Place<'a>> {
     let mut places = Vec::new();
     for placement in &rollout.placements {
         let Some(workload) = placement.workload else {
@@ -133,7 +138,7 @@ fn places<'a>(rollout: &'a Rollout, actions: &[Action], effects: &Effects<'_>) -
         };
         let pin = effects.pins.get(&workload);
         let stays = |host: &usize| match pin.map(|pin| &actions[*pin]) {
-            Some(Action::Pin { pin, .. }) => pin.admits(&rollout.hosts[*host]),
+            Some(PlanAction::Pin { pin, .. }) => pin.admits(&rollout.hosts[*host]),
             _ => true,
         };
         let images = placement.images.iter().map(|placed| placed.image);
@@ -141,7 +146,7 @@ fn places<'a>(rollout: &'a Rollout, actions: &[Action], effects: &Effects<'_>) -
         let rebuilds: BTreeSet<usize> = rebuilds.collect();
         for (group, hosts) in placement.selection.groups.iter().enumerate() {
             let mut images = placement.images.iter();
-            if images.any(|placed| placed.findings[group].outcome == Outcome::Incompatible) {
+            if images.any(|placed| placed.findings[group].outcome == VerdictOutcome::Incompatible) {
                 continue;
             }
             let mut by_patch: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();

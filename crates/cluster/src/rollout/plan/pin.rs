@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
-use wincimg_windows::compat::{Outcome, Rule};
+use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 
 use crate::nodes::{BUILD_LABEL, Node, os_label};
-use crate::rollout::commands::{Flags, quoted, typed};
+use crate::rollout::commands::{CommandFlags, shell_command, shell_quote};
 use crate::rollout::{Placement, Rollout};
 use crate::scheduling::{Operator, Requirement, System};
 use crate::workloads::{Workload, WorkloadId};
@@ -28,17 +28,17 @@ pub enum Pin {
 
 /// How a workload gets a node label to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum PinMethod {
     /// Its pods move to other nodes when its template changes.
     Patch,
     /// Kubernetes takes no change of it, or leaves its pods where they are: it is made again.
     MakeAgain,
 }
 
-impl Way {
+impl PinMethod {
     /// Nothing for kinds whose fields are not known, and for what has no name, or one that the
     /// cluster makes up.
-    pub fn of(workload: &WorkloadId) -> Option<Self> {
+    pub fn for_workload(workload: &WorkloadId) -> Option<Self> {
         match workload.kind.as_str() {
             _ if workload.name.is_empty() || workload.name.ends_with('*') => None,
             "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Some(Self::Patch),
@@ -81,23 +81,27 @@ impl Pin {
 
     /// The commands that make a workload ask for it; none for a kind whose fields are not known. What is
     /// made again is written to a file first, so that it is not lost where the cluster does not take it.
-    pub(in crate::rollout) fn commands(&self, workload: &Workload, flags: &Flags) -> Vec<String> {
+    pub(in crate::rollout) fn commands(
+        &self,
+        workload: &Workload,
+        flags: &CommandFlags,
+    ) -> Vec<String> {
         let patch = self.patch(workload).to_string();
         let workload = &workload.id;
         let kind = workload.kind.to_ascii_lowercase();
         let name = workload.name.as_str();
         let patch = ["--type", "merge", "--patch", &patch];
-        let kubectl = |words: &[&str]| typed(&[&["kubectl"], words].concat());
+        let kubectl = |words: &[&str]| shell_command(&[&["kubectl"], words].concat());
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
         let object = [
             &[&kind, name, "--namespace", &workload.namespace],
             &cluster[..],
         ]
         .concat();
-        match Way::of(workload) {
+        match PinMethod::for_workload(workload) {
             None => Vec::new(),
-            Some(Way::Patch) => vec![kubectl(&[&["patch"], &object[..], &patch].concat())],
-            Some(Way::MakeAgain) => {
+            Some(PinMethod::Patch) => vec![kubectl(&[&["patch"], &object[..], &patch].concat())],
+            Some(PinMethod::MakeAgain) => {
                 let file = format!("{kind}-{name}.json");
                 let json = ["--output", "json"];
                 let get = kubectl(&[&["get"], &object[..], &json].concat());
@@ -105,7 +109,7 @@ impl Pin {
                 let change = kubectl(&[&local[..], &patch, &json].concat());
                 let replace = ["replace", "--force", "--filename", &file];
                 vec![
-                    format!("{get} | {change} > {}", quoted(&file)),
+                    format!("{get} | {change} > {}", shell_quote(&file)),
                     kubectl(&[&replace[..], &cluster].concat()),
                 ]
             }
@@ -154,12 +158,12 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
     placements
         .filter(|placement| {
             let mut findings = placement.findings();
-            findings.any(|finding| finding.outcome == Outcome::Incompatible)
+            findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
         })
         .filter_map(|placement| {
             let index = placement.workload?;
             let workload = &rollout.workloads[index];
-            Way::of(&workload.id)?;
+            PinMethod::for_workload(&workload.id)?;
             let pin = to_a_build(rollout, placement, workload)
                 .or_else(|| to_linux(rollout, placement, workload, others))?;
             Some((index, pin))
@@ -176,8 +180,10 @@ fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> 
         let mut findings = placement.images.iter();
         let starts = findings.all(|placed| {
             let finding = &placed.findings[group as usize];
-            matches!(finding.outcome, Outcome::Compatible | Outcome::Warning)
-                && finding.rule != Rule::HostReportedBroken.name()
+            matches!(
+                finding.outcome,
+                VerdictOutcome::Compatible | VerdictOutcome::Warning
+            ) && finding.rule != CompatRule::HostReportedBroken.name()
         });
         match node.labels.get(BUILD_LABEL) {
             Some(label) => {

@@ -2,36 +2,36 @@ mod order;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use wincimg_windows::compat::{HostBuild, Runtime};
+use wincimg_windows::compat::{ContainerRuntime, HostBuild};
 
 use super::*;
 use crate::nodes::NodeList;
-use crate::rollout::Tags;
-use crate::rollout::advice::MOST_ACTIONS;
-use crate::rollout::{Flags, Starts};
+use crate::rollout::TagsByRepository;
+use crate::rollout::fix::MOST_ACTIONS;
+use crate::rollout::{CommandFlags, StartStatus};
 use crate::workloads::WorkloadList;
 
 fn version(text: &str) -> WindowsVersion {
     text.parse().unwrap()
 }
 
-fn request(hosts: &[&str], images: &[&str]) -> Request {
+fn request(hosts: &[&str], images: &[&str]) -> RolloutRequest {
     let host = |(index, text): (usize, &&str)| Node {
         name: Some(format!("n{index}")),
-        ..Node::of_build(HostBuild::new(version(text)))
+        ..Node::from_build(HostBuild::new(version(text)))
     };
     let image = |(index, text): (usize, &&str)| Image {
         reference: Some(format!("repo.example/i{index}:1")),
-        content: Content::Single(single(text)),
+        content: ImageContent::Single(single(text)),
     };
-    Request {
+    RolloutRequest {
         nodes: NodeList {
             windows: hosts.iter().enumerate().map(host).collect(),
             others: Vec::new(),
         },
         images: images.iter().enumerate().map(image).collect(),
         plain: images.len(),
-        ..Request::default()
+        ..RolloutRequest::default()
     }
 }
 
@@ -45,8 +45,8 @@ fn single(text: &str) -> Variant {
     }
 }
 
-fn plan(request: &Request) -> Plan {
-    Plan::new(request, &Rollout::new(request))
+fn plan(request: &RolloutRequest) -> ActionPlan {
+    ActionPlan::new(request, &Rollout::new(request))
 }
 
 /// The plan in short: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0 to
@@ -62,7 +62,7 @@ fn shown(pin: &Pin) -> String {
     }
 }
 
-fn short_of(request: &Request) -> Vec<String> {
+fn short_of(request: &RolloutRequest) -> Vec<String> {
     let plan = plan(request);
     assert_eq!(plan.then.incompatible, 0, "{plan:?}");
     let words = |versions: &[WindowsVersion]| {
@@ -70,12 +70,12 @@ fn short_of(request: &Request) -> Vec<String> {
         words.join(" ")
     };
     let actions = plan.actions.iter().map(|action| match action {
-        Action::Pin { workload, pin, .. } => format!("pin p{workload} {}", shown(pin)),
-        Action::Patch { to, hosts, .. } => {
+        PlanAction::Pin { workload, pin, .. } => format!("pin p{workload} {}", shown(pin)),
+        PlanAction::Patch { to, hosts, .. } => {
             let names: Vec<String> = hosts.iter().map(|host| format!("n{host}")).collect();
             format!("patch {} to {to}", names.join(","))
         }
-        Action::Rebuild {
+        PlanAction::Rebuild {
             image, host_builds, ..
         } => format!("build i{image} for {}", words(host_builds)),
     });
@@ -142,10 +142,10 @@ fn one_build_serves_all_newer_hosts_that_take_it() {
 fn an_index_gets_one_revision_of_a_build() {
     let mut request = request(&["20348.2402", "26200.7171"], &["17763.5696"]);
     for node in &mut request.nodes.windows {
-        node.runtime = Runtime::Docker;
+        node.runtime = ContainerRuntime::Docker;
     }
     let plan = plan(&request);
-    let Action::Rebuild { becomes, .. } = &plan.actions[0] else {
+    let PlanAction::Rebuild { becomes, .. } = &plan.actions[0] else {
         panic!("{plan:?}");
     };
     let versions: Vec<String> = becomes.versions().map(|own| own.to_string()).collect();
@@ -157,7 +157,7 @@ fn what_nothing_mends_is_left() {
     let mut request = request(&["19045.1", "17763.1158"], &["17763.1158"]);
     request.images.push(Image {
         reference: Some("repo.example/secret:1".to_owned()),
-        content: Content::Unreadable {
+        content: ImageContent::Unreadable {
             reason: "401".to_owned(),
             hint: None,
         },
@@ -184,7 +184,7 @@ fn who_names_a_digest_has_to_name_the_new_one() {
     let mut request = request(&["20348.1"], &["17763.1158"]);
     request.images[0].reference = Some(digest.clone());
     let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request, &Tags::new());
+    let plan = rollout.advise(&request, &TagsByRepository::new());
     let rest = "and name the new image where its digest is named";
     let title = plan.actions[0].title(&rollout);
     assert_eq!(title, format!("build {digest} (17763.1158) again, {rest}"));
@@ -214,7 +214,7 @@ fn an_image_on_a_disk_is_built_there_again_and_pushed_nowhere() {
     let commands: Vec<String> = plan
         .actions
         .iter()
-        .flat_map(Action::commands)
+        .flat_map(PlanAction::commands)
         .cloned()
         .collect();
     assert_eq!(
@@ -230,12 +230,12 @@ fn an_image_on_a_disk_is_built_there_again_and_pushed_nowhere() {
 #[test]
 fn commands_are_ready_to_type() {
     let mut request = request(&["17763.973", "17763.1158"], &["17763.1158", "20348.1"]);
-    request.flags = Flags {
+    request.flags = CommandFlags {
         registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
         kubectl: vec!["--context".to_owned(), "my cluster".to_owned()],
     };
     let plan = plan(&request);
-    let commands: Vec<&[String]> = plan.actions.iter().map(Action::commands).collect();
+    let commands: Vec<&[String]> = plan.actions.iter().map(PlanAction::commands).collect();
     assert_eq!(
         commands[0],
         [
@@ -256,7 +256,7 @@ fn commands_are_ready_to_type() {
 fn what_an_image_has_for_other_systems_is_kept() {
     let mut request = request(&["20348.1"], &["17763.1"]);
     let old = single("17763.973");
-    request.images[0].content = Content::Index(vec![linux(), single("17763.914"), old]);
+    request.images[0].content = ImageContent::Index(vec![linux(), single("17763.914"), old]);
     let plan = plan(&request);
     assert_eq!(
         plan.actions[0].commands(),
@@ -271,7 +271,7 @@ fn what_an_image_has_for_other_systems_is_kept() {
 type Landing = (&'static str, Vec<usize>, u32);
 
 /// Lets images land on some of the hosts alone, by workloads that name them.
-fn land(request: &mut Request, landings: &[Landing]) {
+fn land(request: &mut RolloutRequest, landings: &[Landing]) {
     let documents = landings.iter().enumerate().map(|(index, landing)| {
         let (kind, images, hosts) = landing;
         let names = (0..32).filter(|host| hosts >> host & 1 == 1);
@@ -299,7 +299,7 @@ fn land(request: &mut Request, landings: &[Landing]) {
 }
 
 /// Asks about the workloads of a text alone.
-fn give(request: &mut Request, text: &str) {
+fn give(request: &mut RolloutRequest, text: &str) {
     let mut list = WorkloadList::default();
     list.read(text, "test").unwrap();
     request.workloads = list.into_workloads();
@@ -319,11 +319,11 @@ fn other() -> Node {
     Node {
         name: Some("linux-a".to_owned()),
         labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
-        ..Node::of_build(HostBuild::new(version("20348.1")))
+        ..Node::from_build(HostBuild::new(version("20348.1")))
     }
 }
 
-fn landed(hosts: &[&str], images: &[&str], landings: &[Landing]) -> Request {
+fn landed(hosts: &[&str], images: &[&str], landings: &[Landing]) -> RolloutRequest {
     let mut request = request(hosts, images);
     land(&mut request, landings);
     request
@@ -347,7 +347,7 @@ fn a_workload_stays_where_it_starts() {
         "nobody knows how to move it"
     );
     let plan = plan(&pinned("CronJob"));
-    let Action::Pin {
+    let PlanAction::Pin {
         hosts, commands, ..
     } = &plan.actions[0]
     else {
@@ -405,7 +405,7 @@ fn what_takes_no_change_is_made_again() {
         let mut request = landed(&["17763.1158", "20348.1"], &["20348.1"], &landings);
         request.flags.kubectl = vec!["--context".to_owned(), "my cluster".to_owned()];
         let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &Tags::new());
+        let plan = rollout.advise(&request, &TagsByRepository::new());
         let fix = rollout.checks().next().unwrap().finding.fix.clone();
         assert_eq!(
             fix.as_deref(),
@@ -462,7 +462,12 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
     give(&mut request, text);
     request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
     let mut rollout = Rollout::new(&request);
-    assert!(rollout.advise(&request, &Tags::new()).actions.is_empty());
+    assert!(
+        rollout
+            .advise(&request, &TagsByRepository::new())
+            .actions
+            .is_empty()
+    );
     assert_eq!(rollout.notices[0].finding.rule, "no-windows-selector");
     assert_eq!(
         rollout.notices[0].finding.commands,
@@ -484,7 +489,7 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
                 [{image: repo.example/i0:1}]}}}\n";
     give(&mut request, text);
     let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &Tags::new());
+    rollout.advise(&request, &TagsByRepository::new());
     let advice = rollout.notices[0].finding.advice().unwrap();
     assert!(
         advice.contains("nodeSelector: {beta.kubernetes.io/os: windows}")
@@ -496,8 +501,8 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
 #[test]
 fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
     let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
-    request.images[0].content = Content::Index(vec![linux(), single("20348.1")]);
-    request.images[1].content = Content::Unasked;
+    request.images[0].content = ImageContent::Index(vec![linux(), single("20348.1")]);
+    request.images[1].content = ImageContent::Unasked;
     let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
     request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
     request.nodes.others.push(other());
@@ -542,7 +547,7 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.nodes.others.push(other());
     request.plain = 0;
-    let found = |request: &mut Request, class: &str| {
+    let found = |request: &mut RolloutRequest, class: &str| {
         let text = format!(
             "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
              [{{image: repo.example/i0:1}}], runtimeClassName: windows2022}}}}}}\n---\n\
@@ -551,8 +556,8 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
         );
         give(request, &text);
         let mut rollout = Rollout::new(request);
-        rollout.advise(request, &Tags::new());
-        let starts = rollout.prospects().next().unwrap().starts;
+        rollout.advise(request, &TagsByRepository::new());
+        let starts = rollout.outcomes().next().unwrap().starts;
         let notices = rollout.notices.iter();
         let notices: Vec<_> = notices
             .map(|notice| {
@@ -567,17 +572,17 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
     };
     assert_eq!(
         found(&mut request, "another"),
-        (Starts::Warned, vec![("no-windows-selector", true, 0)])
+        (StartStatus::Warned, vec![("no-windows-selector", true, 0)])
     );
     let taint = r#"{"key":"os","value":"Windows","effect":"NoSchedule"}"#;
     request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
     assert_eq!(
         found(&mut request, "another"),
-        (Starts::Unknown, vec![("no-host-selected", true, 0)])
+        (StartStatus::Unknown, vec![("no-host-selected", true, 0)])
     );
     assert_eq!(
         found(&mut request, "windows2022"),
-        (Starts::Warned, vec![("no-windows-selector", false, 1)])
+        (StartStatus::Warned, vec![("no-windows-selector", false, 1)])
     );
 }
 
@@ -597,7 +602,7 @@ fn host_process_containers_need_a_containerd_that_runs_them() {
         ("containerd://1.6.0", None),
     ] {
         let mut request = request(&["17763.1158"], &["17763.1158"]);
-        request.nodes.windows[0].runtime = Runtime::of_node(runtime);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
         let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
         give(&mut request, text);
@@ -611,10 +616,10 @@ fn host_process_containers_need_a_containerd_that_runs_them() {
 #[test]
 fn images_for_both_systems_need_no_selector_for_windows() {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    request.images[0].content = Content::Index(vec![linux(), single("17763.1158")]);
+    request.images[0].content = ImageContent::Index(vec![linux(), single("17763.1158")]);
     request.nodes.others.push(other());
     request.plain = 0;
-    let rules = |request: &mut Request, spec: &str| {
+    let rules = |request: &mut RolloutRequest, spec: &str| {
         let text = format!(
             "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
              [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
@@ -637,7 +642,7 @@ fn images_for_both_systems_need_no_selector_for_windows() {
 #[test]
 fn an_image_for_linux_is_never_built_over() {
     let mut request = landed(&["20348.1"], &["20348.1"], &[]);
-    request.images[0].content = Content::Single(linux());
+    request.images[0].content = ImageContent::Single(linux());
     request.plain = 1;
     assert!(plan(&request).actions.is_empty());
     let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
@@ -651,9 +656,9 @@ fn an_image_for_linux_is_never_built_over() {
 #[test]
 fn nothing_is_built_for_a_node_that_is_being_emptied() {
     let mut request = landed(&["17763.1158"], &["20348.1"], &[("CloneSet", vec![0], 0b1)]);
-    let advised = |request: &Request| {
+    let advised = |request: &RolloutRequest| {
         let mut rollout = Rollout::new(request);
-        let plan = rollout.advise(request, &Tags::new());
+        let plan = rollout.advise(request, &TagsByRepository::new());
         let finding = rollout.checks().next().unwrap().finding.clone();
         let starts_with = |word: &str| finding.fix.as_ref().unwrap().starts_with(word);
         (
@@ -684,7 +689,7 @@ type Cost = (usize, u32, usize);
 
 /// The cost of the cheapest actions after which everything starts, found by trying them all, those
 /// that cost least first.
-fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
+fn cheapest(request: &RolloutRequest, landings: &[Landing]) -> Option<Cost> {
     let hosts: Vec<WindowsVersion> = request
         .nodes
         .windows
@@ -723,7 +728,7 @@ fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
     let works = |(_, patched, mask, pinned): &(Cost, Vec<usize>, u32, Vec<usize>)| {
         let mut after = request.clone();
         for (host, pick) in patched.iter().enumerate() {
-            move_to(&mut after.nodes.windows[host], patches[host][*pick]);
+            set_version(&mut after.nodes.windows[host], patches[host][*pick]);
         }
         let mut lands: Vec<u32> = landings.iter().map(|landing| landing.2).collect();
         for (workload, pick) in pinned.iter().enumerate() {
@@ -748,7 +753,7 @@ fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
             let nodes = after.nodes.windows.iter().enumerate();
             let served = nodes
                 .filter(|(host, _)| landed >> host & 1 == 1)
-                .map(|(_, node)| graph::Served {
+                .map(|(_, node)| graph::TargetHost {
                     version: node.build.unwrap().version,
                     runtime: node.runtime,
                 })
@@ -765,7 +770,7 @@ fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
 
 /// The builds on whose nodes all of a workload starts, where it does not on all of its nodes.
 fn builds_where_it_starts(
-    request: &Request,
+    request: &RolloutRequest,
     index: usize,
     landing: &Landing,
 ) -> impl Iterator<Item = u32> + use<> {
@@ -775,7 +780,7 @@ fn builds_where_it_starts(
     let mut builds: BTreeMap<u32, bool> = BTreeMap::new();
     for check in rollout.checks() {
         if let Some(build) = check.host.and_then(|host| host.build) {
-            let starts = check.finding.outcome != Outcome::Incompatible;
+            let starts = check.finding.outcome != VerdictOutcome::Incompatible;
             *builds.entry(build.version.build).or_insert(true) &= starts;
         }
     }
@@ -798,13 +803,13 @@ fn combinations<T>(options: &[Vec<T>]) -> Vec<Vec<usize>> {
 }
 
 /// What a plan costs.
-fn cost(plan: &Plan) -> Cost {
+fn cost(plan: &ActionPlan) -> Cost {
     let mut cost = (0, 0, 0);
     for action in &plan.actions {
         match action {
-            Action::Patch { hosts, .. } => cost.0 += hosts.len(),
-            Action::Rebuild { .. } => cost.1 += 1,
-            Action::Pin { .. } => cost.2 += 1,
+            PlanAction::Patch { hosts, .. } => cost.0 += hosts.len(),
+            PlanAction::Rebuild { .. } => cost.1 += 1,
+            PlanAction::Pin { .. } => cost.2 += 1,
         }
     }
     cost
@@ -817,14 +822,14 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
     land(&mut request, &[("Deployment", vec![0], 0b11)]);
     request.images[0].reference = Some(image.to_owned());
     image.clone_into(&mut request.workloads[0].template.containers[0].image);
-    let tags: Tags = [(
+    let tags: TagsByRepository = [(
         image.to_owned(),
         ["8.0-nanoserver-1809", "8.0-nanoserver-ltsc2022"]
             .map(str::to_owned)
             .into(),
     )]
     .into();
-    let advised = |request: &Request, tags: &Tags| {
+    let advised = |request: &RolloutRequest, tags: &TagsByRepository| {
         let mut rollout = Rollout::new(request);
         let plan = rollout.advise(request, tags);
         let finding = rollout.checks().next().unwrap().finding.clone();
@@ -842,7 +847,7 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
             )]
         )
     );
-    let (_, fix, commands) = advised(&request, &Tags::new());
+    let (_, fix, commands) = advised(&request, &TagsByRepository::new());
     assert!(fix.ends_with("one whose image fits these nodes"), "{fix}");
     assert!(commands.is_empty());
     // Where it is the user's, it is built.
@@ -855,7 +860,7 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
 #[test]
 fn a_new_image_reaches_nodes_that_have_the_old_one() {
     let day = Some("2026-11-24".parse().unwrap());
-    let built = |kind: &'static str, change: &dyn Fn(&mut Request)| {
+    let built = |kind: &'static str, change: &dyn Fn(&mut RolloutRequest)| {
         let mut request = request(&["18363.900"], &["17763.1158"]);
         land(&mut request, &[(kind, vec![0], 0b1)]);
         request.today = day;
@@ -891,7 +896,7 @@ fn a_new_image_reaches_nodes_that_have_the_old_one() {
     assert_eq!(commands.len(), 1);
     assert!(title.contains("until imagePullPolicy is Always"), "{title}");
     let (commands, _) = built("Deployment", &|request| {
-        request.images[0].content = Content::Index(vec![linux(), single("17763.914")]);
+        request.images[0].content = ImageContent::Index(vec![linux(), single("17763.914")]);
     });
     assert!(
         commands[0].ends_with("--tag 1 --push --join"),
@@ -900,21 +905,21 @@ fn a_new_image_reaches_nodes_that_have_the_old_one() {
 }
 
 /// Carries out the actions whose commands these are.
-fn carried_out(request: &Request, plan: &Plan, commands: &[String]) -> Rollout {
+fn carried_out(request: &RolloutRequest, plan: &ActionPlan, commands: &[String]) -> Rollout {
     let mut after = request.clone();
-    let is_typed = |action: &&Action| {
+    let is_typed = |action: &&PlanAction| {
         let mut own = action.commands().iter();
         own.all(|command| commands.contains(command))
     };
     for action in plan.actions.iter().filter(is_typed) {
         match action {
-            Action::Pin { workload, pin, .. } => pin.apply(&mut after.workloads[*workload]),
-            Action::Patch { to, hosts, .. } => {
+            PlanAction::Pin { workload, pin, .. } => pin.apply(&mut after.workloads[*workload]),
+            PlanAction::Patch { to, hosts, .. } => {
                 for host in hosts {
-                    move_to(&mut after.nodes.windows[*host], *to);
+                    set_version(&mut after.nodes.windows[*host], *to);
                 }
             }
-            Action::Rebuild {
+            PlanAction::Rebuild {
                 image, host_builds, ..
             } => {
                 let builds = host_builds.iter().map(|host| (*host, base_for(*host)));
@@ -934,13 +939,13 @@ fn outcomes(rollout: &Rollout) -> BTreeMap<(String, String, String), bool> {
             check.image?.reference.clone()?,
             check.workload?.id.name.clone(),
         );
-        Some((key, check.finding.outcome != Outcome::Incompatible))
+        Some((key, check.finding.outcome != VerdictOutcome::Incompatible))
     });
     checks.collect()
 }
 
 /// Hosts, images with their versions, and workloads, at random.
-fn clusters() -> impl Strategy<Value = (Request, Vec<Landing>)> {
+fn clusters() -> impl Strategy<Value = (RolloutRequest, Vec<Landing>)> {
     let hosts = prop::collection::vec(prop::sample::select(&HOSTS), 1..4);
     let versions = prop::collection::vec(prop::sample::select(&HOSTS), 1..3);
     let images = prop::collection::vec(versions, 1..4);
@@ -951,8 +956,8 @@ fn clusters() -> impl Strategy<Value = (Request, Vec<Landing>)> {
         let mut request = request(&hosts, &vec!["17763.1"; images.len()]);
         for (image, versions) in request.images.iter_mut().zip(&images) {
             image.content = match &versions[..] {
-                [only] => Content::Single(single(only)),
-                several => Content::Index(several.iter().map(|text| single(text)).collect()),
+                [only] => ImageContent::Single(single(only)),
+                several => ImageContent::Index(several.iter().map(|text| single(text)).collect()),
             };
         }
         let workloads: Vec<Landing> = workloads
@@ -984,7 +989,7 @@ proptest! {
     fn what_a_finding_advises_is_no_more_than_makes_its_workload_start((request, _) in clusters()) {
         let mut rollout = Rollout::new(&request);
         let before = outcomes(&rollout);
-        let plan = rollout.advise(&request, &Tags::new());
+        let plan = rollout.advise(&request, &TagsByRepository::new());
         let works = |commands: &[String], workload: &str| {
             let after = outcomes(&carried_out(&request, &plan, commands));
             let mut own = after.iter().filter(|((.., name), _)| name == workload);
@@ -992,7 +997,7 @@ proptest! {
         };
         for check in rollout.checks() {
             let commands = &check.finding.commands;
-            if check.finding.outcome != Outcome::Incompatible {
+            if check.finding.outcome != VerdictOutcome::Incompatible {
                 continue;
             }
             if commands.is_empty() {
@@ -1001,7 +1006,7 @@ proptest! {
             }
             let workload = &check.workload.unwrap().id.name;
             prop_assert!(works(commands, workload), "{workload}: {:?}", commands);
-            let is_advised = |action: &&Action| {
+            let is_advised = |action: &&PlanAction| {
                 action.commands().iter().all(|command| commands.contains(command))
             };
             for spare in plan.actions.iter().filter(is_advised) {

@@ -5,12 +5,12 @@ use wincimg_scripts::script;
 use wincimg_windows::quoting::cmd::is_built_in;
 use wincimg_windows::quoting::powershell;
 
-use super::line::{Line, Word};
+use super::line::{SourceLine, Word};
 use super::{edited, line_wrap, report};
 use crate::lint::correction::Edit;
-use crate::lint::stage::Step;
+use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
-use crate::lint::{Findings, Rule};
+use crate::lint::{Findings, LintRule};
 
 const SPLIT: &str = "cmd does not know \\\", and the program gets several arguments with quotes in \
     them where one was meant; write a plain \"";
@@ -20,7 +20,7 @@ const DIVIDED: &str = "to cmd the quote of \\\" ends the quoted part, and the op
 
 /// A character that cmd passes on.
 #[derive(Debug, Clone, Copy)]
-struct Passed {
+struct CmdChar {
     at: usize,
     character: char,
     /// Whether cmd would take an operator here for one.
@@ -28,7 +28,7 @@ struct Passed {
 }
 
 /// What is left of a text when cmd has dropped its quotes around the whole and its carets.
-fn passed(text: &str) -> Vec<Passed> {
+fn passed(text: &str) -> Vec<CmdChar> {
     let last_quote = text.rfind('"').filter(|_| text.starts_with('"'));
     let mut passed = Vec::with_capacity(text.len());
     let (mut quoted, mut escaped) = (false, false);
@@ -43,7 +43,7 @@ fn passed(text: &str) -> Vec<Passed> {
         if character == '"' && !escaped {
             quoted = !quoted;
         }
-        passed.push(Passed {
+        passed.push(CmdChar {
             at,
             character,
             is_active: !quoted && !escaped,
@@ -54,14 +54,14 @@ fn passed(text: &str) -> Vec<Passed> {
 }
 
 /// One command, and where the text goes on behind the operator that ended it.
-struct Command {
-    line: Line,
+struct CmdCommand {
+    line: SourceLine,
     next: usize,
 }
 
-fn commands(passed: &[Passed]) -> Vec<Command> {
+fn commands(passed: &[CmdChar]) -> Vec<CmdCommand> {
     let mut commands = Vec::new();
-    let mut line = Line::default();
+    let mut line = SourceLine::default();
     let mut is_cut = false;
     for (index, one) in passed.iter().enumerate() {
         let before = index.checked_sub(1).map(|index| passed[index].character);
@@ -69,7 +69,7 @@ fn commands(passed: &[Passed]) -> Vec<Command> {
             '&' | '|' if one.is_active && !matches!(before, Some('>' | '<')) => {
                 let next = index + 1;
                 let line = std::mem::take(&mut line);
-                commands.push(Command { line, next });
+                commands.push(CmdCommand { line, next });
                 is_cut = false;
             }
             '>' | '<' if one.is_active => {
@@ -84,24 +84,24 @@ fn commands(passed: &[Passed]) -> Vec<Command> {
         }
     }
     let next = passed.len();
-    commands.push(Command { line, next });
+    commands.push(CmdCommand { line, next });
     commands
 }
 
 /// The command lines that cmd makes of a text.
-pub(super) fn lines(text: &str) -> Vec<Line> {
+pub(super) fn lines(text: &str) -> Vec<SourceLine> {
     let commands = commands(&passed(text));
     commands.into_iter().map(|command| command.line).collect()
 }
 
 /// Whether a command starts a program that reads its words as programs do.
-pub(super) fn is_program(line: &Line) -> bool {
+pub(super) fn is_program(line: &SourceLine) -> bool {
     let name = line.words().first().map(program).unwrap_or_default();
     !name.is_empty() && !is_built_in(&name) && !OWN_READERS.contains(&name.as_str())
 }
 
 /// The scripts that PowerShell gets from cmd, each with the number of its command.
-pub(super) fn scripts(text: &str) -> impl Iterator<Item = (usize, Line)> {
+pub(super) fn scripts(text: &str) -> impl Iterator<Item = (usize, SourceLine)> {
     let commands = commands(&passed(text));
     commands
         .into_iter()
@@ -114,7 +114,7 @@ fn program(word: &Word) -> String {
 }
 
 /// The part of a command that is a script for PowerShell.
-pub(super) fn script_of(line: &Line) -> Option<Line> {
+pub(super) fn script_of(line: &SourceLine) -> Option<SourceLine> {
     let words = line.words();
     let at = words
         .iter()
@@ -187,9 +187,9 @@ const OWN_READERS: [&str; 12] = [
     "wscript",
 ];
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
-    let rule = Rule::BackslashQuotesUnderCmd;
+    let rule = LintRule::BackslashQuotesUnderCmd;
     let all = passed(text);
     let found = commands(&all);
     for (index, command) in found.iter().enumerate() {
@@ -207,7 +207,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
 }
 
 /// A phrase in `\"` that the program gets in several words.
-fn split(text: &str, index: usize, command: &Command) -> Option<(usize, Option<Vec<Edit>>)> {
+fn split(text: &str, index: usize, command: &CmdCommand) -> Option<(usize, Option<Vec<Edit>>)> {
     let line = &command.line;
     let words = line.words();
     let name = program(words.first()?);
@@ -240,7 +240,7 @@ fn split(text: &str, index: usize, command: &Command) -> Option<(usize, Option<V
     for at in backslashes.iter().rev() {
         meant.remove(*at);
     }
-    let meant: Vec<String> = values(&Line::new(&meant));
+    let meant: Vec<String> = values(&SourceLine::new(&meant));
     let mut edits: Vec<Edit> = backslashes
         .iter()
         .map(|at| Edit::new(line.origin(*at)..line.origin(*at) + 1, ""))
@@ -256,19 +256,19 @@ fn split(text: &str, index: usize, command: &Command) -> Option<(usize, Option<V
     Some((line.origin(first), arrives.then_some(edits)))
 }
 
-pub(super) fn values(line: &Line) -> Vec<String> {
+pub(super) fn values(line: &SourceLine) -> Vec<String> {
     line.words().into_iter().map(|word| word.value).collect()
 }
 
 /// An operator between escaped quotes in a quoted script, where cmd divides the script.
-fn divided(text: &str, all: &[Passed], command: &Command) -> Option<(usize, Vec<Edit>)> {
+fn divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(usize, Vec<Edit>)> {
     let script = script_of(&command.line)?;
     let (_, is_closed) = script.parts();
     if is_closed || script::read(&powershell::script(&script.text)).is_sound {
         return None;
     }
     // The script as it would be if no operator divided it.
-    let mut whole = Line::default();
+    let mut whole = SourceLine::default();
     let start = script.origin(0);
     for one in all.iter().filter(|one| one.at >= start) {
         whole.push(one.character, one.at);

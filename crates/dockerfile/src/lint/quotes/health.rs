@@ -5,18 +5,18 @@
 //! `powershell -Command` the text arrives as it is written.
 
 use wincimg_scripts::script;
-use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 
-use super::line::Line;
+use super::line::SourceLine;
 use super::{cmd, is_template};
-use crate::lint::stage::Step;
-use crate::lint::{BaseShell, Findings, Rule, Severity};
+use crate::lint::stage::LintStep;
+use crate::lint::{BaseShell, Findings, LintRule, Severity};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
     as a part of its arguments; use the exec form";
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
     let Some(text) = instruction.health_command() else {
         return;
@@ -27,7 +27,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
     if step.shell != BaseShell::Cmd || !changes(text) {
         return;
     }
-    let rule = Rule::QuotesInNestedShell;
+    let rule = LintRule::QuotesInNestedShell;
     match exec(text) {
         Some(argv) => {
             let keyword_and_flags = instruction.text().len() - text.len();
@@ -36,7 +36,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
                 &instruction.text()[..keyword_and_flags],
                 exec_form(&argv)
             );
-            let correction = findings.file.rewritten(instruction, &arguments);
+            let correction = findings.file.rewrite(instruction, &arguments);
             findings.correct(rule, Severity::Error, MESSAGE, correction);
         }
         None => findings.only(rule, Severity::Error, instruction.lines().0, MESSAGE),
@@ -46,8 +46,8 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
 /// Whether a command behind cmd gets other words than without the daemon's escapes.
 fn changes(text: &str) -> bool {
     let escaped = windows_cmd::strip_quotes(&argv::quote_always(text));
-    let meant: Vec<Line> = cmd::lines(text);
-    let written: Vec<Line> = cmd::lines(&escaped);
+    let meant: Vec<SourceLine> = cmd::lines(text);
+    let written: Vec<SourceLine> = cmd::lines(&escaped);
     if meant.len() != written.len() {
         return true;
     }
@@ -69,7 +69,7 @@ fn exec(text: &str) -> Option<Vec<String>> {
         return None;
     }
     let line = windows_cmd::parse(text, |_| None).ok()?;
-    let argv = argv::split(&line, Reader::CRuntime);
+    let argv = argv::split(&line, ArgvParser::CRuntime);
     let name = argv.first()?;
     let is_script = [".cmd", ".bat", ".ps1"]
         .iter()

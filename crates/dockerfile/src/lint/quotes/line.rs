@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use wincimg_windows::quoting::argv;
-use wincimg_windows::quoting::argv::Reader;
+use wincimg_windows::quoting::argv::ArgvParser;
 
 /// A text and, for each byte of it, its place in the instruction's text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Line {
+pub(super) struct SourceLine {
     pub(super) text: String,
     at: Vec<usize>,
 }
@@ -29,14 +29,14 @@ pub(super) struct Quote {
 
 /// A part between two quotes that only keep it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct QuotedSpan {
     pub(super) open: Quote,
     pub(super) close: Quote,
     /// Whether quotes are in it that the program is to see.
     pub(super) has_literal: bool,
 }
 
-impl Line {
+impl SourceLine {
     pub(super) fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -70,7 +70,7 @@ impl Line {
     pub(super) fn words(&self) -> Vec<Word> {
         let mut words = Vec::new();
         let mut start = None;
-        let mut state = State::default();
+        let mut state = QuoteState::default();
         for (at, c) in self.text.char_indices() {
             let is_blank = matches!(c, ' ' | '\t') && !state.quoted;
             state.take(c);
@@ -90,12 +90,12 @@ impl Line {
     }
 
     fn word(&self, range: Range<usize>) -> Word {
-        let value = argv::split_arguments(&self.text[range.clone()], Reader::CRuntime).concat();
+        let value = argv::split_arguments(&self.text[range.clone()], ArgvParser::CRuntime).concat();
         Word { value, range }
     }
 
     /// The parts in quotes, and whether the last of them is closed.
-    pub(super) fn parts(&self) -> (Vec<Part>, bool) {
+    pub(super) fn parts(&self) -> (Vec<QuotedSpan>, bool) {
         let mut parts = Vec::new();
         let mut open: Option<(Quote, bool)> = None;
         let mut backslashes = 0;
@@ -115,7 +115,7 @@ impl Line {
                         *has_literal = true;
                     }
                 } else if let Some((open, has_literal)) = open.take() {
-                    parts.push(Part {
+                    parts.push(QuotedSpan {
                         open,
                         close: quote,
                         has_literal,
@@ -131,7 +131,7 @@ impl Line {
 
     /// Every quote in pairs, as they look to someone who thinks of a prompt, where a backslash
     /// before a quote is a path's last; `None` if there is no such backslash.
-    pub(super) fn pairs(&self) -> Option<Vec<Part>> {
+    pub(super) fn pairs(&self) -> Option<Vec<QuotedSpan>> {
         let quotes: Vec<Quote> = self
             .text
             .match_indices('"')
@@ -150,7 +150,7 @@ impl Line {
                 [open, close] if open.backslashes == 0 => {
                     let after = self.text[close.at + 1..].chars().next();
                     let ends = after.is_none_or(|c| c.is_whitespace() || ";,)|}".contains(c));
-                    (close.backslashes % 2 == 0 || ends).then_some(Part {
+                    (close.backslashes % 2 == 0 || ends).then_some(QuotedSpan {
                         open,
                         close,
                         has_literal: false,
@@ -164,12 +164,12 @@ impl Line {
 
 /// Whether the C runtime is between quotes.
 #[derive(Debug, Default)]
-struct State {
+struct QuoteState {
     quoted: bool,
     backslashes: usize,
 }
 
-impl State {
+impl QuoteState {
     fn take(&mut self, c: char) {
         match c {
             '\\' => self.backslashes += 1,

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use wincimg_scripts::script;
-use wincimg_scripts::script::Script;
+use wincimg_scripts::script::TokenizedScript;
 use wincimg_windows::quoting::powershell;
 
-use super::line::{Line, Part};
+use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, report};
 use crate::lint::correction::Edit;
-use crate::lint::stage::Step;
-use crate::lint::{Findings, Rule};
+use crate::lint::stage::LintStep;
+use crate::lint::{Findings, LintRule};
 
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
     the script falls apart where they were; write \\\"";
@@ -18,10 +18,10 @@ pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own 
 const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and the script \
     falls apart where they were; write \\\"";
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
-    let line = Line::new(text);
-    let Some(reading) = Reading::of(&line) else {
+    let line = SourceLine::new(text);
+    let Some(reading) = ScriptInterpretation::parse(&line) else {
         return;
     };
     for problem in reading.problems(step) {
@@ -35,7 +35,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
         });
-        let rule = Rule::QuotesUnderPowershell;
+        let rule = LintRule::QuotesUnderPowershell;
         report(
             rule,
             step.instruction,
@@ -48,10 +48,10 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The scripts that cmd hands to PowerShell.
-pub(super) fn check_nested(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     for (index, script) in cmd::scripts(text) {
-        let Some(reading) = Reading::of(&script) else {
+        let Some(reading) = ScriptInterpretation::parse(&script) else {
             continue;
         };
         for problem in reading.problems(step) {
@@ -63,7 +63,7 @@ pub(super) fn check_nested(step: &Step<'_>, findings: &mut Findings<'_>) {
                     })
             };
             let edits = reading.correction(&problem, arrives);
-            let rule = Rule::QuotesInNestedShell;
+            let rule = LintRule::QuotesInNestedShell;
             report(
                 rule,
                 step.instruction,
@@ -77,19 +77,19 @@ pub(super) fn check_nested(step: &Step<'_>, findings: &mut Findings<'_>) {
 }
 
 /// A script as PowerShell's command line leaves it and as its author meant it.
-pub(super) struct Reading<'a> {
-    line: &'a Line,
+pub(super) struct ScriptInterpretation<'a> {
+    line: &'a SourceLine,
     /// What in quotes was meant to stay so.
-    parts: Vec<Part>,
+    parts: Vec<QuotedSpan>,
     meant: String,
-    meant_script: Script,
+    meant_script: TokenizedScript,
 }
 
 /// Parts that stand on the same lines and change what the script does.
-pub(super) struct Problem {
+pub(super) struct QuoteProblem {
     /// The line of the file, from 0.
     pub(super) line: usize,
-    parts: Vec<Part>,
+    parts: Vec<QuotedSpan>,
     /// The script with the quotes of these parts and of no others.
     wanted: String,
 }
@@ -97,9 +97,9 @@ pub(super) struct Problem {
 /// How many groups of lines are looked at one by one.
 const GROUPS: usize = 60;
 
-impl<'a> Reading<'a> {
+impl<'a> ScriptInterpretation<'a> {
     /// Reads both; `None` where there is one reading only, or no way to tell what was meant.
-    pub(super) fn of(line: &'a Line) -> Option<Self> {
+    pub(super) fn parse(line: &'a SourceLine) -> Option<Self> {
         let (all, is_closed) = line.parts();
         if all.is_empty() && is_closed {
             return None;
@@ -116,7 +116,7 @@ impl<'a> Reading<'a> {
         if is_wrapped && all.len() == 1 {
             return None;
         }
-        let parts: Vec<Part> = all
+        let parts: Vec<QuotedSpan> = all
             .iter()
             .copied()
             .filter(|part| keeps(line, *part))
@@ -131,7 +131,11 @@ impl<'a> Reading<'a> {
     }
 
     /// What the script is if these parts keep their quotes, and others and the wrapper do not.
-    fn meaning(line: &'a Line, parts: Vec<Part>, wrapper: Option<(usize, usize)>) -> Option<Self> {
+    fn meaning(
+        line: &'a SourceLine,
+        parts: Vec<QuotedSpan>,
+        wrapper: Option<(usize, usize)>,
+    ) -> Option<Self> {
         if parts.is_empty() {
             return None;
         }
@@ -146,18 +150,18 @@ impl<'a> Reading<'a> {
     }
 
     fn is_as_meant(&self, other: &str) -> bool {
-        script::read(other).does_what(&self.meant_script)
+        script::read(other).is_equivalent(&self.meant_script)
     }
 
     /// The groups of lines that do not say what they should.
-    pub(super) fn problems(&self, step: &Step<'_>) -> Vec<Problem> {
+    pub(super) fn problems(&self, step: &LintStep<'_>) -> Vec<QuoteProblem> {
         let written = powershell::script(&self.line.text);
         if self.is_as_meant(&written) {
             return Vec::new();
         }
         let start = step.instruction.start();
         let line_of = |at: usize| step.instruction.line_of(start + self.line.origin(at));
-        let mut groups: Vec<Vec<Part>> = Vec::new();
+        let mut groups: Vec<Vec<QuotedSpan>> = Vec::new();
         let mut last = None;
         for part in &self.parts {
             match groups.last_mut() {
@@ -169,7 +173,7 @@ impl<'a> Reading<'a> {
         if groups.len() > GROUPS {
             groups = vec![self.parts.clone()];
         }
-        let mut problems: Vec<Problem> = groups
+        let mut problems: Vec<QuoteProblem> = groups
             .into_iter()
             .filter(|group| groups_matter(self, group))
             .map(|group| self.problem(group, &line_of))
@@ -180,8 +184,8 @@ impl<'a> Reading<'a> {
         problems
     }
 
-    fn problem(&self, parts: Vec<Part>, line_of: &impl Fn(usize) -> usize) -> Problem {
-        Problem {
+    fn problem(&self, parts: Vec<QuotedSpan>, line_of: &impl Fn(usize) -> usize) -> QuoteProblem {
+        QuoteProblem {
             line: line_of(parts[0].open.at),
             wanted: self.meant_without(|part| !parts.contains(&part)),
             parts,
@@ -189,9 +193,9 @@ impl<'a> Reading<'a> {
     }
 
     /// The meant script without the quotes of some parts.
-    fn meant_without(&self, drop: impl Fn(Part) -> bool) -> String {
+    fn meant_without(&self, drop: impl Fn(QuotedSpan) -> bool) -> String {
         // Positions in the meant text: quotes of parts are in the same order in both.
-        let kept: Vec<Part> = self
+        let kept: Vec<QuotedSpan> = self
             .parts
             .iter()
             .copied()
@@ -214,11 +218,11 @@ impl<'a> Reading<'a> {
     /// Escapes the quotes of a problem, if that brings what is wanted.
     pub(super) fn correction(
         &self,
-        problem: &Problem,
+        problem: &QuoteProblem,
         arrives: impl Fn(&[Edit], &str) -> bool,
     ) -> Option<Vec<Edit>> {
         let text = &self.line.text;
-        let keeps_space = |part: &Part| {
+        let keeps_space = |part: &QuotedSpan| {
             let inside = &text[part.open.at..part.close.at];
             inside.contains("  ") || inside.contains('\t')
         };
@@ -229,7 +233,7 @@ impl<'a> Reading<'a> {
         arrives(&edits, &problem.wanted).then_some(edits)
     }
 
-    fn escaped(&self, parts: &[Part]) -> Vec<Edit> {
+    fn escaped(&self, parts: &[QuotedSpan]) -> Vec<Edit> {
         let mut edits: Vec<Edit> = parts
             .iter()
             .flat_map(|part| [part.open, part.close])
@@ -256,13 +260,13 @@ impl<'a> Reading<'a> {
 }
 
 /// Whether the script changes when a group loses its quotes.
-fn groups_matter(reading: &Reading<'_>, group: &[Part]) -> bool {
+fn groups_matter(reading: &ScriptInterpretation<'_>, group: &[QuotedSpan]) -> bool {
     !reading.is_as_meant(&reading.meant_without(|part| group.contains(&part)))
 }
 
 /// Whether quotes are meant for the script. Those around quotes that are escaped are not, nor those
 /// around a path or a list of texts in single quotes of its own: their author knew that they would go.
-fn keeps(line: &Line, part: Part) -> bool {
+fn keeps(line: &SourceLine, part: QuotedSpan) -> bool {
     if part.has_literal {
         return false;
     }
@@ -298,7 +302,7 @@ fn is_list_of_texts(text: &str) -> bool {
 }
 
 /// The parts within quotes around the whole, where quotes open after a sign and close before one.
-fn inner_parts(line: &Line, all: &[Part]) -> Option<Vec<Part>> {
+fn inner_parts(line: &SourceLine, all: &[QuotedSpan]) -> Option<Vec<QuotedSpan>> {
     let mut quotes: Vec<_> = all
         .iter()
         .flat_map(|part| [part.open, part.close])
@@ -316,7 +320,7 @@ fn inner_parts(line: &Line, all: &[Part]) -> Option<Vec<Part>> {
                 let after = line.text[close.at + 1..].chars().next()?;
                 let opens = before.is_whitespace() || "(=,{:[".contains(before);
                 let closes = after.is_whitespace() || ";,)|}\".]".contains(after);
-                (opens && closes && open.backslashes == 0).then_some(Part {
+                (opens && closes && open.backslashes == 0).then_some(QuotedSpan {
                     open,
                     close,
                     has_literal: false,
@@ -328,7 +332,7 @@ fn inner_parts(line: &Line, all: &[Part]) -> Option<Vec<Part>> {
 }
 
 /// A script in which these parts have their quotes, escaped ones are quotes, and no others are.
-fn with_quotes(text: &str, parts: &[Part], wrapper: Option<(usize, usize)>) -> String {
+fn with_quotes(text: &str, parts: &[QuotedSpan], wrapper: Option<(usize, usize)>) -> String {
     let mut kept: Vec<usize> = parts
         .iter()
         .flat_map(|part| [part.open.at, part.close.at])

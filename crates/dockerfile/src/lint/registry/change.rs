@@ -1,6 +1,6 @@
 //! What a command writes to the registry, whether `reg` or a cmdlet does it.
 
-use crate::lint::words::{Command, Word};
+use crate::lint::words::{LintCommand, Word};
 
 /// A command that sets a registry value.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Tool {
 
 impl<'a> Change<'a> {
     /// The change that a command makes, if it is one.
-    pub(super) fn of(command: &'a Command) -> Option<Self> {
+    pub(super) fn from_command(command: &'a LintCommand) -> Option<Self> {
         let arguments = command.words.get(1..)?;
         match command.program().as_str() {
             "reg" => by_reg(arguments),
@@ -44,11 +44,13 @@ impl<'a> Change<'a> {
 }
 
 fn by_reg(arguments: &[Word]) -> Option<Change<'_>> {
-    arguments.first().filter(|verb| verb.is("add"))?;
+    arguments
+        .first()
+        .filter(|verb| verb.eq_ignore_case("add"))?;
     let option = |letter: char| {
-        let at = arguments
-            .iter()
-            .position(|word| word.is(&format!("/{letter}")) || word.is(&format!("-{letter}")))?;
+        let at = arguments.iter().position(|word| {
+            word.eq_ignore_case(&format!("/{letter}")) || word.eq_ignore_case(&format!("-{letter}"))
+        })?;
         arguments.get(at + 1)
     };
     Some(Change {

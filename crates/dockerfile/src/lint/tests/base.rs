@@ -6,12 +6,12 @@ use super::*;
 
 #[test]
 fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
-    let finding = |from: &str, options: &Options| {
+    let finding = |from: &str, options: &LintOptions| {
         let mut findings = lint(from, options);
-        findings.retain(|finding| finding.rule == Rule::FloatingBase);
+        findings.retain(|finding| finding.rule == LintRule::FloatingBase);
         findings.pop()
     };
-    let none = Options::default();
+    let none = LintOptions::default();
     let host = for_host("17763.973");
     for floating in [
         "FROM mirror:5000/mcr/windows/servercore:latest",
@@ -57,7 +57,7 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
 #[test]
 fn windows_with_all_of_its_parts_is_another_repository_since_2022() {
     let messages = |from: &str| {
-        let findings = lint(&format!("FROM {from}\n"), &Options::default());
+        let findings = lint(&format!("FROM {from}\n"), &LintOptions::default());
         findings.into_iter().map(|finding| finding.message)
     };
     let said = |from: &str| messages(from).collect::<Vec<_>>().join("\n");
@@ -95,7 +95,7 @@ fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
     let source = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
     let findings = lint(source, &for_host("17763.973"));
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].rule, Rule::BaseHostMismatch);
+    assert_eq!(findings[0].rule, LintRule::BaseHostMismatch);
     assert_eq!(findings[0].severity, Severity::Error);
     let fixed = findings[0].fix.clone().unwrap();
     assert_eq!(
@@ -112,8 +112,8 @@ fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
 
 #[test]
 fn the_base_images_own_version_counts_for_more_than_its_tag() {
-    let options = Options {
-        base: Some(BaseFacts {
+    let options = LintOptions {
+        base: Some(BaseConfig {
             shell: BaseShell::Cmd,
             version: Some(WindowsVersion::new(20348, 2402)),
             is_windows: true,
@@ -129,11 +129,11 @@ fn the_base_images_own_version_counts_for_more_than_its_tag() {
 #[test]
 fn bases_that_have_ended_are_named() {
     let dead = |from: &str| {
-        let findings = lint(from, &Options::default());
+        let findings = lint(from, &LintOptions::default());
         let [finding] = findings.as_slice() else {
             panic!("expected one finding about {from}: {findings:#?}");
         };
-        assert_eq!(finding.rule, Rule::DeadBase, "{from}");
+        assert_eq!(finding.rule, LintRule::DeadBase, "{from}");
         finding.severity
     };
     for from in [
@@ -187,7 +187,7 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
         ("microsoft/other-windows", "mcr.microsoft.com"),
     ] {
         let source = format!("# escape=`\nFROM {from}\n");
-        let message = lint(&source, &Options::default()).remove(0).message;
+        let message = lint(&source, &LintOptions::default()).remove(0).message;
         let end = format!("look for a tag of {successor}");
         assert!(message.ends_with(&end), "{from}: {message}");
     }
@@ -195,15 +195,15 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
 
 #[test]
 fn an_image_for_which_its_registry_answers_is_not_dead() {
-    let facts = BaseFacts {
+    let facts = BaseConfig {
         shell: BaseShell::Cmd,
         version: None,
         is_windows: true,
     };
     let image = "microsoft/nanoserver:1709";
-    let options = Options {
+    let options = LintOptions {
         bases: [(image.to_owned(), facts)].into(),
-        ..Options::default()
+        ..LintOptions::default()
     };
     assert_eq!(
         found(&format!("FROM {image}\n"), &options),

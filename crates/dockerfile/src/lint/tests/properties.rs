@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 use wincimg_scripts::script;
-use wincimg_windows::quoting::argv::{Reader, split};
-use wincimg_windows::quoting::{Escape, Shell, cmd, command_text, exec_form, powershell};
+use wincimg_windows::quoting::argv::{ArgvParser, split};
+use wincimg_windows::quoting::{Escape, RunShell, cmd, command_text, exec_form, powershell};
 
 use super::*;
 
 /// The file with a finding's lines replaced by its correction.
-pub(super) fn corrected(source: &str, finding: &Finding) -> Option<String> {
+pub(super) fn corrected(source: &str, finding: &LintFinding) -> Option<String> {
     let fix = finding.fix.as_deref()?;
     let mut lines: Vec<&str> = source.split('\n').collect();
     lines.splice(finding.line - 1..finding.last_line, fix.split('\n'));
@@ -49,7 +49,7 @@ proptest! {
         shell in any_shell(),
     ) {
         let source = fragments.concat();
-        let options = Options { shell: Some(shell), ..for_host("17763.973") };
+        let options = LintOptions { shell: Some(shell), ..for_host("17763.973") };
         let lines = source.split('\n').count();
         for finding in lint(&source, &options) {
             prop_assert!(finding.line >= 1 && finding.line <= finding.last_line);
@@ -63,11 +63,11 @@ proptest! {
         shell in any_shell(),
     ) {
         let source = format!("{PINNED}RUN {}", fragments.concat());
-        let options = Options { shell: Some(shell), ..for_host("17763.973") };
+        let options = LintOptions { shell: Some(shell), ..for_host("17763.973") };
         for finding in lint(&source, &options) {
             let Some(after) = corrected(&source, &finding) else { continue };
             let added = finding.fix.iter().flat_map(|fix| fix.split('\n')).count();
-            let left: Vec<Finding> = lint(&after, &options)
+            let left: Vec<LintFinding> = lint(&after, &options)
                 .into_iter()
                 .filter(|other| other.rule == finding.rule)
                 .filter(|other| (finding.line..finding.line + added).contains(&other.line))
@@ -88,7 +88,7 @@ proptest! {
         match findings.as_slice() {
             [] => {
                 let meant = script::read(line.strip_prefix("RUN ").unwrap());
-                prop_assert!(!meant.is_sound || meant.does_what(&script::read(&text(&line))));
+                prop_assert!(!meant.is_sound || meant.is_equivalent(&script::read(&text(&line))));
             }
             [finding] => {
                 let words = powershell::simple_command(&text(finding.fix.as_ref().unwrap())).unwrap();
@@ -111,7 +111,7 @@ proptest! {
         let line = format!("RUN {}", words.join(" "));
         let fixed = only_finding(BaseShell::Cmd, &line).fix.unwrap();
         let command_line = cmd::parse(fixed.strip_prefix("RUN ").unwrap(), |_| None).unwrap();
-        let argv = split(&command_line, Reader::CRuntime);
+        let argv = split(&command_line, ArgvParser::CRuntime);
         prop_assert_eq!(&argv[0], program);
         prop_assert_eq!(&argv[1..], arguments.as_slice(), "{}", fixed);
     }
@@ -122,7 +122,7 @@ proptest! {
         escape in prop::sample::select(vec![Escape::Backslash, Escape::Backtick]),
     ) {
         let argv: Vec<String> = std::iter::once("C:\\a b\\x.exe".to_owned()).chain(arguments).collect();
-        for (base, shell) in [(BaseShell::Cmd, Shell::Cmd), (BaseShell::PowerShell, Shell::PowerShell)] {
+        for (base, shell) in [(BaseShell::Cmd, RunShell::Cmd), (BaseShell::PowerShell, RunShell::PowerShell)] {
             let text = command_text(shell, escape, &argv).unwrap();
             let finding = only_finding(base, &format!("ENTRYPOINT {text}"));
             let expected = format!("ENTRYPOINT {}", exec_form(&argv));

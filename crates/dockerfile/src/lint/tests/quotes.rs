@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn quotes_that_powershell_needs_are_escaped() {
     let shell = BaseShell::PowerShell;
-    let rule = Rule::QuotesUnderPowershell;
+    let rule = LintRule::QuotesUnderPowershell;
     for (text, fixed) in [
         (
             r#"RUN $x = "json"; Write-Host $x"#,
@@ -86,7 +86,7 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
 #[test]
 fn backslash_quotes_under_cmd_become_plain_ones() {
     let shell = BaseShell::Cmd;
-    let rule = Rule::BackslashQuotesUnderCmd;
+    let rule = LintRule::BackslashQuotesUnderCmd;
     assert_eq!(
         fix(shell, rule, r#"RUN appcmd set config \"Default Web Site\""#),
         r#"RUN appcmd set config "Default Web Site""#
@@ -130,7 +130,7 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
 
 #[test]
 fn a_shell_within_the_shell_eats_quotes_too() {
-    let rule = Rule::QuotesInNestedShell;
+    let rule = LintRule::QuotesInNestedShell;
     for (text, fixed) in [
         (
             r#"RUN powershell -Command Import-Module x; C:\i\appcmd.exe set config "Default Web Site""#,
@@ -156,7 +156,7 @@ fn a_shell_within_the_shell_eats_quotes_too() {
 
 #[test]
 fn a_health_check_gets_its_quotes_escaped() {
-    let rule = Rule::QuotesInNestedShell;
+    let rule = LintRule::QuotesInNestedShell;
     assert_eq!(
         fix(
             BaseShell::Cmd,
@@ -183,7 +183,12 @@ fn a_health_check_gets_its_quotes_escaped() {
 
 #[test]
 fn where_the_shell_is_not_known_only_what_every_shell_breaks_is_an_error() {
-    let rules = |line: &str| found(&format!("FROM team/base:1\n{line}\n"), &Options::default());
+    let rules = |line: &str| {
+        found(
+            &format!("FROM team/base:1\n{line}\n"),
+            &LintOptions::default(),
+        )
+    };
     assert_eq!(rules(r#"RUN tool "a b""#), Vec::<String>::new());
     assert_eq!(rules(r#"RUN tool \"a b\""#), Vec::<String>::new());
     assert_eq!(
@@ -197,7 +202,7 @@ fn each_line_gets_its_own_finding() {
     let source = format!(
         "{PINNED}SHELL [\"powershell\"]\nRUN Get-Item \"a\"; \\\n  Get-Item \"b c\"; \\\n  Get-Item \"d\\\n e\"\n"
     );
-    let findings = lint(&source, &Options::default());
+    let findings = lint(&source, &LintOptions::default());
     let seen: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
     assert_eq!(seen, [(4, Severity::Error), (5, Severity::Error)]);
 }

@@ -22,7 +22,7 @@ fn the_pair_of_shutdown_times_is_clean_in_every_form() {
 
 #[test]
 fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
-    let rule = Rule::ShutdownValueType;
+    let rule = LintRule::ShutdownValueType;
     let wrong = SERVICES.replace("REG_SZ", "REG_DWORD");
     assert_eq!(fix_of_rule(BaseShell::Cmd, rule, PROCESS, &wrong), SERVICES);
     let missing = PROCESS.replace(r#""/t", "REG_DWORD", "#, "");
@@ -43,7 +43,7 @@ fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
 
 #[test]
 fn a_shutdown_time_in_the_wrong_unit_is_converted() {
-    let rule = Rule::ShutdownValueUnit;
+    let rule = LintRule::ShutdownValueUnit;
     let seconds = SERVICES.replace("90000", "90");
     assert_eq!(
         fix_of_rule(BaseShell::Cmd, rule, PROCESS, &seconds),
@@ -90,7 +90,7 @@ fn shutdown_times_of_hours_are_left_alone() {
 }
 
 /// The correction of a line that is clean but for one finding, given what stands before it.
-fn fix_of_rule(shell: BaseShell, rule: Rule, before: &str, line: &str) -> String {
+fn fix_of_rule(shell: BaseShell, rule: LintRule, before: &str, line: &str) -> String {
     let fixed = {
         let finding = only_finding(shell, &format!("{before}\n{line}"));
         assert_eq!(finding.rule, rule);
@@ -102,7 +102,7 @@ fn fix_of_rule(shell: BaseShell, rule: Rule, before: &str, line: &str) -> String
 
 #[test]
 fn one_shutdown_time_alone_gets_its_other() {
-    let rule = Rule::ShutdownPair;
+    let rule = LintRule::ShutdownPair;
     assert_eq!(
         fix(BaseShell::Cmd, rule, PROCESS),
         format!("{PROCESS}\n{SERVICES}")
@@ -123,17 +123,20 @@ fn the_pair_may_be_spread_over_the_stages_that_build_on_each_other() {
     let source = format!(
         "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS base\n{PROCESS}\nFROM base\n{SERVICES}\n"
     );
-    assert_eq!(found(&source, &Options::default()), Vec::<String>::new());
+    assert_eq!(
+        found(&source, &LintOptions::default()),
+        Vec::<String>::new()
+    );
     let apart = source.replace("FROM base", PINNED.trim_end());
     assert_eq!(
-        found(&apart, &Options::default()),
+        found(&apart, &LintOptions::default()),
         ["2 shutdown-pair", "4 shutdown-pair"]
     );
 }
 
 #[test]
 fn reg_is_told_not_to_ask() {
-    let rule = Rule::RegAddForce;
+    let rule = LintRule::RegAddForce;
     for (shell, text, fixed) in [
         (
             BaseShell::Cmd,

@@ -1,26 +1,26 @@
 //! Rights that a line grants. A layer that changes who may do what with a file brings the file again,
 //! so what earlier layers brought comes once more.
 
-use wincimg_registry::Known;
-use wincimg_scripts::{Access as Wanted, Trouble};
-use wincimg_windows::access::{Access, Granted};
+use wincimg_registry::Presence;
+use wincimg_scripts::{AccessGrant as Wanted, ScriptError};
+use wincimg_windows::access::{Access, IcaclsGrant};
 use wincimg_windows::path::ImagePath;
 
-use super::super::tree::{Kind, key};
-use super::{Running, failed};
+use super::super::drive::{PathKind, key};
+use super::{RunState, failed};
 
 /// Nobody means more files of the base.
 const MOST_OF_BASE: usize = 4096;
 
-impl Running<'_> {
-    pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), Trouble> {
-        let granted = Granted::read(&wanted.account, &wanted.rights).map_err(|error| {
-            Trouble::unclear(error.to_string())
+impl RunState<'_> {
+    pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), ScriptError> {
+        let granted = IcaclsGrant::read(&wanted.account, &wanted.rights).map_err(|error| {
+            ScriptError::unclear(error.to_string())
                 .help("grant F, M, RX, R or W, to an account that every Windows has")
         })?;
         if wanted.path.components().is_empty() {
             let why = "a layer cannot change the rights on the drive itself";
-            return Err(Trouble::unclear(why));
+            return Err(ScriptError::unclear(why));
         }
         let access = Access {
             path: wanted.path.clone(),
@@ -29,65 +29,68 @@ impl Running<'_> {
             replaces: wanted.replaces,
             each_inside: wanted.each_inside,
         };
-        self.bring_again(&access)?;
+        self.copy_up(&access)?;
         self.changes.access.push(access);
         Ok(())
     }
 
     /// Lets this layer have all files whose rights change.
-    fn bring_again(&mut self, access: &Access) -> Result<(), Trouble> {
+    fn copy_up(&mut self, access: &Access) -> Result<(), ScriptError> {
         let mut pending = vec![access.path.clone()];
         while let Some(path) = pending.pop() {
             if self.tree.is_later(&path) {
                 continue;
             }
             match self.kind(&path)? {
-                Known::Present(Kind::Folder) => {}
-                Known::Present(Kind::File(())) => {
+                Presence::Present(PathKind::Folder) => {}
+                Presence::Present(PathKind::File(())) => {
                     self.again(&path)?;
                     continue;
                 }
                 // What a link leads to keeps what it has, and so does what is not there.
-                Known::Present(Kind::Link(())) | Known::Absent => continue,
-                Known::Unknown => return Err(unknown(&path)),
+                Presence::Present(PathKind::Link(())) | Presence::Absent => continue,
+                Presence::Unknown => return Err(unknown(&path)),
             }
-            if self.tree.made(&path).is_some() {
+            if self.tree.created_entry(&path).is_some() {
                 self.again(&path)?;
             }
-            let Known::Present(inside) = self.tree.inside(&path).map_err(|it| failed(&it))? else {
+            let Presence::Present(inside) = self.tree.inside(&path).map_err(|it| failed(&it))?
+            else {
                 return Err(unknown(&path));
             };
             for (name, kind) in inside {
-                if kind == Kind::Folder || kind == Kind::File(()) && access.reaches_files() {
+                if kind == PathKind::Folder
+                    || kind == PathKind::File(()) && access.applies_to_files()
+                {
                     let inside = path.join(&name);
-                    pending.push(inside.map_err(|error| Trouble::unclear(error.to_string()))?);
+                    pending.push(inside.map_err(|error| ScriptError::unclear(error.to_string()))?);
                 }
             }
         }
         Ok(())
     }
 
-    fn again(&mut self, path: &ImagePath) -> Result<(), Trouble> {
+    fn again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
         if self.changes.entries.contains_key(&key(path)) {
             return Ok(());
         }
-        if let Some(made) = self.tree.made(path) {
+        if let Some(made) = self.tree.created_entry(path) {
             self.changes.insert(made.clone());
             return Ok(());
         }
         self.changes.of_base += 1;
         if self.changes.of_base > MOST_OF_BASE {
             let why = "a layer would have to bring thousands of the base's files again";
-            return Err(Trouble::unclear(why)
+            return Err(ScriptError::unclear(why)
                 .help("grant the rights on a folder further down, or without (OI)"));
         }
-        let content = self.base.taken(path)?;
+        let content = self.base.extracted_file(path)?;
         self.put(path.clone(), content);
         Ok(())
     }
 }
 
-fn unknown(path: &ImagePath) -> Trouble {
+fn unknown(path: &ImagePath) -> ScriptError {
     let why = format!("what the base has at {path}, and who may do what with it, is not known");
-    Trouble::unknown(why)
+    ScriptError::unknown(why)
 }

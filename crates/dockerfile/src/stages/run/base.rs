@@ -4,28 +4,28 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use wincimg_inspect::Taken;
-use wincimg_recipe::{Brought, FileSource, Kept, PlannedContent, PlannedEntry};
-use wincimg_registry::Known;
-use wincimg_scripts::{Later, Seen, Trouble};
-use wincimg_windows::inside::{FileDigest, FileKind};
+use wincimg_inspect::ExtractedEntry;
+use wincimg_recipe::{CopiedEntry, FetchedFile, FileSource, PlannedContent, PlannedEntry};
+use wincimg_registry::Presence;
+use wincimg_scripts::{Later, Lookup, ScriptError};
+use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
-use super::super::tree::{Kind, key};
-use super::{Ground, LONGEST, Running, bytes, failed};
+use super::super::drive::{PathKind, key};
+use super::{LONGEST, RootBase, RunState, bytes, failed};
 
 /// Attributes that a copy has of its original: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
 /// The files of the base.
 pub(super) struct BaseFiles<'a> {
-    ground: Ground<'a>,
+    ground: RootBase<'a>,
     /// Those that have to be taken out of it first.
     pub(super) lacking: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> BaseFiles<'a> {
-    pub(super) fn of(ground: Ground<'a>) -> Self {
+    pub(super) fn of(ground: RootBase<'a>) -> Self {
         Self {
             ground,
             lacking: RefCell::default(),
@@ -33,7 +33,7 @@ impl<'a> BaseFiles<'a> {
     }
 
     /// A file of the base; one that nobody has taken out of it yet is empty for now.
-    pub(super) fn taken(&self, path: &ImagePath) -> Result<PlannedContent, Trouble> {
+    pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent, ScriptError> {
         let source = match self.source(path) {
             Some(source) => source?,
             None => FileSource::Text(String::new()),
@@ -42,91 +42,96 @@ impl<'a> BaseFiles<'a> {
     }
 
     /// What was taken out of the base; none where it has to be first.
-    pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, Trouble>> {
+    pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, ScriptError>> {
         let place = path.components().join("/");
-        let Some(files) = self.ground.files.filter(|files| files.knows(&place)) else {
+        let Some(files) = self.ground.files.filter(|files| files.contains(&place)) else {
             self.lacking.borrow_mut().insert(place);
             return None;
         };
         Some(match files.get(&place) {
-            Some((_, Taken::File(part))) => Ok(FileSource::Brought(Brought {
+            Some((_, ExtractedEntry::File(part))) => Ok(FileSource::Brought(FetchedFile {
                 part: part.clone(),
                 from: format!("{path} in {}", self.ground.image),
             })),
-            Some((_, Taken::Link(()))) => Err(Trouble::unclear(format!(
+            Some((_, ExtractedEntry::Link(()))) => Err(ScriptError::unclear(format!(
                 "the base's {path} is a link, which is not copied"
             ))),
-            Some((_, Taken::Folder)) | None => Err(Trouble::unclear(format!(
+            Some((_, ExtractedEntry::Folder)) | None => Err(ScriptError::unclear(format!(
                 "no layer of the base has the file {path}"
             ))),
         })
     }
 }
 
-impl Running<'_> {
+impl RunState<'_> {
     /// What is in a small file of the base.
-    pub(super) fn content_of_base(&self, file: &ImagePath) -> Seen<Vec<u8>> {
+    pub(super) fn content_of_base(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         match self.kind(file) {
-            Ok(Known::Present(Kind::File(()))) => {}
-            Ok(Known::Present(Kind::Folder) | Known::Absent) => return Seen::Absent,
-            Ok(Known::Present(Kind::Link(())) | Known::Unknown) | Err(_) => return Seen::Unknown,
+            Ok(Presence::Present(PathKind::File(()))) => {}
+            Ok(Presence::Present(PathKind::Folder) | Presence::Absent) => return Lookup::Absent,
+            Ok(Presence::Present(PathKind::Link(())) | Presence::Unknown) | Err(_) => {
+                return Lookup::Unknown;
+            }
         }
-        if let Ok(Known::Present(content)) = self.tree.base().content(file) {
-            return Seen::Present(content);
+        if let Ok(Presence::Present(content)) = self.tree.base().content(file) {
+            return Lookup::Present(content);
         }
         let is_small = matches!(
             self.tree.base().file(file),
-            Ok(Known::Present(found)) if matches!(found.kind, FileKind::File(FileDigest { size, .. }) if size <= LONGEST)
+            Ok(Presence::Present(found)) if matches!(found.kind, FileKind::File(FileDigest { size, .. }) if size <= LONGEST)
         );
         if !is_small {
-            return Seen::Unknown;
+            return Lookup::Unknown;
         }
         match self.base.source(file) {
-            Some(Ok(source)) => bytes(&source).map_or(Seen::Unknown, Seen::Present),
-            Some(Err(_)) => Seen::Unknown,
-            None => Seen::Later(Later),
+            Some(Ok(source)) => bytes(&source).map_or(Lookup::Unknown, Lookup::Present),
+            Some(Err(_)) => Lookup::Unknown,
+            None => Lookup::Later(Later),
         }
     }
 
     /// What is at a path, by another name too.
-    pub(super) fn lay(
+    pub(super) fn copy_entry(
         &mut self,
         from: &ImagePath,
         to: &ImagePath,
         is_moved: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptError> {
         let mut pending = vec![(from.clone(), to.clone())];
         while let Some((from, to)) = pending.pop() {
             match self.kind(&from)? {
-                Known::Present(Kind::Folder) => {
+                Presence::Present(PathKind::Folder) => {
                     let inside = self.tree.inside(&from).map_err(|error| failed(&error))?;
-                    let Known::Present(inside) = inside else {
+                    let Presence::Present(inside) = inside else {
                         return Err(not_known(&from));
                     };
                     for (name, _) in inside {
                         pending.push((joined(&from, &name)?, joined(&to, &name)?));
                     }
-                    let is_new = self.kind(&to)? == Known::Absent;
+                    let is_new = self.kind(&to)? == Presence::Absent;
                     self.make_folder(to.clone())?;
                     if is_new && is_moved {
                         self.keep(&from, to, true);
                     }
                 }
-                Known::Present(kind) => {
-                    let made = self.tree.made(&from).map(|entry| entry.content.clone());
+                Presence::Present(kind) => {
+                    let made = self
+                        .tree
+                        .created_entry(&from)
+                        .map(|entry| entry.content.clone());
                     let content = match made {
                         Some(content) => content,
-                        None if kind == Kind::Link(()) => {
+                        None if kind == PathKind::Link(()) => {
                             let why = format!("the base's {from} is a link, which is not copied");
-                            return Err(Trouble::unclear(why));
+                            return Err(ScriptError::unclear(why));
                         }
-                        None => self.base.taken(&from)?,
+                        None => self.base.extracted_file(&from)?,
                     };
-                    self.may_put(&to, false)?;
+                    self.check_writable(&to, false)?;
                     self.put(to.clone(), content);
                     self.keep(&from, to, is_moved);
                 }
-                Known::Absent | Known::Unknown => return Err(not_known(&from)),
+                Presence::Absent | Presence::Unknown => return Err(not_known(&from)),
             }
         }
         Ok(())
@@ -146,13 +151,13 @@ impl Running<'_> {
         let is_worth_it = if is_moved {
             !matches!(
                 of_base.file(&ImagePath::drive()),
-                Ok(Known::Unknown) | Err(_)
+                Ok(Presence::Unknown) | Err(_)
             )
         } else {
-            matches!(of_base.file(&origin), Ok(Known::Present(found)) if found.attributes & COPIED != 0)
+            matches!(of_base.file(&origin), Ok(Presence::Present(found)) if found.attributes & COPIED != 0)
         };
         if is_worth_it {
-            let kept = Kept {
+            let kept = CopiedEntry {
                 path: to,
                 from: origin,
                 is_moved,
@@ -163,7 +168,11 @@ impl Running<'_> {
 
     /// Lets something be made where this line deleted something. A layer says of a path either that
     /// it is gone or what is there: a folder that is made anew is there, and what it had is gone.
-    pub(super) fn may_put(&mut self, path: &ImagePath, is_folder: bool) -> Result<(), Trouble> {
+    pub(super) fn check_writable(
+        &mut self,
+        path: &ImagePath,
+        is_folder: bool,
+    ) -> Result<(), ScriptError> {
         let mut place = ImagePath::drive();
         for (depth, name) in (1..).zip(path.components()) {
             place = joined(&place, name)?;
@@ -172,16 +181,16 @@ impl Running<'_> {
             }
             let stays_file = depth == path.components().len() && !is_folder;
             match (self.kind_before(&place)?, stays_file) {
-                (Known::Present(Kind::File(())), true) => continue,
-                (Known::Present(Kind::Folder), false) => {}
+                (Presence::Present(PathKind::File(())), true) => continue,
+                (Presence::Present(PathKind::Folder), false) => {}
                 _ => {
                     let why = format!("{place} is deleted and something else made in one line");
-                    return Err(Trouble::unclear(why).help("delete it in a RUN of its own"));
+                    return Err(ScriptError::unclear(why).help("delete it in a RUN of its own"));
                 }
             }
             let inside = self.state.tree.inside(&place);
             let inside = inside.map_err(|it| failed(&it))?;
-            let Known::Present(inside) = inside else {
+            let Presence::Present(inside) = inside else {
                 return Err(not_known(&place));
             };
             for (name, _) in inside {
@@ -196,12 +205,12 @@ impl Running<'_> {
     }
 }
 
-fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, Trouble> {
+fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
     let path = folder.join(name);
-    path.map_err(|error| Trouble::unclear(error.to_string()))
+    path.map_err(|error| ScriptError::unclear(error.to_string()))
 }
 
-fn not_known(path: &ImagePath) -> Trouble {
+fn not_known(path: &ImagePath) -> ScriptError {
     let why = format!("what the base has at {path} is not known");
-    Trouble::unknown(why)
+    ScriptError::unknown(why)
 }

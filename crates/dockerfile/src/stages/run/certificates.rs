@@ -1,43 +1,42 @@
 //! Certificates that a line adds to the machine's stores.
 
 use wincimg_recipe::certificates_in_file;
-use wincimg_scripts::{Image as _, Later, Seen, Trouble};
-use wincimg_windows::certificate::{Store, TrustedCertificate};
+use wincimg_scripts::{ImageState as _, Later, Lookup, ScriptError};
+use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 use wincimg_windows::path::ImagePath;
 
-use super::Running;
+use super::RunState;
 
-impl Running<'_> {
+impl RunState<'_> {
     /// The certificates of a file come into a store.
-    pub(super) fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), Trouble> {
+    pub(super) fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), ScriptError> {
         let store = match store {
-            "ROOT" => Store::Root,
-            "CA" => Store::Ca,
-            "TrustedPublisher" => Store::TrustedPublisher,
-            "TrustedPeople" => Store::TrustedPeople,
+            "ROOT" => CertificateStore::Root,
+            "CA" => CertificateStore::Ca,
+            "TrustedPublisher" => CertificateStore::TrustedPublisher,
+            "TrustedPeople" => CertificateStore::TrustedPeople,
             other => {
                 let why = format!("the store {other} is not written to");
-                return Err(
-                    Trouble::unclear(why).help("use Root, CA, TrustedPublisher or TrustedPeople")
-                );
+                return Err(ScriptError::unclear(why)
+                    .help("use Root, CA, TrustedPublisher or TrustedPeople"));
             }
         };
         let bytes = match self.content(file) {
-            Seen::Present(bytes) => bytes,
-            Seen::Later(Later) => return Ok(()),
-            Seen::Absent | Seen::Unknown => {
+            Lookup::Present(bytes) => bytes,
+            Lookup::Later(Later) => return Ok(()),
+            Lookup::Absent | Lookup::Unknown => {
                 let why = format!("the content of {file} is not known");
-                return Err(Trouble::unknown(why));
+                return Err(ScriptError::unknown(why));
             }
         };
         let begins = b"-----BEGIN ";
         let parts = bytes.windows(begins.len()).filter(|it| it == begins);
         if parts.count() > 1 {
             let why = format!("{file} has several certificates, of which Windows takes the first");
-            return Err(Trouble::unclear(why).help("give each certificate a file of its own"));
+            return Err(ScriptError::unclear(why).help("give each certificate a file of its own"));
         }
         let found = certificates_in_file(bytes, &file.to_string())
-            .map_err(|unusable| Trouble::unclear(unusable.problem))?;
+            .map_err(|unusable| ScriptError::unclear(unusable.problem))?;
         let trusted = found
             .into_iter()
             .map(|certificate| TrustedCertificate { store, certificate });

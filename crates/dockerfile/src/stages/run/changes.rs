@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_recipe::{Kept, PlannedContent, PlannedEntry};
+use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
 use wincimg_windows::access::Access;
 use wincimg_windows::path::ImagePath;
 
-use crate::stages::tree::key;
+use crate::stages::drive::key;
 
 /// The line's own layer so far; paths by what their spellings have in common.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) entries: BTreeMap<String, PlannedEntry>,
     /// What was moved or copied, by where it is.
-    pub(super) kept: BTreeMap<String, Kept>,
+    pub(super) kept: BTreeMap<String, CopiedEntry>,
     /// Folders that were deleted and are made anew.
     pub(super) anew: BTreeMap<String, ImagePath>,
     /// Rights that it grants.
@@ -46,7 +46,7 @@ impl Changes {
         let below = format!("{own}\0");
         let stays = |known: &String| *known != own && !known.starts_with(&below);
         self.access
-            .retain(|access| access.path.below(path).is_none());
+            .retain(|access| access.path.strip_prefix(path).is_none());
         self.entries.retain(|known, _| stays(known));
         self.kept.retain(|known, _| stays(known));
         self.anew.retain(|known, _| stays(known));

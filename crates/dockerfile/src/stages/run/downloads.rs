@@ -7,42 +7,42 @@ use std::io::{self, Read};
 
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::download_url;
-use wincimg_layer::{Download, Source};
-use wincimg_recipe::{FileSource, PlannedContent, Want};
-use wincimg_registry::Known;
-use wincimg_scripts::{Algorithm, Trouble};
+use wincimg_layer::{ContentSource, PlannedDownload};
+use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent};
+use wincimg_registry::Presence;
+use wincimg_scripts::{Algorithm, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::{Fetching, Running, failed};
+use super::{RunDownloads, RunState, failed};
 
 /// The largest file in an archive whose digest is made.
 const LARGEST_MEMBER: u64 = 256 << 20;
 
-impl Fetching<'_> {
+impl RunDownloads<'_> {
     fn want(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
-        let want = Want {
+        let want = DownloadRequest {
             digests,
             name: path.components().last().cloned().unwrap_or_default(),
             follows,
             place: self.place.to_owned(),
         };
-        want.added_to(self.wants, url);
+        want.add_to(self.wants, url);
     }
 }
 
-impl Running<'_> {
+impl RunState<'_> {
     /// The file is what a server has.
     pub(super) fn download(
         &mut self,
         url: &str,
         path: ImagePath,
         follows: bool,
-    ) -> Result<(), Trouble> {
-        download_url(url).map_err(Trouble::unclear)?;
-        self.may_put(&path, false)?;
-        let mut download = Download::at(url);
+    ) -> Result<(), ScriptError> {
+        download_url(url).map_err(ScriptError::unclear)?;
+        self.check_writable(&path, false)?;
+        let mut download = PlannedDownload::at(url);
         if let Some(here) = self.fetching.here.get(url) {
-            download.came(here.digest.clone(), here.size, here.content.clone());
+            download.set_content(here.digest.clone(), here.size, here.content.clone());
         }
         self.fetching.want(url, &path, follows, Vec::new());
         self.put(
@@ -53,13 +53,13 @@ impl Running<'_> {
     }
 
     /// Whether a file is downloaded and not here yet.
-    pub(super) fn awaits(&self, path: &ImagePath) -> bool {
+    pub(super) fn is_pending_download(&self, path: &ImagePath) -> bool {
         self.downloaded(path)
             .is_some_and(|file| file.content.is_none())
     }
 
-    fn downloaded(&self, path: &ImagePath) -> Option<&Download> {
-        match &self.tree.made(path)?.content {
+    fn downloaded(&self, path: &ImagePath) -> Option<&PlannedDownload> {
+        match &self.tree.created_entry(path)?.content {
             PlannedContent::File(FileSource::Download(download)) => Some(download),
             _ => None,
         }
@@ -71,7 +71,7 @@ impl Running<'_> {
         path: &ImagePath,
         algorithm: Algorithm,
         digest: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptError> {
         let expected = format!("{}:{digest}", name(algorithm));
         if let Some(download) = self.downloaded(path) {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
@@ -80,42 +80,42 @@ impl Running<'_> {
                 self.fetching.want(&url, path, true, vec![digest]);
             }
         }
-        if self.awaits(path) || self.tree.is_later(path) {
+        if self.is_pending_download(path) || self.tree.is_later(path) {
             return Ok(());
         }
         let unreadable = |error: io::Error| {
-            Trouble::unknown(format!("cannot read {path} for its digest: {error}"))
+            ScriptError::unknown(format!("cannot read {path} for its digest: {error}"))
         };
         let is_asked_for = |known: &&Digest| known.algorithm() == name(algorithm);
-        let found = match self.tree.made(path).map(|entry| &entry.content) {
+        let found = match self.tree.created_entry(path).map(|entry| &entry.content) {
             Some(PlannedContent::File(FileSource::Download(download)))
                 if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>
             {
                 known.to_string()
             }
             Some(PlannedContent::File(source)) => {
-                let source = Source::from(source);
+                let source = ContentSource::from(source);
                 let read = source.open(LARGEST_MEMBER);
                 let read = read.and_then(|reader| digest_of(reader, algorithm));
                 read.map_err(unreadable)?
             }
             Some(_) => {
                 let problem = format!("{path} is not a file");
-                return Err(Trouble::fails(problem));
+                return Err(ScriptError::fails(problem));
             }
             None => {
                 let content = self.tree.base().content(path);
                 match content.map_err(|error| failed(&error))? {
-                    Known::Present(bytes) => {
+                    Presence::Present(bytes) => {
                         digest_of(bytes.as_slice(), algorithm).map_err(unreadable)?
                     }
-                    Known::Absent => {
+                    Presence::Absent => {
                         let problem = format!("{path} is not there");
-                        return Err(Trouble::fails(problem));
+                        return Err(ScriptError::fails(problem));
                     }
-                    Known::Unknown => {
+                    Presence::Unknown => {
                         let problem = format!("what the base has in {path} is not known");
-                        return Err(Trouble::unknown(problem));
+                        return Err(ScriptError::unknown(problem));
                     }
                 }
             }
@@ -123,7 +123,7 @@ impl Running<'_> {
         if found == expected {
             return Ok(());
         }
-        Err(Trouble::fails(format!(
+        Err(ScriptError::fails(format!(
             "{path} has {found}, expected {expected}"
         )))
     }
@@ -153,14 +153,14 @@ fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> 
 }
 
 /// Whether a file that is here has a digest by another algorithm than that it came by.
-pub(in crate::stages) fn check(file: &Download, expected: &Digest) -> Result<(), String> {
+pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Result<(), String> {
     let (Some(content), Some(known)) = (&file.content, &file.digest) else {
         return Ok(());
     };
     let found = if known.algorithm() == expected.algorithm() {
         known.clone()
     } else {
-        let mut hasher = Hasher::like(expected).unwrap_or_default();
+        let mut hasher = Hasher::matching(expected).unwrap_or_default();
         let read = content
             .open()
             .and_then(|mut content| hasher.read_all(&mut content));

@@ -6,19 +6,20 @@
 
 use std::sync::Arc;
 
-use wincimg_common::diagnose::in_one_line;
-use wincimg_iis::cmdlets::Call;
-use wincimg_iis::config::{ConfigEdit, Location, Schema, Server};
+use wincimg_common::diagnose::error_chain;
+use wincimg_iis::cmdlets::CmdletCall;
+use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server};
 use wincimg_iis::{
-    Folder, Order, OrderError, appcmd, cmdlets, schema_files, server_config, web_config,
+    IisChange, IisChangeError, RequiredFolder, appcmd, cmdlets, schema_files, server_config,
+    web_config,
 };
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
-use wincimg_registry::Known;
-use wincimg_scripts::{Entry, Iis, Image, Later, Seen, Trouble};
+use wincimg_registry::Presence;
+use wincimg_scripts::{EntryKind, IisCommand, ImageState, Later, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::Running;
-use crate::stages::tree::Kind;
+use super::RunState;
+use crate::stages::drive::PathKind;
 
 /// The variables that are in paths of IIS's configuration.
 const VARIABLES: [(&str, &str); 3] = [
@@ -41,7 +42,7 @@ pub(super) struct ServerConfig {
 impl ServerConfig {
     /// Forgets the changes where a command writes or deletes the file.
     pub(super) fn forget(&mut self, path: &ImagePath) {
-        let is_meant = |seen: &PlannedEntry| seen.path.below(path).is_some();
+        let is_meant = |seen: &PlannedEntry| seen.path.strip_prefix(path).is_some();
         if self.seen.as_ref().is_some_and(is_meant) {
             self.seen = None;
             self.edits.clear();
@@ -49,16 +50,18 @@ impl ServerConfig {
     }
 }
 
-impl Running<'_> {
+impl RunState<'_> {
     /// Carries a command out.
-    pub(super) fn iis(&mut self, asked: &Iis) -> Result<(), Trouble> {
+    pub(super) fn iis(&mut self, asked: &IisCommand) -> Result<(), ScriptError> {
         let Some(file) = server_config() else {
             return Ok(());
         };
         let mut server = self.read_server(&file)?;
         let order = match asked {
-            Iis::Appcmd(words) => appcmd::read(words, &server),
-            Iis::Cmdlet { name, parameters } => cmdlets::read(Call { name, parameters }, &server),
+            IisCommand::Appcmd(words) => appcmd::read(words, &server),
+            IisCommand::Cmdlet { name, parameters } => {
+                cmdlets::read(CmdletCall { name, parameters }, &server)
+            }
         };
         let order = order.map_err(refused)?;
         if let Some(folder) = &order.folder {
@@ -66,8 +69,8 @@ impl Running<'_> {
         }
         if order.is_skipped {
             let name = match asked {
-                Iis::Appcmd(words) => format!("appcmd {}", words.join(" ")),
-                Iis::Cmdlet { name, .. } => name.clone(),
+                IisCommand::Appcmd(words) => format!("appcmd {}", words.join(" ")),
+                IisCommand::Cmdlet { name, .. } => name.clone(),
             };
             self.changes
                 .notes
@@ -87,21 +90,20 @@ impl Running<'_> {
     }
 
     /// The server's configuration as it is by now.
-    fn read_server(&mut self, file: &ImagePath) -> Result<Server, Trouble> {
+    fn read_server(&mut self, file: &ImagePath) -> Result<Server, ScriptError> {
         let bytes = match self.content(file) {
-            Seen::Present(bytes) => bytes,
-            Seen::Absent => {
-                return Err(
-                    Trouble::fails("the image has no IIS").help("take a base image that has IIS")
-                );
+            Lookup::Present(bytes) => bytes,
+            Lookup::Absent => {
+                return Err(ScriptError::fails("the image has no IIS")
+                    .help("take a base image that has IIS"));
             }
-            Seen::Later(Later) => {
-                return Err(Trouble::later(format!(
+            Lookup::Later(Later) => {
+                return Err(ScriptError::later(format!(
                     "it changes {file}, which is not downloaded yet"
                 )));
             }
-            Seen::Unknown => {
-                return Err(Trouble::unknown(
+            Lookup::Unknown => {
+                return Err(ScriptError::unknown(
                     "how the base's IIS is configured is not known",
                 ));
             }
@@ -111,17 +113,17 @@ impl Running<'_> {
             None => self.server.schema.insert(self.read_schema()?).clone(),
         };
         Server::read(&bytes, schema)
-            .map_err(|error| Trouble::unclear(format!("{file} cannot be read: {error}")))
+            .map_err(|error| ScriptError::unclear(format!("{file} cannot be read: {error}")))
     }
 
-    fn read_schema(&self) -> Result<Arc<Schema>, Trouble> {
+    fn read_schema(&self) -> Result<Arc<Schema>, ScriptError> {
         let mut files = Vec::new();
         for file in schema_files() {
             match self.content(&file) {
-                Seen::Present(bytes) => files.push((file.to_string(), bytes)),
-                Seen::Absent => {}
-                Seen::Later(Later) | Seen::Unknown => {
-                    return Err(Trouble::unknown(format!(
+                Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
+                Lookup::Absent => {}
+                Lookup::Later(Later) | Lookup::Unknown => {
+                    return Err(ScriptError::unknown(format!(
                         "the content of {file} is not known"
                     )));
                 }
@@ -130,7 +132,8 @@ impl Running<'_> {
         let files = files
             .iter()
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-        let schema = Schema::read(files).map_err(|error| Trouble::unclear(in_one_line(&error)))?;
+        let schema =
+            Schema::read(files).map_err(|error| ScriptError::unclear(error_chain(&error)))?;
         Ok(schema.into())
     }
 
@@ -145,18 +148,18 @@ impl Running<'_> {
         self.server.seen = Some(entry);
     }
 
-    fn check_folder(&self, folder: &Folder) -> Result<(), Trouble> {
+    fn check_folder(&self, folder: &RequiredFolder) -> Result<(), ScriptError> {
         let path = whole(&folder.path)?;
         match self.entry(&path) {
-            Seen::Present(Entry::Folder) => Ok(()),
-            Seen::Absent | Seen::Present(Entry::File(())) if folder.fails => {
-                Err(Trouble::fails(format!("the folder {path} is not there")))
-            }
-            Seen::Absent | Seen::Present(Entry::File(())) => Err(Trouble::unclear(format!(
-                "the folder {path} is not there, and what comes of that is not certain"
-            ))
+            Lookup::Present(EntryKind::Folder) => Ok(()),
+            Lookup::Absent | Lookup::Present(EntryKind::File(())) if folder.fails => Err(
+                ScriptError::fails(format!("the folder {path} is not there")),
+            ),
+            Lookup::Absent | Lookup::Present(EntryKind::File(())) => Err(ScriptError::unclear(
+                format!("the folder {path} is not there, and what comes of that is not certain"),
+            )
             .help("make the folder before")),
-            Seen::Later(Later) | Seen::Unknown => Err(Trouble::unknown(format!(
+            Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {path}"
             ))),
         }
@@ -165,35 +168,35 @@ impl Running<'_> {
     /// Changes the `web.config` of a site or of a path below it.
     fn web_config(
         &mut self,
-        order: &Order,
-        location: &Location,
+        order: &IisChange,
+        location: &ConfigLocation,
         server: &mut Server,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptError> {
         let Some(folder) = server.folder(location) else {
-            return Err(Trouble::fails(format!(
+            return Err(ScriptError::fails(format!(
                 "there is no site {location}, or it has no folder"
             )));
         };
         let folder = whole(&folder)?;
-        self.check_folder(&Folder {
+        self.check_folder(&RequiredFolder {
             path: folder.to_string(),
             fails: true,
         })?;
         let file = folder
             .join("web.config")
-            .map_err(|error| Trouble::unclear(error.to_string()))?;
+            .map_err(|error| ScriptError::unclear(error.to_string()))?;
         let existing = match self.kind(&file)? {
-            Known::Absent => None,
-            Known::Present(Kind::File(())) => match self.content(&file) {
-                Seen::Present(bytes) => Some(bytes),
+            Presence::Absent => None,
+            Presence::Present(PathKind::File(())) => match self.content(&file) {
+                Lookup::Present(bytes) => Some(bytes),
                 _ => return Err(unknown(&file)),
             },
-            Known::Present(_) | Known::Unknown => return Err(unknown(&file)),
+            Presence::Present(_) | Presence::Unknown => return Err(unknown(&file)),
         };
         let changed = web_config::change(existing.as_deref(), &order.edits, server, location)
             .map_err(|error| {
                 let refused = refused(error.into());
-                Trouble::new(refused.kind, format!("{file}: {}", refused.why))
+                ScriptError::new(refused.kind, format!("{file}: {}", refused.why))
             })?;
         match changed {
             Some(changed) => self.write(file, changed),
@@ -202,19 +205,19 @@ impl Running<'_> {
     }
 }
 
-fn unknown(file: &ImagePath) -> Trouble {
-    Trouble::unknown(format!("the content of {file} is not known"))
+fn unknown(file: &ImagePath) -> ScriptError {
+    ScriptError::unknown(format!("the content of {file} is not known"))
 }
 
-fn refused(error: OrderError) -> Trouble {
+fn refused(error: IisChangeError) -> ScriptError {
     match error {
-        OrderError::Unclear(why) => Trouble::unclear(why),
-        OrderError::Fails(why) => Trouble::fails(why),
+        IisChangeError::Unclear(why) => ScriptError::unclear(why),
+        IisChangeError::Fails(why) => ScriptError::fails(why),
     }
 }
 
 /// A folder of IIS's configuration.
-fn whole(text: &str) -> Result<ImagePath, Trouble> {
+fn whole(text: &str) -> Result<ImagePath, ScriptError> {
     let mut path = text.replace('/', "\\");
     for (name, value) in VARIABLES {
         if path.to_lowercase().starts_with(name) {
@@ -224,5 +227,5 @@ fn whole(text: &str) -> Result<ImagePath, Trouble> {
     let path = path.trim_end_matches('\\');
     let path = if path.len() == 2 { r"C:\" } else { path };
     path.parse()
-        .map_err(|_| Trouble::unclear(format!("the folder {text:?} is not understood")))
+        .map_err(|_| ScriptError::unclear(format!("the folder {text:?} is not understood")))
 }

@@ -1,15 +1,15 @@
 //! The registry as the stage has it: what this line and those before it changed, over the base's.
 
-use wincimg_registry::upcase::same;
-use wincimg_registry::{KeyMode, KeyPath, Known, RegistryData, RegistryEdit};
-use wincimg_scripts::Seen;
-use wincimg_windows::inside::Inside;
+use wincimg_registry::name_folding::eq_ignore_case;
+use wincimg_registry::{KeyMode, KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_scripts::Lookup;
+use wincimg_windows::base_contents::BaseContents;
 
-use crate::stages::state::State;
+use crate::stages::state::StageState;
 
 /// The registry while a line is carried out.
 pub(super) struct Keys<'a> {
-    base: &'a dyn Inside,
+    base: &'a dyn BaseContents,
     /// What lines before this one did.
     earlier: Vec<&'a RegistryEdit>,
     /// What this line does.
@@ -17,7 +17,7 @@ pub(super) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn of(state: &'a State) -> Self {
+    pub(super) fn of(state: &'a StageState) -> Self {
         let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
         Self {
             base: state.tree.base(),
@@ -32,49 +32,51 @@ impl<'a> Keys<'a> {
         self.edits.iter().rev().chain(earlier)
     }
 
-    pub(super) fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
+    pub(super) fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
         for edit in self.changes() {
             let is_key = is_same(edit.key(), key);
             match edit {
                 RegistryEdit::SetValue {
                     name: own, data, ..
-                } if is_key && same(own, name) => {
-                    return Seen::Present(data.clone());
+                } if is_key && eq_ignore_case(own, name) => {
+                    return Lookup::Present(data.clone());
                 }
-                RegistryEdit::DeleteValue { name: own, .. } if is_key && same(own, name) => {
-                    return Seen::Absent;
+                RegistryEdit::DeleteValue { name: own, .. }
+                    if is_key && eq_ignore_case(own, name) =>
+                {
+                    return Lookup::Absent;
                 }
                 RegistryEdit::CreateKey {
                     mode: KeyMode::ReplaceValues,
                     ..
-                } if is_key => return Seen::Absent,
-                _ if takes_away(edit, key) => return Seen::Absent,
+                } if is_key => return Lookup::Absent,
+                _ if takes_away(edit, key) => return Lookup::Absent,
                 _ => {}
             }
         }
-        let below = self.base.key(key).unwrap_or(Known::Unknown);
+        let below = self.base.key(key).unwrap_or(Presence::Unknown);
         let value = below.and_then(|below| {
             let mut values = below.values.into_iter();
-            let value = values.find(|(own, _)| same(own, name));
-            value.map_or(Known::Absent, |(_, data)| Known::Present(data))
+            let value = values.find(|(own, _)| eq_ignore_case(own, name));
+            value.map_or(Presence::Absent, |(_, data)| Presence::Present(data))
         });
         value.of_image()
     }
 
-    pub(super) fn key(&self, key: &KeyPath) -> Seen<()> {
+    pub(super) fn key(&self, key: &KeyPath) -> Lookup<()> {
         for edit in self.changes() {
             match edit {
                 RegistryEdit::SetValue { key: below, .. }
                 | RegistryEdit::CreateKey { key: below, .. }
                     if is_within(below, key) =>
                 {
-                    return Seen::Present(());
+                    return Lookup::Present(());
                 }
-                _ if takes_away(edit, key) => return Seen::Absent,
+                _ if takes_away(edit, key) => return Lookup::Absent,
                 _ => {}
             }
         }
-        let below = self.base.key(key).unwrap_or(Known::Unknown);
+        let below = self.base.key(key).unwrap_or(Presence::Unknown);
         below.map(drop).of_image()
     }
 }
@@ -99,5 +101,6 @@ fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
 fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
     key.root() == above.root()
         && key.components().len() >= above.components().len()
-        && std::iter::zip(key.components(), above.components()).all(|(one, other)| same(one, other))
+        && std::iter::zip(key.components(), above.components())
+            .all(|(one, other)| eq_ignore_case(one, other))
 }

@@ -1,28 +1,31 @@
 //! Lines that need Windows whatever their base is.
 
 use wincimg_registry::{KeyPath, RegistryData};
-use wincimg_scripts::{Action, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform};
+use wincimg_scripts::{
+    EntryKind, ImageAction, ImageState, Lookup, RunEnvironment, ScriptError, ScriptErrorKind,
+    run_line,
+};
 use wincimg_windows::path::ImagePath;
 
 use super::command;
-use crate::instruction::Program;
+use crate::instruction::ProgramForm;
 
 /// The program that keeps a line from being carried out whatever its base is and, where nothing says
 /// which, whichever shell reads it.
 pub(in crate::stages) fn needs_windows(
-    program: &Program,
+    program: &ProgramForm,
     shell: Option<&[String]>,
-) -> Option<Trouble> {
+) -> Option<ScriptError> {
     let folder = ImagePath::drive();
-    let setting = Setting {
+    let setting = RunEnvironment {
         variables: &[],
         folder: &folder,
         user: None,
     };
     let asked = |shell: &[String]| {
-        let result = perform(command(program, shell), setting, &mut Nothing);
+        let result = run_line(command(program, shell), setting, &mut Nothing);
         let trouble = result.err();
-        trouble.filter(|trouble| trouble.kind == TroubleKind::NeedsWindows)
+        trouble.filter(|trouble| trouble.kind == ScriptErrorKind::NeedsWindows)
     };
     if let Some(shell) = shell {
         return asked(shell);
@@ -36,7 +39,7 @@ pub(in crate::stages) fn needs_windows(
     let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
     let in_powershell = asked(&words(&["powershell", "-Command"]))?;
     // To cmd a cmdlet or a variable is a program like any other.
-    let Program::Shell(text) = program else {
+    let ProgramForm::Shell(text) = program else {
         return Some(in_cmd);
     };
     let name = text.split_whitespace().next().unwrap_or_default();
@@ -48,32 +51,32 @@ pub(in crate::stages) fn needs_windows(
 /// An image of which nothing is known.
 struct Nothing;
 
-impl Image for Nothing {
-    fn entry(&self, _: &ImagePath) -> Seen<Entry> {
-        Seen::Unknown
+impl ImageState for Nothing {
+    fn entry(&self, _: &ImagePath) -> Lookup<EntryKind> {
+        Lookup::Unknown
     }
 
-    fn names(&self, _: &ImagePath) -> Seen<Vec<String>> {
-        Seen::Unknown
+    fn names(&self, _: &ImagePath) -> Lookup<Vec<String>> {
+        Lookup::Unknown
     }
 
-    fn content(&self, _: &ImagePath) -> Seen<Vec<u8>> {
-        Seen::Unknown
+    fn content(&self, _: &ImagePath) -> Lookup<Vec<u8>> {
+        Lookup::Unknown
     }
 
-    fn value(&self, _: &KeyPath, _: &str) -> Seen<RegistryData> {
-        Seen::Unknown
+    fn value(&self, _: &KeyPath, _: &str) -> Lookup<RegistryData> {
+        Lookup::Unknown
     }
 
-    fn key(&self, _: &KeyPath) -> Seen<()> {
-        Seen::Unknown
+    fn key(&self, _: &KeyPath) -> Lookup<()> {
+        Lookup::Unknown
     }
 
     fn is_own(&self, _: &ImagePath) -> bool {
         true
     }
 
-    fn apply(&mut self, _: Action) -> Result<(), Trouble> {
+    fn apply(&mut self, _: ImageAction) -> Result<(), ScriptError> {
         Ok(())
     }
 }

@@ -1,35 +1,35 @@
 //! Services that a line makes or changes.
 
-use wincimg_registry::Typed;
-use wincimg_scripts::{Image as _, Later, Seen, Service, ServiceStart, Trouble};
+use wincimg_registry::TypedData;
+use wincimg_scripts::{ImageState as _, Later, Lookup, ScriptError, ServiceChange, ServiceStart};
 use wincimg_windows::invalid::InvalidText;
-use wincimg_windows::service::{ServiceName, Settings, Start};
+use wincimg_windows::service::{ServiceName, ServiceSettings, StartType};
 
-use super::Running;
+use super::RunState;
 
-impl Running<'_> {
-    pub(super) fn service(&mut self, service: &Service) -> Result<(), Trouble> {
+impl RunState<'_> {
+    pub(super) fn service(&mut self, service: &ServiceChange) -> Result<(), ScriptError> {
         let name: ServiceName = service.name.parse().map_err(not_understood)?;
         let settings = settings(service)?;
         let key = name.key();
         let edits = match (self.key(&key), service.is_new) {
-            (Seen::Present(()), true) => {
+            (Lookup::Present(()), true) => {
                 let why = format!("there is a service {name} already");
-                return Err(Trouble::fails(why));
+                return Err(ScriptError::fails(why));
             }
             (_, true) => settings.new_service(&name),
-            (Seen::Absent, false) => {
+            (Lookup::Absent, false) => {
                 let why = format!("there is no service {name}");
-                return Err(Trouble::fails(why));
+                return Err(ScriptError::fails(why));
             }
-            (Seen::Unknown | Seen::Later(Later), false) => {
+            (Lookup::Unknown | Lookup::Later(Later), false) => {
                 let why = format!("whether the base has the service {name} is not known");
-                return Err(Trouble::unknown(why));
+                return Err(ScriptError::unknown(why));
             }
-            (Seen::Present(()), false) => {
+            (Lookup::Present(()), false) => {
                 let delayed = self.value(&key, "DelayedAutostart");
-                let was_delayed = matches!(&delayed, Seen::Present(data)
-                    if !matches!(data.typed(), Typed::Dword(0)));
+                let was_delayed = matches!(&delayed, Lookup::Present(data)
+                    if !matches!(data.typed(), TypedData::Dword(0)));
                 settings.changes(&name, was_delayed)
             }
         };
@@ -38,7 +38,7 @@ impl Running<'_> {
     }
 }
 
-fn settings(service: &Service) -> Result<Settings, Trouble> {
+fn settings(service: &ServiceChange) -> Result<ServiceSettings, ScriptError> {
     let line = |text: &Option<String>| {
         let line = text.as_ref().map(|text| text.parse());
         line.transpose().map_err(not_understood)
@@ -52,15 +52,15 @@ fn settings(service: &Service) -> Result<Settings, Trouble> {
         let named = names.iter().filter(|name| !name.is_empty());
         named.map(|name| name.parse()).collect::<Result<_, _>>()
     });
-    Ok(Settings {
+    Ok(ServiceSettings {
         command: service.command.clone(),
         display_name: line(&service.display_name)?,
         description: line(&service.description)?,
         start: service.start.map(|start| match start {
-            ServiceStart::Auto => Start::Auto,
-            ServiceStart::Delayed => Start::DelayedAuto,
-            ServiceStart::Demand => Start::Demand,
-            ServiceStart::Disabled => Start::Disabled,
+            ServiceStart::Auto => StartType::Auto,
+            ServiceStart::Delayed => StartType::DelayedAuto,
+            ServiceStart::Demand => StartType::Demand,
+            ServiceStart::Disabled => StartType::Disabled,
         }),
         account: account.transpose()?,
         depends_on: depends_on.transpose().map_err(not_understood)?,
@@ -71,6 +71,6 @@ fn settings(service: &Service) -> Result<Settings, Trouble> {
     clippy::needless_pass_by_value,
     reason = "`map_err` passes it like this"
 )]
-fn not_understood(error: InvalidText) -> Trouble {
-    Trouble::unclear(error.to_string())
+fn not_understood(error: InvalidText) -> ScriptError {
+    ScriptError::unclear(error.to_string())
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use wincimg_common::progress::Silent;
-use wincimg_oci::remote::Registry;
+use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::chain;
 use wincimg_testkit::docker_registry::free_port;
 use wincimg_testkit::dockerd::{Dockerd, Setup};
@@ -16,7 +16,7 @@ use wincimg_testkit::scripted::{answer, scripted};
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
-use crate::docker::tls::Trust;
+use crate::docker::tls::TlsVerification;
 
 /// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the
 /// CA of somebody else.
@@ -133,7 +133,10 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
         ..verified(other.path())
     };
     let daemon = connect(&address, &unverified).await.unwrap();
-    assert_eq!(daemon.endpoint().tls.as_ref().unwrap().trust, Trust::Anyone);
+    assert_eq!(
+        daemon.endpoint().tls.as_ref().unwrap().trust,
+        TlsVerification::Anyone
+    );
 
     let anonymous = certificates.folder(&[("ca.pem", "ca.pem")]);
     let error = connect(&address, &verified(anonymous.path()))
@@ -225,7 +228,7 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
     assert_eq!(daemon.endpoint().address.to_string(), address);
     assert_eq!(
         daemon.endpoint().tls.as_ref().unwrap().trust,
-        Trust::Authority
+        TlsVerification::Authority
     );
 
     let environment = Environment {
@@ -256,7 +259,7 @@ async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
             folder.path(),
             &config,
         )));
-        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+        let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
         let ping = registry.ping(&own.host()).await.unwrap();
         let credential = registry.daemon_credential(&ping, false).await.unwrap();
         let address = format!("tcp://{}", own.host());

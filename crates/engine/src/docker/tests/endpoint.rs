@@ -9,8 +9,8 @@ use wincimg_oci::document::sha256;
 
 use crate::docker::address::Address;
 use crate::docker::daemon::Daemon;
-use crate::docker::endpoint::{Endpoint, Environment, Origin};
-use crate::docker::tls::Trust;
+use crate::docker::endpoint::{Endpoint, EndpointSource, Environment};
+use crate::docker::tls::TlsVerification;
 
 fn find(flag: Option<&str>, environment: &Environment) -> Endpoint {
     Endpoint::find(flag, environment).unwrap()
@@ -210,11 +210,11 @@ fn a_flag_comes_before_the_variables_and_these_before_the_chosen_context() {
     environment.host = Some("tcp://variable:3".to_owned());
     let endpoint = find(None, &environment);
     assert_eq!(endpoint.address.to_string(), "tcp://variable:3");
-    assert_eq!(endpoint.origin, Origin::Variable);
+    assert_eq!(endpoint.origin, EndpointSource::Variable);
 
     let endpoint = find(Some("tcp://flag:4"), &environment);
     assert_eq!(endpoint.address.to_string(), "tcp://flag:4");
-    assert_eq!(endpoint.origin, Origin::Flag);
+    assert_eq!(endpoint.origin, EndpointSource::Flag);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn nothing_chosen_means_the_platforms_own_daemon() {
         context: Some("default".to_owned()),
         ..config.environment()
     };
-    assert_eq!(find(None, &environment).origin, Origin::Platform);
+    assert_eq!(find(None, &environment).origin, EndpointSource::Platform);
 }
 
 #[test]
@@ -278,11 +278,11 @@ fn a_contexts_certificates_say_how_it_is_trusted() {
         find(None, &environment).tls
     };
     let own = tls("own").unwrap();
-    assert_eq!(own.trust, Trust::Authority);
+    assert_eq!(own.trust, TlsVerification::Authority);
     assert!(own.authority.is_file() && own.identity.is_some());
-    assert_eq!(tls("public").unwrap().trust, Trust::System);
+    assert_eq!(tls("public").unwrap().trust, TlsVerification::System);
     let any = tls("any").unwrap();
-    assert_eq!((any.trust, any.identity), (Trust::Anyone, None));
+    assert_eq!((any.trust, any.identity), (TlsVerification::Anyone, None));
     assert_eq!(tls("socket"), None);
 }
 
@@ -297,7 +297,7 @@ fn the_variables_for_tls_count_for_tcp_alone() {
     let endpoint = find(Some("tcp://build.lan"), &environment);
     assert_eq!(endpoint.address.to_string(), "tcp://build.lan:2376");
     let tls = endpoint.tls.unwrap();
-    assert_eq!(tls.trust, Trust::Authority);
+    assert_eq!(tls.trust, TlsVerification::Authority);
     assert_eq!(tls.identity, None);
     assert!(tls.client().is_err(), "there is no ca.pem");
     assert_eq!(find(Some("unix:///s"), &environment).tls, None);
@@ -309,7 +309,7 @@ fn the_variables_for_tls_count_for_tcp_alone() {
         ..environment
     };
     let tls = find(Some("https://build.lan"), &unverified).tls.unwrap();
-    assert_eq!(tls.trust, Trust::Anyone);
+    assert_eq!(tls.trust, TlsVerification::Anyone);
 }
 
 #[test]

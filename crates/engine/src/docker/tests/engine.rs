@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::progress::Silent;
-use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
+use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
 use wincimg_testkit::chain;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup, free_port};
 use wincimg_testkit::dockerd::Dockerd;
 
 use crate::docker::api::ImageInfo;
-use crate::docker::build::{BuildOptions, StepError};
-use crate::docker::context::Listing;
+use crate::docker::build::{DockerBuildOptions, StepError};
+use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
@@ -60,28 +60,28 @@ async fn connect(daemon: &Dockerd) -> Daemon {
     Daemon::connect(endpoint).await.unwrap()
 }
 
-fn context(dockerfile: &str, files: &[(&str, &Path)]) -> Rendered {
+fn context(dockerfile: &str, files: &[(&str, &Path)]) -> RenderedDockerfile {
     let entries = files.iter().map(|(path, source)| ContextEntry {
         path: (*path).to_owned(),
         content: ContextContent::File(source.to_path_buf().into()),
     });
-    Rendered {
+    RenderedDockerfile {
         dockerfile: dockerfile.to_owned(),
         context: entries.collect(),
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     }
 }
 
 /// The daemon has no network, and steps need none.
-fn options() -> BuildOptions {
-    BuildOptions {
+fn options() -> DockerBuildOptions {
+    DockerBuildOptions {
         network: Some("none".to_owned()),
-        ..BuildOptions::default()
+        ..DockerBuildOptions::default()
     }
 }
 
-async fn build(daemon: &Daemon, context: &Rendered) -> Result<ImageInfo, BoxError> {
-    let listing = Listing::new(context).unwrap();
+async fn build(daemon: &Daemon, context: &RenderedDockerfile) -> Result<ImageInfo, BoxError> {
+    let listing = ContextListing::new(context).unwrap();
     daemon.build(listing, &options(), &Silent).await
 }
 
@@ -108,13 +108,13 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
          EXPOSE 80 443/tcp\nVOLUME /data\nHEALTHCHECK --interval=5s CMD [\"/up\"]\n",
         &[("site/a.txt", &folder.path().join("a.txt"))],
     );
-    let options = BuildOptions {
+    let options = DockerBuildOptions {
         arguments: [("COLOUR".to_owned(), "blue & \"white\"".to_owned())].into(),
         labels: [("made.by".to_owned(), "a=b c".to_owned())].into(),
         ..options()
     };
     let image = daemon
-        .build(Listing::new(&context).unwrap(), &options, &Silent)
+        .build(ContextListing::new(&context).unwrap(), &options, &Silent)
         .await
         .unwrap();
     assert_eq!(image.os, "linux");

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Diagnose;
-use wincimg_oci::remote::Connection;
+use wincimg_oci::remote::Protocol;
 use wincimg_testkit::windows_daemon::{WindowsDaemon, info};
-use wincimg_windows::compat::Edition;
+use wincimg_windows::compat::WindowsEdition;
 
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
@@ -37,7 +37,7 @@ async fn a_daemon_of_any_age_is_known_by_what_it_says_and_by_nothing_else() {
         assert_eq!(version.as_deref(), kind["version"].as_str(), "{kind}");
         let client = info
             .host_build()
-            .map(|host| host.edition == Edition::Client);
+            .map(|host| host.edition == WindowsEdition::Client);
         assert_eq!(client, kind["client"].as_bool(), "{kind}");
         assert_eq!(info.default_isolation().name(), kind["isolation"], "{kind}");
     }
@@ -57,14 +57,14 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
         "[::1]:5000",
         "localhost",
     ] {
-        for reached in [Connection::PlainHttp, Connection::Https] {
+        for reached in [Protocol::PlainHttp, Protocol::Https] {
             let local = Preflight::new(&here, &info)
-                .registry(registry, reached)
+                .check_registry(registry, reached)
                 .await;
-            let is_refused = registry.starts_with('[') && reached == Connection::PlainHttp;
+            let is_refused = registry.starts_with('[') && reached == Protocol::PlainHttp;
             assert_eq!(local.is_err(), is_refused, "{registry}");
             let error = Preflight::new(&there, &info)
-                .registry(registry, reached)
+                .check_registry(registry, reached)
                 .await;
             let error = error.unwrap_err();
             assert!(error.to_string().contains("is on this machine"), "{error}");
@@ -79,6 +79,6 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
         }
     }
     let preflight = Preflight::new(&there, &info);
-    let named = preflight.registry("repo.lan:5000", Connection::Https);
+    let named = preflight.check_registry("repo.lan:5000", Protocol::Https);
     assert!(named.await.is_ok());
 }

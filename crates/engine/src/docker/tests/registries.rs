@@ -7,32 +7,36 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
-use wincimg_dockerfile::Rendered;
-use wincimg_oci::remote::{Connection, Registry};
+use wincimg_dockerfile::RenderedDockerfile;
+use wincimg_oci::remote::{Protocol, RegistryClient};
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use wincimg_testkit::dockerd;
 use wincimg_testkit::dockerd::Dockerd;
 use wincimg_testkit::harness::skip_always;
 
-use crate::docker::build::BuildOptions;
-use crate::docker::context::Listing;
+use crate::docker::build::DockerBuildOptions;
+use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::preflight::Preflight;
-use crate::docker::trust::Remedy;
+use crate::docker::trust::TrustInstructions;
 
 async fn connect(daemon: &Dockerd) -> Daemon {
     let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
     Daemon::connect(endpoint).await.unwrap()
 }
 
-async fn build(daemon: &Daemon, text: &str, options: &BuildOptions) -> Result<String, String> {
-    let rendered = Rendered {
+async fn build(
+    daemon: &Daemon,
+    text: &str,
+    options: &DockerBuildOptions,
+) -> Result<String, String> {
+    let rendered = RenderedDockerfile {
         dockerfile: text.to_owned(),
         context: Vec::new(),
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     };
-    let listing = Listing::new(&rendered).unwrap();
+    let listing = ContextListing::new(&rendered).unwrap();
     let built = daemon.build(listing, options, &Silent).await;
     built
         .map(|image| image.id)
@@ -76,19 +80,19 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
         let image = build(
             &daemon,
             "FROM scratch\nLABEL a=b\n",
-            &BuildOptions::default(),
+            &DockerBuildOptions::default(),
         )
         .await;
         daemon.tag(&image.unwrap(), &name, "1").await.unwrap();
         let preflight = Preflight::new(&daemon, &info);
-        let answer = preflight.registry(&host, Connection::PlainHttp).await;
+        let answer = preflight.check_registry(&host, Protocol::PlainHttp).await;
         let pushed = daemon.push(&name, "1", None, &Silent).await;
         if trusted {
             answer.unwrap();
             assert!(pushed.unwrap().starts_with("sha256:"));
         } else {
             let hint = answer.unwrap_err().diagnosis().hint.unwrap();
-            let remedy = Remedy::new(&info, &host);
+            let remedy = TrustInstructions::new(&info, &host);
             assert!(hint.contains(&remedy.json), "{hint}");
             let error = pushed.unwrap_err();
             assert!(error.to_string().contains("HTTPS client"), "{error}");
@@ -115,7 +119,7 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
     let daemon = connect(&dockerd).await;
     let host = registry.host();
     let config = registry.docker_config(&host, PASSWORD);
-    let client = Registry::new(
+    let client = RegistryClient::new(
         wincimg_testkit::loopback_options(Some(config)),
         Arc::new(Silent),
     )
@@ -126,14 +130,14 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(credential.reveal()["username"], USER);
+    assert_eq!(credential.expose_secret()["username"], USER);
     let shown = format!("{credential:?}");
     assert!(
         !shown.contains(PASSWORD) && shown.contains(&host),
         "{shown}"
     );
 
-    let none = BuildOptions::default();
+    let none = DockerBuildOptions::default();
     let image = build(&daemon, "FROM scratch\nLABEL a=b\n", &none)
         .await
         .unwrap();
@@ -153,7 +157,7 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
     let child = format!("FROM {name}:1\nLABEL c=d\n");
     let error = build(&daemon, &child, &none).await.unwrap_err();
     assert!(error.contains("no basic auth credentials"), "{error}");
-    let with_password = BuildOptions {
+    let with_password = DockerBuildOptions {
         credentials: vec![credential],
         ..none
     };
@@ -170,7 +174,7 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
     let host = registry.host();
     let config = Some(registry.docker_config(&host, PASSWORD));
     let mut allowed = wincimg_testkit::loopback_options(config);
-    let client = Registry::new(allowed.clone(), Arc::new(Silent)).unwrap();
+    let client = RegistryClient::new(allowed.clone(), Arc::new(Silent)).unwrap();
     let ping = client.ping(&host).await.unwrap();
     assert!(
         client
@@ -181,7 +185,7 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
     );
     let mut careful = allowed.clone();
     careful.plain_credentials = false;
-    let careful_client = Registry::new(careful.clone(), Arc::new(Silent)).unwrap();
+    let careful_client = RegistryClient::new(careful.clone(), Arc::new(Silent)).unwrap();
     let error = careful_client
         .daemon_credential(&ping, true)
         .await
@@ -198,7 +202,7 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
     allowed.config_file.clone_from(&config);
     careful.config_file = config;
     for (options, given) in [(allowed, true), (careful, false)] {
-        let client = Registry::new(options, Arc::new(Silent)).unwrap();
+        let client = RegistryClient::new(options, Arc::new(Silent)).unwrap();
         let ping = client.ping(&open.host()).await.unwrap();
         let credential = client.daemon_credential(&ping, false).await.unwrap();
         assert_eq!(credential.is_some(), given);

@@ -10,24 +10,24 @@ use bytes::Bytes;
 use serde_json::json;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
-use wincimg_dockerfile::{ContextContent, ContextEntry, Rendered};
+use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
 use wincimg_layer::{LinkTo, Symlink};
 use wincimg_testkit::chain;
-use wincimg_testkit::windows_daemon::{Asked, WindowsDaemon, built, shown};
+use wincimg_testkit::windows_daemon::{DaemonRequest, WindowsDaemon, built, shown};
 use wincimg_windows::compat::Isolation;
 
-use crate::docker::build::BuildOptions;
-use crate::docker::context::Listing;
+use crate::docker::build::DockerBuildOptions;
+use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
 use crate::docker::preflight::Preflight;
 
-fn text(dockerfile: &str) -> Rendered {
-    Rendered {
+fn text(dockerfile: &str) -> RenderedDockerfile {
+    RenderedDockerfile {
         dockerfile: dockerfile.to_owned(),
         context: Vec::new(),
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     }
 }
 
@@ -44,7 +44,7 @@ async fn connect(daemon: &WindowsDaemon) -> Result<Daemon, DockerError> {
 }
 
 /// The names in a tar stream that the daemon was sent.
-fn names(asked: &Asked) -> Vec<String> {
+fn names(asked: &DaemonRequest) -> Vec<String> {
     let mut archive = tar::Archive::new(asked.body.as_slice());
     let entries = archive.entries().unwrap();
     entries
@@ -89,7 +89,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         target: "ü.txt".to_owned(),
         to: LinkTo::File,
     });
-    let context = Rendered {
+    let context = RenderedDockerfile {
         dockerfile: "FROM base\n".to_owned(),
         context: vec![
             entry("files", ContextContent::Folder),
@@ -98,9 +98,9 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
             entry("files/link", link),
             entry("made", ContextContent::File(Bytes::from("made").into())),
         ],
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     };
-    let options = BuildOptions {
+    let options = DockerBuildOptions {
         arguments: [("HTTP_PROXY".to_owned(), "http://proxy:3128".to_owned())].into(),
         labels: BTreeMap::from([("team".to_owned(), "a \"b\"".to_owned())]),
         pull: true,
@@ -108,10 +108,10 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         isolation: Some(Isolation::HyperV),
         memory: Some(4 << 30),
         timestamp: Some(1_578_960_000),
-        ..BuildOptions::default()
+        ..DockerBuildOptions::default()
     };
     for _ in 0..2 {
-        let listing = Listing::new(&context).unwrap();
+        let listing = ContextListing::new(&context).unwrap();
         let image = daemon.build(listing, &options, &Silent).await.unwrap();
         assert_eq!(image.os_version, "10.0.17763.973");
     }
@@ -173,8 +173,8 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
         script.builds = builds.into();
     });
     let build = async || {
-        let listing = Listing::new(&text("FROM x")).unwrap();
-        let options = BuildOptions::default();
+        let listing = ContextListing::new(&text("FROM x")).unwrap();
+        let options = DockerBuildOptions::default();
         daemon.build(listing, &options, &Silent).await.unwrap_err()
     };
     let error = build().await;
@@ -230,8 +230,8 @@ async fn nothing_odd_in_a_stream_stops_a_build_that_goes_well() {
         let image = shown(SOME_ID, "10.0.17763.973", &[]);
         script.images.insert(SOME_ID.to_owned(), image);
     });
-    let listing = Listing::new(&text("FROM x")).unwrap();
-    let options = BuildOptions::default();
+    let listing = ContextListing::new(&text("FROM x")).unwrap();
+    let options = DockerBuildOptions::default();
     let built = daemon.build(listing, &options, &Silent).await.unwrap();
     assert_eq!(built.id, SOME_ID);
 }
@@ -250,8 +250,8 @@ async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
             let step = json!({"stream": "Step 1/1 : RUN app.exe"});
             script.builds = vec![vec![step, json!({"errorDetail": detail, "error": words})]];
         });
-        let listing = Listing::new(&text("FROM x")).unwrap();
-        let options = BuildOptions::default();
+        let listing = ContextListing::new(&text("FROM x")).unwrap();
+        let options = DockerBuildOptions::default();
         let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -292,9 +292,9 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
             let image = shown("sha256:else", "10.0.17763.973", &[]);
             script.images.insert(SOME_ID.to_owned(), image);
         });
-        let listing = Listing::new(&text("FROM x")).unwrap();
+        let listing = ContextListing::new(&text("FROM x")).unwrap();
         let built = daemon
-            .build(listing, &BuildOptions::default(), &Silent)
+            .build(listing, &DockerBuildOptions::default(), &Silent)
             .await;
         let error = built.unwrap_err();
         assert!(
@@ -346,11 +346,11 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let folder = tempfile::tempdir().unwrap();
     let mut info = daemon.info().await.unwrap();
     // The replayed daemon's own folder is on no disk here, so nobody can tell.
-    Preflight::new(&daemon, &info).disk(u64::MAX).unwrap();
+    Preflight::new(&daemon, &info).check_disk(u64::MAX).unwrap();
     info.docker_root_dir = folder.path().display().to_string();
     let preflight = Preflight::new(&daemon, &info);
-    preflight.disk(1).unwrap();
-    let error = preflight.disk(u64::MAX).unwrap_err();
+    preflight.check_disk(1).unwrap();
+    let error = preflight.check_disk(u64::MAX).unwrap_err();
     let said = error.to_string();
     assert!(said.starts_with(&info.docker_root_dir), "{said}");
     assert!(said.contains("needs about 17592186044415 MiB"), "{said}");
@@ -371,30 +371,32 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.bin");
     File::create(&path).unwrap().set_len(8 << 20).unwrap();
-    let context = |path: &Path| Rendered {
+    let context = |path: &Path| RenderedDockerfile {
         dockerfile: "FROM x\n".to_owned(),
         context: vec![file("large.bin", path.to_owned())],
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     };
-    let listing = Listing::new(&context(&path)).unwrap();
+    let listing = ContextListing::new(&context(&path)).unwrap();
     fs::remove_file(&path).unwrap();
-    let options = BuildOptions::default();
+    let options = DockerBuildOptions::default();
     let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot send the build context");
     assert!(chain(error.as_ref()).contains(&format!("cannot read {}", path.display())));
 
-    let error = Listing::new(&context(&path)).unwrap_err().to_string();
+    let error = ContextListing::new(&context(&path))
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, format!("cannot read {}", path.display()));
 
     let mut taken = context(&path);
     taken.context[0].path = "DOCKERFILE".to_owned();
-    let error = Listing::new(&taken).unwrap_err().to_string();
+    let error = ContextListing::new(&taken).unwrap_err().to_string();
     assert!(error.contains("\"DOCKERFILE\""), "{error}");
 
     // A file that the kernel says is empty and that has something in it.
     let odd = Path::new("/proc/self/stat");
     if odd.is_file() {
-        let listing = Listing::new(&context(odd)).unwrap();
+        let listing = ContextListing::new(&context(odd)).unwrap();
         let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
         assert!(
             chain(error.as_ref()).contains("/proc/self/stat changed"),
@@ -405,7 +407,7 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
     assert!(windows.asked("/build").iter().all(is_cut));
 }
 
-fn is_cut(asked: &Asked) -> bool {
+fn is_cut(asked: &DaemonRequest) -> bool {
     !asked.body.ends_with(&[0; 1024])
 }
 
@@ -427,14 +429,14 @@ async fn three_gigabytes_pass_through_little_memory() {
     let folder = wincimg_testkit::folder_for_holes();
     let path = folder.path().join("disk.vhdx");
     File::create(&path).unwrap().set_len(3 << 30).unwrap();
-    let context = Rendered {
+    let context = RenderedDockerfile {
         dockerfile: "FROM x\n".to_owned(),
         context: vec![file("disk.vhdx", path)],
-        ..Rendered::default()
+        ..RenderedDockerfile::default()
     };
-    let listing = Listing::new(&context).unwrap();
+    let listing = ContextListing::new(&context).unwrap();
     assert!(listing.bytes() > 3 << 30);
-    let options = BuildOptions::default();
+    let options = DockerBuildOptions::default();
     daemon.build(listing, &options, &Silent).await.unwrap();
     assert!(windows.asked("/build")[0].bytes > 3 << 30);
     let status = fs::read_to_string("/proc/self/status").unwrap();

@@ -7,18 +7,18 @@ use toml::Spanned;
 use wincimg_cluster::selector::LabelSelector;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Silent;
-use wincimg_dockerfile::Outline;
+use wincimg_dockerfile::DockerfileNames;
 use wincimg_images::recipes;
 use wincimg_layer::Compression;
-use wincimg_oci::document::Flavour;
+use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, parse_reference};
 
-use super::Origin;
-use super::shape::{FleetFile, ImageTable, Scalar};
-use super::tags::filled;
-use crate::design::{Design, Named, dockerfile_of};
-use crate::fleet::{Entry, Work};
+use super::FleetSource;
+use super::schema::{FleetFile, ImageTable, Scalar};
+use super::tags::expand_tag;
+use crate::definition::{BuildDefinition, BuildInput, dockerfile_of};
+use crate::fleet::{EntrySource, FleetEntry};
 
 /// One image with what the top of the file says of all; `place` is its own among them.
 pub(super) fn entry(
@@ -26,8 +26,8 @@ pub(super) fn entry(
     image: &ImageTable,
     place: usize,
     folder: &Path,
-    origin: &Origin<'_>,
-) -> Result<Entry, Problem> {
+    origin: &FleetSource<'_>,
+) -> Result<FleetEntry, Problem> {
     match (&image.build, &image.update) {
         (Some(build), None) => built(file, image, build, folder, origin),
         (None, Some(update)) => updated(file, image, update, origin),
@@ -49,14 +49,14 @@ pub(super) fn entry(
 fn shared(
     file: &FleetFile,
     image: &ImageTable,
-    origin: &Origin<'_>,
-    made: Made,
-) -> Result<Entry, Problem> {
+    origin: &FleetSource<'_>,
+    made: EntryParts,
+) -> Result<FleetEntry, Problem> {
     let selector = image.selector.as_ref().or(file.selector.as_ref());
     let selector: Option<LabelSelector> = selector.map(|text| origin.parsed(text)).transpose()?;
     let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
     let base_registry = base_registry.map(|text| origin.parsed(text)).transpose()?;
-    Ok(Entry {
+    Ok(FleetEntry {
         line: origin.line(image.start()),
         from: made.from,
         work: made.work,
@@ -73,9 +73,9 @@ fn shared(
 }
 
 /// What an image is made from, and where it goes.
-struct Made {
+struct EntryParts {
     from: String,
-    work: Work,
+    work: EntrySource,
     registry: RegistryPrefix,
     name: Option<String>,
     tag: String,
@@ -87,8 +87,8 @@ fn built(
     image: &ImageTable,
     build: &Spanned<String>,
     folder: &Path,
-    origin: &Origin<'_>,
-) -> Result<Entry, Problem> {
+    origin: &FleetSource<'_>,
+) -> Result<FleetEntry, Problem> {
     let start = build.span().start;
     if image.base.is_some() {
         let problem = "base is for images to update: what is built names its own";
@@ -121,26 +121,26 @@ fn built(
         None => design.ok().map(|design| design.name().to_owned()),
     };
     let tag = match image.tag.as_ref().or(file.tag.as_ref()) {
-        Some(tag) => filled(tag, name.as_deref(), &named, origin)?,
+        Some(tag) => expand_tag(tag, name.as_deref(), &named, origin)?,
         None => "latest".to_owned(),
     };
     let compression = image.compression.or(file.compression);
     let flavour = image.manifest_format.or(file.manifest_format);
-    if let (Some(Compression::Zstd), Some(Flavour::Docker)) = (compression, flavour) {
+    if let (Some(Compression::Zstd), Some(ManifestFormat::Docker)) = (compression, flavour) {
         let problem = "Docker's manifests have no type for layers in zstd";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
         return Err(origin.error(start, problem).hint(hint));
     }
     let labels = file.label.iter().chain(&image.label);
     let labels = labels.map(|(key, value)| (key.clone(), value.to_string()));
-    let made = Made {
+    let made = EntryParts {
         from: build.get_ref().clone(),
-        work: Work::Build(named),
+        work: EntrySource::Build(named),
         registry: prefix,
         name,
         tag,
     };
-    Ok(Entry {
+    Ok(FleetEntry {
         labels: labels.collect(),
         compression: compression.unwrap_or_default(),
         ..shared(file, image, origin, made)?
@@ -152,8 +152,8 @@ fn updated(
     file: &FleetFile,
     image: &ImageTable,
     update: &Spanned<String>,
-    origin: &Origin<'_>,
-) -> Result<Entry, Problem> {
+    origin: &FleetSource<'_>,
+) -> Result<FleetEntry, Problem> {
     let start = update.span().start;
     if let Some(key) = image.key_of_build() {
         let problem = format!("{key} is for images that are built, and this one is updated");
@@ -168,15 +168,15 @@ fn updated(
     let registry = reference.registry().parse();
     let name = reference.repository().to_owned();
     let tag = match &image.tag {
-        Some(tag) => filled(tag, Some(&name), &Named::default(), origin)?,
+        Some(tag) => expand_tag(tag, Some(&name), &BuildInput::default(), origin)?,
         None => own_tag.to_owned(),
     };
-    let made = Made {
+    let made = EntryParts {
         from: update.get_ref().clone(),
         registry: registry.map_err(|error| origin.error(start, error))?,
         name: Some(name),
         tag,
-        work: Work::Update {
+        work: EntrySource::Update {
             image: reference.clone(),
             base: image.base.clone(),
         },
@@ -185,7 +185,7 @@ fn updated(
 }
 
 /// What is built, with paths from the file's folder.
-fn named(image: &ImageTable, build: &str, folder: &Path) -> Named {
+fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     let is_shipped = recipes().iter().any(|recipe| recipe.name == build);
     let place = if is_shipped {
         build.to_owned()
@@ -201,7 +201,7 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> Named {
         folder
     };
     let stages = image.stage.iter();
-    Named {
+    BuildInput {
         image: place,
         values: pairs(&image.set),
         context: context.or_else(|| is_recipe.then(|| here.to_owned())),
@@ -223,7 +223,7 @@ fn pairs(table: &BTreeMap<String, Scalar>) -> Vec<(String, String)> {
 
 /// Adds the values that the top of the file has for all: those that this image has a use for, and no
 /// other value.
-fn add_shared(file: &FleetFile, named: &mut Named, design: &Design) {
+fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition) {
     let add = |to: &mut Vec<(String, String)>, from, is_known: &dyn Fn(&str) -> bool| {
         for (name, value) in pairs(from) {
             if is_known(&name) && to.iter().all(|(own, _)| *own != name) {
@@ -237,7 +237,7 @@ fn add_shared(file: &FleetFile, named: &mut Named, design: &Design) {
             add(&mut named.values, &file.set, &is_known);
         }
         (None, Some(stages)) => {
-            let outline = Outline::read(stages.file()).unwrap_or_default();
+            let outline = DockerfileNames::read(stages.file()).unwrap_or_default();
             let is_known = |name: &str| outline.arguments.iter().any(|(known, _)| known == name);
             add(&mut named.arguments, &file.build_arg, &is_known);
         }

@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 
 use toml::Spanned;
-use wincimg_common::diagnose::{Problem, nearest};
+use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_oci::reference::{Reference, is_tag};
 use wincimg_windows::version::WindowsVersion;
 
-use super::Origin;
-use super::shape::FleetFile;
-use crate::design::Named;
-use crate::fleet::Entry;
+use super::FleetSource;
+use super::schema::FleetFile;
+use crate::definition::BuildInput;
+use crate::fleet::FleetEntry;
 
 /// A tag with its `${…}` filled in.
-pub(super) fn filled(
+pub(super) fn expand_tag(
     pattern: &Spanned<String>,
     name: Option<&str>,
-    named: &Named,
-    origin: &Origin<'_>,
+    named: &BuildInput,
+    origin: &FleetSource<'_>,
 ) -> Result<String, Problem> {
     let start = pattern.span().start;
     let known = |wanted: &str| {
@@ -42,7 +42,7 @@ pub(super) fn filled(
             None => {
                 let values = named.values.iter().chain(&named.arguments);
                 let known = values.map(|(name, _)| name.as_str()).chain(["name"]);
-                let hint = nearest(wanted, known).map_or_else(
+                let hint = closest_match(wanted, known).map_or_else(
                     || format!("give this image the value: set = {{ {wanted} = \"…\" }}"),
                     |meant| format!("did you mean ${{{meant}}}?"),
                 );
@@ -63,8 +63,8 @@ pub(super) fn filled(
 /// Refuses a tag that two images would have: an index, or an image in one.
 pub(super) fn check_tags(
     file: &FleetFile,
-    entries: &[Entry],
-    origin: &Origin<'_>,
+    entries: &[FleetEntry],
+    origin: &FleetSource<'_>,
 ) -> Result<(), Problem> {
     let twice = |reference: &Reference, one: usize, other: usize| {
         let (first, second) = (one.min(other), one.max(other));

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use wincimg_common::lock;
 
-use super::known::Count;
+use super::state::Count;
 
 /// The form in which Prometheus reads metrics.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -19,11 +19,11 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(crate) struct Metrics {
     /// The program's.
     version: &'static str,
-    state: Mutex<State>,
+    state: Mutex<MetricsState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct MetricsState {
     /// How long may pass between two answers of the cluster.
     silence: Duration,
     started: Instant,
@@ -54,7 +54,7 @@ impl Metrics {
         let now = Instant::now();
         Self {
             version,
-            state: Mutex::new(State {
+            state: Mutex::new(MetricsState {
                 silence,
                 started: now,
                 beat: now,
@@ -77,15 +77,15 @@ impl Metrics {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MetricsState> {
         lock(&self.state)
     }
 
-    pub(super) fn beat(&self) {
+    pub(super) fn record_heartbeat(&self) {
         self.state().beat = Instant::now();
     }
 
-    pub(super) fn leads(&self, leads: bool) {
+    pub(super) fn set_leader(&self, leads: bool) {
         let mut state = self.state();
         state.lease = Some(Instant::now());
         state.leads = leads;
@@ -95,33 +95,33 @@ impl Metrics {
         }
     }
 
-    pub(super) fn lost_lease(&self) {
+    pub(super) fn record_lease_lost(&self) {
         let mut state = self.state();
         (state.leads, state.images) = (false, None);
     }
 
-    pub(super) fn sees_nodes(&self) {
+    pub(super) fn record_watch_ok(&self) {
         self.state().nodes = Ok(());
     }
 
-    pub(super) fn knows_nodes(&self, windows_nodes: usize, builds: usize) {
+    pub(super) fn set_node_counts(&self, windows_nodes: usize, builds: usize) {
         let mut state = self.state();
         (state.windows_nodes, state.builds) = (windows_nodes, builds);
     }
 
-    pub(super) fn lost_nodes(&self, problem: String) {
+    pub(super) fn record_watch_error(&self, problem: String) {
         self.state().nodes = Err(problem);
     }
 
-    pub(super) fn cluster_failed(&self) {
+    pub(super) fn record_cluster_error(&self) {
         self.state().cluster_failures += 1;
     }
 
-    pub(super) fn images(&self, count: Count) {
+    pub(super) fn set_image_counts(&self, count: Count) {
         self.state().images = Some(count);
     }
 
-    pub(super) fn round(&self, took: Duration, made: usize, failed: usize) {
+    pub(super) fn record_reconcile(&self, took: Duration, made: usize, failed: usize) {
         let mut state = self.state();
         state.made += made as u64;
         state.failed += failed as u64;
@@ -144,7 +144,7 @@ impl Metrics {
 
     /// What is wrong with the process itself, so that starting it again would help: the cluster's
     /// failures are none of it.
-    pub(super) fn illness(&self) -> Option<String> {
+    pub(super) fn liveness_error(&self) -> Option<String> {
         let state = self.state();
         let still = state.beat.elapsed();
         (still > state.silence * 4 + Duration::from_secs(30))
@@ -152,7 +152,7 @@ impl Metrics {
     }
 
     /// Why it cannot do its work at present.
-    pub(super) fn hindrance(&self) -> Option<String> {
+    pub(super) fn readiness_error(&self) -> Option<String> {
         let state = self.state();
         if let Err(problem) = &state.nodes {
             return Some(problem.clone());
@@ -164,7 +164,7 @@ impl Metrics {
 
     /// Everything, as Prometheus reads it.
     pub(super) fn to_text(&self) -> String {
-        let ready = self.hindrance().is_none();
+        let ready = self.readiness_error().is_none();
         let state = self.state();
         let mut text = Text(String::with_capacity(4096));
         let version = self.version;

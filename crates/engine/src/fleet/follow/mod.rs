@@ -5,33 +5,33 @@
 //! before another may begin. It keeps no state of its own: what is there is in the registry, so that
 //! it may be started, stopped and killed at any moment.
 
-mod known;
-mod leading;
+mod election;
 mod metrics;
 mod server;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use election::{LeaderDeadline, elect, wait_for_leadership, wait_for_loss};
 use jiff::Zoned;
-pub use known::{Brought, NodeState, Outcome, Patience};
-use known::{Demand, Known};
-use leading::{Leading, elect, lost, won};
 pub(crate) use metrics::Metrics;
 pub use server::listen;
+pub use state::{EntryOutcome, EntryResult, NodeState, RetryDelays};
+use state::{FleetState, RequiredBuilds};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 use wincimg_cluster::live::{
-    Cluster, Election, LeaseName, LiveError, NodeEvent, NodeReference, NodeSnapshot, NodeWatch,
-    Recorder, Terms,
+    Cluster, EventRecorder, LeaderElector, LeaseConfig, LeaseName, LiveError, NodeEvent,
+    NodeReference, NodeSnapshot, NodeWatch,
 };
 use wincimg_cluster::nodes::NodeList;
 
-use super::{BuildReport, Fleet, Mode, Report, Run, State, bring};
+use super::{BuildReport, Fleet, FleetImageState, FleetReport, SyncMode, SyncOptions, sync};
 
 /// In whose name events are written.
 pub(crate) const CONTROLLER: &str = "wincimg-fleet-follow";
@@ -47,17 +47,17 @@ const NAMED: usize = 3;
 
 /// How it is followed.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ControllerConfig {
     /// What replicas compete for.
     pub lease: LeaseName,
     /// How this one is called; nobody else is.
     pub identity: String,
     /// How long things take around the lease.
-    pub terms: Terms,
+    pub terms: LeaseConfig,
     /// How often everything is looked at again.
     pub resync: Duration,
     /// How long is waited after failures.
-    pub patience: Patience,
+    pub patience: RetryDelays,
     /// Nodes come in groups: so long after a change is waited for more.
     pub settle: Duration,
     /// The version of the program, as its metrics say.
@@ -68,7 +68,7 @@ pub struct Settings {
 
 /// What happens while a fleet is followed.
 #[derive(Debug)]
-pub enum Happening<'a> {
+pub enum ControllerEvent<'a> {
     /// This replica does the work from now on.
     Leads,
     /// Another one does, who may be known.
@@ -78,18 +78,18 @@ pub enum Happening<'a> {
     /// The cluster did not do what was asked. It is asked again.
     Trouble(&'a LiveError),
     /// Something is known about an image that was not.
-    Image(&'a Brought),
+    Image(&'a EntryResult),
     /// What a node asks for is there, or is not.
     Node(&'a NodeReference, &'a NodeState),
 }
 
 /// Who is told what happens.
-pub type Tell = Arc<dyn Fn(Happening<'_>) + Send + Sync>;
+pub type EventHandler = Arc<dyn Fn(ControllerEvent<'_>) + Send + Sync>;
 
 /// A part that runs beside the others, and ends with them.
-struct Beside<T>(JoinHandle<T>);
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Drop for Beside<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -100,16 +100,16 @@ impl<T> Drop for Beside<T> {
 pub async fn follow(
     cluster: Cluster,
     fleet: Fleet,
-    run: Run<'_>,
-    settings: Settings,
+    run: SyncOptions<'_>,
+    settings: ControllerConfig,
     listener: Option<TcpListener>,
-    tell: Tell,
+    tell: EventHandler,
     stop: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
     let metrics = Arc::new(Metrics::new(settings.version, settings.terms.duration));
     let _serving = listener.map(|listener| {
         let serving = server::serve(listener, Arc::clone(&metrics));
-        Beside(tokio::spawn(serving))
+        AbortOnDrop(tokio::spawn(serving))
     });
     let (nodes_to, nodes) = watch::channel(None);
     let watching = watch_nodes(
@@ -118,22 +118,22 @@ pub async fn follow(
         Arc::clone(&metrics),
         Arc::clone(&tell),
     );
-    let mut watching = Beside(tokio::spawn(watching));
+    let mut watching = AbortOnDrop(tokio::spawn(watching));
     let (leading_to, leading) = watch::channel(None);
     let (stop_electing, stopped) = oneshot::channel();
     let lease = settings.lease.clone();
     let identity = settings.identity.clone();
     let electing = elect(
-        Election::new(cluster.clone(), lease, identity, settings.terms),
-        settings.terms.retry(),
+        LeaderElector::new(cluster.clone(), lease, identity, settings.terms),
+        settings.terms.retry_period(),
         leading_to,
         Arc::clone(&metrics),
         Arc::clone(&tell),
         stopped,
     );
-    let mut electing = Beside(tokio::spawn(electing));
-    let worker = Worker {
-        recorder: Recorder::new(cluster, CONTROLLER, settings.identity.clone()),
+    let mut electing = AbortOnDrop(tokio::spawn(electing));
+    let worker = Reconciler {
+        recorder: EventRecorder::new(cluster, CONTROLLER, settings.identity.clone()),
         fleet,
         run,
         settings,
@@ -168,20 +168,20 @@ async fn watch_nodes(
     cluster: Cluster,
     nodes: watch::Sender<Option<Arc<NodeSnapshot>>>,
     metrics: Arc<Metrics>,
-    tell: Tell,
+    tell: EventHandler,
 ) -> Result<(), LiveError> {
     let know = |snapshot: &NodeSnapshot| {
         let list = snapshot.list();
         let builds = list.windows.iter().filter_map(|node| node.build);
         let builds: BTreeSet<_> = builds.map(|build| build.version).collect();
-        metrics.knows_nodes(list.windows.len(), builds.len());
+        metrics.set_node_counts(list.windows.len(), builds.len());
     };
-    let mut watch = NodeWatch::unlisted(cluster);
+    let mut watch = NodeWatch::without_list(cluster);
     let (mut has_seen, mut last_trouble) = (false, String::new());
     loop {
-        match watch.look().await {
+        match watch.poll().await {
             Ok(has_changed) => {
-                metrics.sees_nodes();
+                metrics.record_watch_ok();
                 // Heartbeats of thousands of nodes change nothing, and cost nothing.
                 if has_changed || !has_seen {
                     know(watch.nodes());
@@ -190,13 +190,13 @@ async fn watch_nodes(
                 has_seen = true;
                 last_trouble.clear();
             }
-            Err(error) if !has_seen && error.is_for_good() => return Err(error),
+            Err(error) if !has_seen && error.is_permanent() => return Err(error),
             Err(error) => {
-                metrics.cluster_failed();
+                metrics.record_cluster_error();
                 let trouble = error.to_string();
                 if trouble != last_trouble {
-                    tell(Happening::Trouble(&error));
-                    metrics.lost_nodes(trouble.clone());
+                    tell(ControllerEvent::Trouble(&error));
+                    metrics.record_watch_error(trouble.clone());
                     last_trouble = trouble;
                 }
             }
@@ -205,26 +205,26 @@ async fn watch_nodes(
 }
 
 /// Who does the work while this replica leads.
-struct Worker<'a> {
+struct Reconciler<'a> {
     fleet: Fleet,
-    run: Run<'a>,
-    settings: Settings,
-    recorder: Recorder,
+    run: SyncOptions<'a>,
+    settings: ControllerConfig,
+    recorder: EventRecorder,
     metrics: Arc<Metrics>,
-    tell: Tell,
+    tell: EventHandler,
     /// Why the last event was not taken, which is told once.
     trouble: String,
 }
 
 type Nodes = watch::Receiver<Option<Arc<NodeSnapshot>>>;
 
-impl Worker<'_> {
-    async fn run(mut self, nodes: Nodes, mut leading: watch::Receiver<Leading>) {
+impl Reconciler<'_> {
+    async fn run(mut self, nodes: Nodes, mut leading: watch::Receiver<LeaderDeadline>) {
         loop {
-            won(&mut leading).await;
+            wait_for_leadership(&mut leading).await;
             tokio::select! {
                 biased;
-                () = lost(leading.clone()) => {}
+                () = wait_for_loss(leading.clone()) => {}
                 () = self.lead(nodes.clone()) => return,
             }
         }
@@ -233,7 +233,7 @@ impl Worker<'_> {
     /// Does the work, for as long as nobody drops it. What was known before it led is worth nothing:
     /// another may have worked since.
     async fn lead(&mut self, mut nodes: Nodes) {
-        let mut known = Known::new(self.settings.patience);
+        let mut known = FleetState::new(self.settings.patience);
         let mut said = BTreeMap::new();
         let mut resync = Instant::now() + self.settings.resync;
         loop {
@@ -244,15 +244,15 @@ impl Worker<'_> {
             nodes.mark_unchanged();
             let list = snapshot.list();
             let now = Instant::now();
-            known.ask(demand(&self.fleet, &list), now);
+            known.set_demand(demand(&self.fleet, &list), now);
             if resync <= now {
                 known.resync(now);
                 resync = now + self.settings.resync;
             }
             self.round(&mut known, &list).await;
-            self.metrics.images(known.count());
+            self.metrics.set_image_counts(known.count());
             let mut wake = known.next_due().map_or(resync, |due| due.min(resync));
-            if self.say(&known, &snapshot, &mut said).await.is_err() {
+            if self.emit_event(&known, &snapshot, &mut said).await.is_err() {
                 wake = wake.min(Instant::now() + EVENTS_AGAIN);
             }
             tokio::select! {
@@ -266,7 +266,7 @@ impl Worker<'_> {
     }
 
     /// Brings what is due.
-    async fn round(&mut self, known: &mut Known, nodes: &NodeList) {
+    async fn round(&mut self, known: &mut FleetState, nodes: &NodeList) {
         let begun = Instant::now();
         let due = known.due(begun);
         if due.is_empty() {
@@ -282,30 +282,30 @@ impl Worker<'_> {
                 .cloned()
                 .collect(),
         };
-        let run = Run {
+        let run = SyncOptions {
             today: Zoned::now().date(),
             ..self.run
         };
-        let report = bring(&part, &nodes.windows, run, Mode::Build).await;
+        let report = sync(&part, &nodes.windows, run, SyncMode::Build).await;
         let brought = outcomes(&report, &demand(&part, nodes));
-        let count = |is_one: fn(&Outcome) -> bool| {
+        let count = |is_one: fn(&EntryOutcome) -> bool| {
             brought.iter().filter(|one| is_one(&one.outcome)).count()
         };
-        let made = count(|outcome| *outcome == Outcome::Made);
-        let failed = count(|outcome| matches!(outcome, Outcome::Missing { .. }));
-        self.metrics.round(begun.elapsed(), made, failed);
+        let made = count(|outcome| *outcome == EntryOutcome::Made);
+        let failed = count(|outcome| matches!(outcome, EntryOutcome::Missing { .. }));
+        self.metrics.record_reconcile(begun.elapsed(), made, failed);
         for news in known.take(&due, brought, Instant::now()) {
-            (self.tell)(Happening::Image(&news));
+            (self.tell)(ControllerEvent::Image(&news));
         }
     }
 
     /// Says of each node what was not said of it: whether what it asks for is there. Stops at the first
     /// event that the cluster does not take.
-    async fn say(
+    async fn emit_event(
         &mut self,
-        known: &Known,
+        known: &FleetState,
         snapshot: &NodeSnapshot,
-        said: &mut BTreeMap<NodeReference, Said>,
+        said: &mut BTreeMap<NodeReference, NodeEventKey>,
     ) -> Result<(), ()> {
         let nodes: Vec<(NodeReference, NodeList)> = snapshot.windows().collect();
         let there: BTreeSet<&NodeReference> = nodes.iter().map(|(node, _)| node).collect();
@@ -315,24 +315,24 @@ impl Worker<'_> {
             if matches!(state, NodeState::Unknown | NodeState::Ready(0)) {
                 continue;
             }
-            let is = Said::of(alone, &state);
+            let is = NodeEventKey::new(alone, &state);
             let before = said.get(node);
             if before == Some(&is) {
                 continue;
             }
             let event = event(&is.build, &state, &self.settings.next_command);
-            let written = self.recorder.say(node, &event, before.is_some()).await;
+            let written = self.recorder.record(node, &event, before.is_some()).await;
             self.metrics.event(written.is_ok());
             if let Err(error) = written {
                 let trouble = error.to_string();
                 if trouble != self.trouble {
-                    (self.tell)(Happening::Trouble(&error));
+                    (self.tell)(ControllerEvent::Trouble(&error));
                     self.trouble = trouble;
                 }
                 return Err(());
             }
             self.trouble.clear();
-            (self.tell)(Happening::Node(node, &state));
+            (self.tell)(ControllerEvent::Node(node, &state));
             said.insert(node.clone(), is);
         }
         Ok(())
@@ -340,10 +340,10 @@ impl Worker<'_> {
 }
 
 /// What nodes ask of a fleet.
-fn demand(fleet: &Fleet, nodes: &NodeList) -> Demand {
-    let mut demand = Demand::new();
+fn demand(fleet: &Fleet, nodes: &NodeList) -> RequiredBuilds {
+    let mut demand = RequiredBuilds::new();
     for entry in &fleet.entries {
-        let nodes = nodes.windows.iter().filter(|node| entry.selects(node));
+        let nodes = nodes.windows.iter().filter(|node| entry.matches(node));
         let builds: BTreeSet<String> = nodes
             .filter_map(|node| Some(node.build?.to_string()))
             .collect();
@@ -355,7 +355,7 @@ fn demand(fleet: &Fleet, nodes: &NodeList) -> Demand {
 }
 
 /// What a report says about each build that was asked for. One image may be for any build.
-fn outcomes(report: &Report, demand: &Demand) -> Vec<Brought> {
+fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
     let mut brought = Vec::new();
     for image in &report.images {
         let builds = demand.get(&image.reference).into_iter().flatten();
@@ -364,12 +364,12 @@ fn outcomes(report: &Report, demand: &Demand) -> Vec<Brought> {
                 |known: &&BuildReport| known.host_build.as_ref().is_none_or(|known| known == build);
             let found = image.builds.iter().find(is_meant);
             let outcome = match found.map(|found| found.state) {
-                Some(State::Current) => Outcome::Ready,
-                Some(State::Built) => Outcome::Made,
+                Some(FleetImageState::Current) => EntryOutcome::Ready,
+                Some(FleetImageState::Built) => EntryOutcome::Made,
                 _ => {
                     let trouble = found.and_then(|found| found.problem.as_ref());
                     let trouble = trouble.or(image.problem.as_ref());
-                    Outcome::Missing {
+                    EntryOutcome::Missing {
                         problem: trouble.map_or_else(
                             || "it was not made".to_owned(),
                             |trouble| trouble.problem.clone(),
@@ -378,7 +378,7 @@ fn outcomes(report: &Report, demand: &Demand) -> Vec<Brought> {
                     }
                 }
             };
-            brought.push(Brought {
+            brought.push(EntryResult {
                 entry: image.reference.clone(),
                 build: build.clone(),
                 outcome,
@@ -391,14 +391,14 @@ fn outcomes(report: &Report, demand: &Demand) -> Vec<Brought> {
 /// What makes an event about a node news: why something is missing may be told in other words each
 /// time.
 #[derive(PartialEq, Eq)]
-struct Said {
+struct NodeEventKey {
     build: String,
     missing: BTreeSet<String>,
     of: usize,
 }
 
-impl Said {
-    fn of(node: &NodeList, state: &NodeState) -> Self {
+impl NodeEventKey {
+    fn new(node: &NodeList, state: &NodeState) -> Self {
         let build = node.windows.iter().find_map(|node| node.build);
         let (missing, of) = match state {
             NodeState::Missing { missing, of } => (missing.keys().cloned().collect(), *of),

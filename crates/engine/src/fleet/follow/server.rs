@@ -88,8 +88,8 @@ fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes
             response.headers_mut().insert(CONTENT_TYPE, kind);
             response
         }
-        "/healthz" => health(metrics.illness()),
-        "/readyz" => health(metrics.hindrance()),
+        "/healthz" => health(metrics.liveness_error()),
+        "/readyz" => health(metrics.readiness_error()),
         _ => plain(
             StatusCode::NOT_FOUND,
             "there are /metrics, /healthz and /readyz\n".to_owned(),

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use wincimg_inspect::base::{BaseFacts, FactsError, ListedFile};
-use wincimg_inspect::touched::{Print, Touch, Touched, TouchedFile};
-use wincimg_registry::Known;
-use wincimg_windows::inside::{BaseFile, FileDigest, FileKind, Inside as _};
+use wincimg_inspect::layer_diff::{ContentHash, FileChange, FileDiff, LayerDiff};
+use wincimg_registry::Presence;
+use wincimg_windows::base_contents::{BaseContents as _, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::{ImagePath, fold};
 
-use super::{Comparison, Found, MOST};
-use crate::update::obstacle::Conflict;
+use super::{Comparison, FoundConflict, MOST};
+use crate::update::conflict::Conflict;
 
 /// Folders where servicing alone writes.
 const SERVICED: [&str; 3] = [
@@ -31,15 +31,15 @@ const HIVE_NAMES: [&str; 7] = [
 
 /// What the layers so far brought, and what is known of folders.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct FileState {
     /// Folders and files of the image's own layers.
     own: HashSet<String>,
-    folders: HashMap<String, Way>,
+    folders: HashMap<String, ParentState>,
 }
 
 /// What there is on the way to a path.
 #[derive(Debug, Clone, PartialEq)]
-enum Way {
+enum ParentState {
     /// Neither base has the folder, and so nothing in it.
     Neither,
     /// At least one has it.
@@ -51,11 +51,11 @@ enum Way {
 impl Comparison<'_> {
     pub(super) fn files(
         &mut self,
-        touched: &Touched,
-        found: &mut Vec<Found>,
+        touched: &LayerDiff,
+        found: &mut Vec<FoundConflict>,
     ) -> Result<(), FactsError> {
         for file in &touched.files {
-            if !matches!(file.touch, Touch::Deleted) {
+            if !matches!(file.touch, FileChange::Deleted) {
                 self.files.own.insert(fold(&file.path));
             }
         }
@@ -70,34 +70,37 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn file(&mut self, file: &TouchedFile) -> Result<Option<Conflict>, FactsError> {
+    fn file(&mut self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
         let names: Vec<&str> = file.path.split('/').collect();
         let Ok(path) = ImagePath::drive().join_all(&names) else {
             let what = "Windows has no such name, so it cannot be looked up".to_owned();
             return Ok(Some(Conflict::Strange(what)));
         };
-        if let Touch::File(_) | Touch::HardLink(_) | Touch::Link | Touch::Deleted = file.touch
+        if let FileChange::File(_)
+        | FileChange::HardLink(_)
+        | FileChange::Link
+        | FileChange::Deleted = file.touch
             && let Some(conflict) = of_servicing(&file.path)
         {
             return Ok(Some(conflict));
         }
         match self.way_to(&path)? {
-            Way::Neither => return self.target(file),
-            Way::Blocked(conflict) => return Ok(Some(conflict)),
-            Way::There => {}
+            ParentState::Neither => return self.target(file),
+            ParentState::Blocked(conflict) => return Ok(Some(conflict)),
+            ParentState::There => {}
         }
         let (old, new) = (at(self.old, &path)?, at(self.new, &path)?);
         if old.is_none() && new.is_none() {
-            let is_new_in_store =
-                matches!(file.touch, Touch::Folder { .. }) && of_servicing(&file.path).is_some();
+            let is_new_in_store = matches!(file.touch, FileChange::Folder { .. })
+                && of_servicing(&file.path).is_some();
             if is_new_in_store {
                 return Ok(Some(Conflict::Servicing));
             }
             return self.target(file);
         }
         Ok(match &file.touch {
-            Touch::Folder { rights } => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
-            Touch::File(content) => {
+            FileChange::Folder { rights } => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
+            FileChange::File(content) => {
                 let is_the_new = || new.as_ref().is_some_and(|new| has(new, content));
                 if is_the_new() {
                     None
@@ -105,12 +108,12 @@ impl Comparison<'_> {
                     difference(old.as_ref(), new.as_ref())
                 }
             }
-            Touch::HardLink(_) => match difference(old.as_ref(), new.as_ref()) {
+            FileChange::HardLink(_) => match difference(old.as_ref(), new.as_ref()) {
                 None => self.target(file)?,
                 conflict => conflict,
             },
-            Touch::Link => difference(old.as_ref(), new.as_ref()),
-            Touch::Deleted => match difference(old.as_ref(), new.as_ref()) {
+            FileChange::Link => difference(old.as_ref(), new.as_ref()),
+            FileChange::Deleted => match difference(old.as_ref(), new.as_ref()) {
                 None => self.below(&path)?,
                 conflict => conflict,
             },
@@ -118,8 +121,8 @@ impl Comparison<'_> {
     }
 
     /// What a second name leads to: a file of the image's own, or one that both bases have.
-    fn target(&self, file: &TouchedFile) -> Result<Option<Conflict>, FactsError> {
-        let Touch::HardLink(target) = &file.touch else {
+    fn target(&self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
+        let FileChange::HardLink(target) = &file.touch else {
             return Ok(None);
         };
         if self.files.own.contains(&fold(target)) {
@@ -137,8 +140,8 @@ impl Comparison<'_> {
     }
 
     /// What the folders on the way to a path are in both bases.
-    fn way_to(&mut self, path: &ImagePath) -> Result<Way, FactsError> {
-        let mut way = Way::There;
+    fn way_to(&mut self, path: &ImagePath) -> Result<ParentState, FactsError> {
+        let mut way = ParentState::There;
         for names in 1..path.components().len() {
             let folder = path.up_to(names);
             let key = fold(&folder.components().join("/"));
@@ -150,28 +153,30 @@ impl Comparison<'_> {
                     known
                 }
             };
-            if way != Way::There {
+            if way != ParentState::There {
                 break;
             }
         }
         Ok(way)
     }
 
-    fn folder(&self, folder: &ImagePath, key: &str) -> Result<Way, FactsError> {
+    fn folder(&self, folder: &ImagePath, key: &str) -> Result<ParentState, FactsError> {
         let (old, new) = (at(self.old, folder)?, at(self.new, folder)?);
         let is_folder = |file: &BaseFile| file.kind == FileKind::Folder;
         Ok(match (&old, &new) {
-            (None, None) => Way::Neither,
-            (Some(old), Some(new)) if is_folder(old) && is_folder(new) => Way::There,
-            (None, Some(new)) if is_folder(new) => Way::There,
-            (Some(old), None) if is_folder(old) && self.files.own.contains(key) => Way::There,
+            (None, None) => ParentState::Neither,
+            (Some(old), Some(new)) if is_folder(old) && is_folder(new) => ParentState::There,
+            (None, Some(new)) if is_folder(new) => ParentState::There,
+            (Some(old), None) if is_folder(old) && self.files.own.contains(key) => {
+                ParentState::There
+            }
             (Some(old), None) if is_folder(old) => {
                 let what = format!("its folder {folder} is not in the new base");
-                Way::Blocked(Conflict::Strange(what))
+                ParentState::Blocked(Conflict::Strange(what))
             }
             _ => {
                 let what = format!("{folder} is not a folder in both bases");
-                Way::Blocked(Conflict::Strange(what))
+                ParentState::Blocked(Conflict::Strange(what))
             }
         })
     }
@@ -204,8 +209,8 @@ fn same_names(old: &[String], new: &[String]) -> bool {
 /// What is at a path, of a base whose files are known.
 fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsError> {
     match facts.file(path) {
-        Ok(Known::Present(file)) => Ok(Some(file)),
-        Ok(Known::Absent | Known::Unknown) => Ok(None),
+        Ok(Presence::Present(file)) => Ok(Some(file)),
+        Ok(Presence::Absent | Presence::Unknown) => Ok(None),
         Err(error) => Err(FactsError::Io(std::io::Error::other(error))),
     }
 }
@@ -220,21 +225,21 @@ fn difference(old: Option<&BaseFile>, new: Option<&BaseFile>) -> Option<Conflict
     }
 }
 
-fn has(file: &BaseFile, content: &Print) -> bool {
+fn has(file: &BaseFile, content: &ContentHash) -> bool {
     match file.kind {
-        FileKind::File(FileDigest { sha256, .. }) => Print::of_sha256(&sha256) == *content,
+        FileKind::File(FileDigest { sha256, .. }) => ContentHash::from_sha256(&sha256) == *content,
         FileKind::Folder | FileKind::Link(()) => false,
     }
 }
 
 /// A folder of a layer over one of a base.
 fn folder(
-    rights: Option<&Print>,
+    rights: Option<&ContentHash>,
     old: Option<&BaseFile>,
     new: Option<&BaseFile>,
 ) -> Option<Conflict> {
     let is_folder = |file: &BaseFile| file.kind == FileKind::Folder;
-    let of = |file: &BaseFile| file.security.as_deref().map(Print::of_rights);
+    let of = |file: &BaseFile| file.security.as_deref().map(ContentHash::from_descriptor);
     match (old, new) {
         (_, Some(new)) if !is_folder(new) => Some(Conflict::Changed),
         (Some(old), _) if !is_folder(old) => Some(Conflict::Changed),

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, FactsError};
-use wincimg_inspect::touched::{Over, Print, Touched, TouchedKey};
-use wincimg_registry::upcase::same;
-use wincimg_registry::{BaseKey, Known};
+use wincimg_inspect::layer_diff::{ContentHash, KeyDiff, LayerDiff, Over};
+use wincimg_registry::name_folding::eq_ignore_case;
+use wincimg_registry::{BaseKey, Presence};
 
-use super::{Comparison, Found, MOST};
-use crate::update::obstacle::Conflict;
+use super::{Comparison, FoundConflict, MOST};
+use crate::update::conflict::Conflict;
 
 /// Keys that servicing alone writes.
 const SERVICED: [(BaseHive, &[&str]); 3] = [
@@ -33,7 +33,7 @@ const SERVICED: [(BaseHive, &[&str]); 3] = [
 
 /// Keys that were looked up: by hive and names in small letters.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct KeyState {
     hidden: HashMap<BaseHive, Vec<Vec<String>>>,
 }
 
@@ -41,8 +41,8 @@ impl Comparison<'_> {
     pub(super) fn keys(
         &mut self,
         hive: BaseHive,
-        touched: &Touched,
-        found: &mut Vec<Found>,
+        touched: &LayerDiff,
+        found: &mut Vec<FoundConflict>,
     ) -> Result<(), FactsError> {
         for key in touched.keys.iter().filter(|key| key.hive == hive) {
             if found.len() >= MOST {
@@ -59,11 +59,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn key(
-        &mut self,
-        path: &BaseKeyPath,
-        key: &TouchedKey,
-    ) -> Result<Option<Conflict>, FactsError> {
+    fn key(&mut self, path: &BaseKeyPath, key: &KeyDiff) -> Result<Option<Conflict>, FactsError> {
         let is_serviced = |(hive, names): &(BaseHive, &[&str])| {
             *hive == path.hive && begins(&path.components, names)
         };
@@ -83,8 +79,8 @@ impl Comparison<'_> {
         }
         let (old, new) = (at(self.old, path)?, at(self.new, path)?);
         let (old, new) = match (old, new) {
-            (Known::Absent, Known::Absent) => return Ok(None),
-            (Known::Unknown, _) | (_, Known::Unknown) => {
+            (Presence::Absent, Presence::Absent) => return Ok(None),
+            (Presence::Unknown, _) | (_, Presence::Unknown) => {
                 let what = "it could not be read in both bases".to_owned();
                 return Ok(Some(Conflict::NotKnown(what)));
             }
@@ -95,7 +91,7 @@ impl Comparison<'_> {
             (Some(_), None) if is_only_passed => None,
             (Some(_), None) => Some(Conflict::Gone),
             (_, Some(new)) => {
-                let of = |key: &BaseKey| Print::of_rights(&key.security);
+                let of = |key: &BaseKey| ContentHash::from_descriptor(&key.security);
                 let is_same = old.as_ref().is_some_and(|old| of(old) == of(new));
                 if key.over == Over::HidesValues {
                     let old: &[_] = old.as_ref().map_or(&[], |old| &old.values);
@@ -118,9 +114,9 @@ impl Comparison<'_> {
     /// The first difference between the bases at a key and below it.
     fn keys_below(&self, path: &BaseKeyPath) -> Result<Option<Conflict>, FactsError> {
         match (at(self.old, path)?, at(self.new, path)?) {
-            (Known::Absent, Known::Absent) => return Ok(None),
-            (Known::Present(_), Known::Absent) => return Ok(Some(Conflict::Gone)),
-            (Known::Absent, Known::Present(_)) => return Ok(Some(Conflict::Came)),
+            (Presence::Absent, Presence::Absent) => return Ok(None),
+            (Presence::Present(_), Presence::Absent) => return Ok(Some(Conflict::Gone)),
+            (Presence::Absent, Presence::Present(_)) => return Ok(Some(Conflict::Came)),
             _ => {}
         }
         let mut old = self.old.keys_below(path)?;
@@ -142,14 +138,14 @@ impl Comparison<'_> {
 
 /// A value that the layer sets or deletes and that differs between the bases, unless the layer says
 /// what the new base says.
-fn value(key: &TouchedKey, old: Option<&BaseKey>, new: &BaseKey) -> Option<String> {
+fn value(key: &KeyDiff, old: Option<&BaseKey>, new: &BaseKey) -> Option<String> {
     let in_base = |base: &BaseKey, name: &str| {
         let mut values = base.values.iter();
-        let found = values.find(|(known, _)| same(known, name));
-        found.map(|(_, data)| Print::of_data(data))
+        let found = values.find(|(known, _)| eq_ignore_case(known, name));
+        found.map(|(_, data)| ContentHash::from_data(data))
     };
     let mut values = key.values.iter();
-    let differs = |(name, data): &&(String, Option<Print>)| {
+    let differs = |(name, data): &&(String, Option<ContentHash>)| {
         let before = old.and_then(|old| in_base(old, name));
         let now = in_base(new, name);
         before != now && *data != now
@@ -160,7 +156,7 @@ fn value(key: &TouchedKey, old: Option<&BaseKey>, new: &BaseKey) -> Option<Strin
 /// The name of a value that is not the same in both.
 fn first_difference<D: PartialEq>(old: &[(String, D)], new: &[(String, D)]) -> Option<String> {
     let lacks = |others: &[(String, D)], value: &(String, D)| {
-        let is_it = |other: &(String, D)| same(&other.0, &value.0) && other.1 == value.1;
+        let is_it = |other: &(String, D)| eq_ignore_case(&other.0, &value.0) && other.1 == value.1;
         !others.iter().any(is_it)
     };
     let gone = old.iter().find(|value| lacks(new, value));
@@ -168,13 +164,13 @@ fn first_difference<D: PartialEq>(old: &[(String, D)], new: &[(String, D)]) -> O
     gone.or_else(came).map(|(name, _)| name.clone())
 }
 
-fn at(facts: &BaseFacts, path: &BaseKeyPath) -> Result<Known<BaseKey>, FactsError> {
+fn at(facts: &BaseFacts, path: &BaseKeyPath) -> Result<Presence<BaseKey>, FactsError> {
     facts.key_at(path)
 }
 
 fn begins<S: AsRef<str>>(path: &[String], top: &[S]) -> bool {
     let pairs = || path.iter().zip(top);
-    path.len() >= top.len() && pairs().all(|(own, name)| same(own, name.as_ref()))
+    path.len() >= top.len() && pairs().all(|(own, name)| eq_ignore_case(own, name.as_ref()))
 }
 
 fn is_same_path(old: &[String], new: &[String]) -> bool {

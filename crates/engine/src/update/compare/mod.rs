@@ -6,30 +6,30 @@
 //! go over those of the base's; so they must not differ between the bases, unless the layer's are the
 //! new base's.
 
-mod apart;
 mod files;
+mod independent;
 mod keys;
 
 use std::collections::BTreeSet;
 
-pub(super) use apart::is_apart;
+pub(super) use independent::is_independent;
 use wincimg_inspect::base::{BaseFacts, BaseHive, FactsError};
-use wincimg_inspect::touched::Touched;
+use wincimg_inspect::layer_diff::LayerDiff;
 
-use super::obstacle::Conflict;
+use super::conflict::Conflict;
 
 /// The most that is told of one layer.
 const MOST: usize = 100;
 
 /// Something at a place.
-pub(super) type Found = (String, Conflict);
+pub(super) type FoundConflict = (String, Conflict);
 
 /// Two bases, of which everything is known that is asked.
 pub(super) struct Comparison<'f> {
     old: &'f BaseFacts,
     new: &'f BaseFacts,
-    files: files::Seen,
-    keys: keys::Seen,
+    files: files::FileState,
+    keys: keys::KeyState,
 }
 
 impl<'f> Comparison<'f> {
@@ -38,18 +38,18 @@ impl<'f> Comparison<'f> {
         Self {
             old,
             new,
-            files: files::Seen::default(),
-            keys: keys::Seen::default(),
+            files: files::FileState::default(),
+            keys: keys::KeyState::default(),
         }
     }
 
     /// What is in the way of the next layer of the image, which lies over those before.
-    pub(super) fn layer(&mut self, touched: &Touched) -> Result<Vec<Found>, FactsError> {
-        let mut found = strange(touched);
+    pub(super) fn layer(&mut self, touched: &LayerDiff) -> Result<Vec<FoundConflict>, FactsError> {
+        let mut found = incomparable(touched);
         let mut unknown: BTreeSet<&str> = BTreeSet::new();
         let bases = [self.old, self.new];
         if !touched.files.is_empty() {
-            if bases.iter().all(|base| base.knows_files()) {
+            if bases.iter().all(|base| base.has_files()) {
                 self.files(touched, &mut found)?;
             } else {
                 unknown.insert("files");
@@ -59,7 +59,7 @@ impl<'f> Comparison<'f> {
             if !touched.keys.iter().any(|key| key.hive == hive) {
                 continue;
             }
-            if bases.iter().all(|base| base.knows_hive(hive)) {
+            if bases.iter().all(|base| base.has_hive(hive)) {
                 self.keys(hive, touched, &mut found)?;
             } else {
                 unknown.insert(hive.short_name());
@@ -75,7 +75,7 @@ impl<'f> Comparison<'f> {
 }
 
 /// What nobody can compare.
-pub(super) fn strange(touched: &Touched) -> Vec<Found> {
+pub(super) fn incomparable(touched: &LayerDiff) -> Vec<FoundConflict> {
     let strange = touched.strange.iter();
     let found = strange.map(|it| (it.place.clone(), Conflict::Strange(it.what.clone())));
     found.collect()

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use super::super::super::config::{Schema, Selector, Step};
-use super::super::{Call, config, sites};
+use super::super::super::config::{PathStep, Schema, Selector};
+use super::super::{AppcmdCall, config, sites};
 use super::*;
 use crate::{AppPool, Application, IisSettings, Site};
 
@@ -27,7 +27,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-fn asked(line: &str) -> Result<String, OrderError> {
+fn asked(line: &str) -> Result<String, IisChangeError> {
     let order = read(&words(line), &server())?;
     let edits: Vec<String> = order.edits.iter().map(ToString::to_string).collect();
     let into = order.into.map(|of| format!(" in {of}'s web.config"));
@@ -184,7 +184,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         ),
     ] {
         let refused = asked(line).unwrap_err();
-        let is = matches!(refused, OrderError::Unclear(_));
+        let is = matches!(refused, IisChangeError::Unclear(_));
         assert!(
             is == is_unclear && refused.to_string().contains(said),
             "{line}: {refused:?}"
@@ -193,22 +193,22 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
 }
 
 /// What `calls` change, where those of which each may fail only take away what others replace.
-fn back(calls: &[Call]) -> Vec<ConfigEdit> {
+fn back(calls: &[AppcmdCall]) -> Vec<ConfigEdit> {
     let server = server();
     let edits = |words: &Vec<String>| read(words, &server).unwrap().edits;
     let mut all: Vec<ConfigEdit> = Vec::new();
-    let mut given_up: Vec<(SectionPath, Option<Location>, ElementPath)> = Vec::new();
+    let mut given_up: Vec<(SectionPath, Option<ConfigLocation>, ElementPath)> = Vec::new();
     for call in calls {
         match call {
-            Call::Try(lines) => {
+            AppcmdCall::Try(lines) => {
                 for edit in lines.iter().flat_map(edits) {
-                    let Change::Take { entry } = edit.change else {
+                    let ConfigChange::Take { entry } = edit.change else {
                         panic!("{edit} takes nothing away");
                     };
                     given_up.push((edit.section, edit.location, entry));
                 }
             }
-            Call::Run(words) => {
+            AppcmdCall::Run(words) => {
                 for edit in edits(words) {
                     let known = edit.replaced_by_new();
                     let at = given_up.iter().position(|(section, location, entry)| {
@@ -217,38 +217,38 @@ fn back(calls: &[Call]) -> Vec<ConfigEdit> {
                             && *location == edit.location
                     });
                     let change = match (at, edit.change) {
-                        (Some(at), Change::New { entry, first }) => {
+                        (Some(at), ConfigChange::New { entry, first }) => {
                             given_up.remove(at);
-                            Change::Add { entry, first }
+                            ConfigChange::Add { entry, first }
                         }
                         (_, change) => change,
                     };
                     all.push(ConfigEdit { change, ..edit });
                 }
             }
-            Call::Unless(..) => panic!("no line of sections depends on another one"),
+            AppcmdCall::Unless(..) => panic!("no line of sections depends on another one"),
         }
     }
     let removed = given_up.into_iter();
     let removed = removed.map(|(section, location, entry)| ConfigEdit {
         section,
         location,
-        change: Change::Remove { entry },
+        change: ConfigChange::Remove { entry },
     });
     removed.chain(all).collect()
 }
 
 impl ConfigEdit {
     fn replaced_by_new(&self) -> Option<ElementPath> {
-        let Change::New { entry, first } = &self.change else {
+        let ConfigChange::New { entry, first } = &self.change else {
             return None;
         };
         let (entry, first) = (entry.clone(), *first);
         ConfigEdit {
-            change: Change::Add { entry, first },
+            change: ConfigChange::Add { entry, first },
             ..self.clone()
         }
-        .replaced()
+        .replaced_entry()
     }
 }
 
@@ -268,39 +268,39 @@ fn settings() -> IisSettings {
 }
 
 /// Changes of which no two are about the same.
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = ConfigChange> {
     let value = "[a-zA-Z0-9 .:*/\\\\=,\\[\\]-]{1,12}";
     let entry = ("[.][a-z]{1,8}", value).prop_map(|(extension, kind)| {
         ElementPath::default().entry([("fileExtension", extension.as_str()), ("mimeType", &kind)])
     });
     prop_oneof![
-        entry.clone().prop_map(|entry| Change::Add {
+        entry.clone().prop_map(|entry| ConfigChange::Add {
             entry,
             first: false
         }),
         entry
             .clone()
-            .prop_map(|entry| Change::Add { entry, first: true }),
-        entry.clone().prop_map(|entry| Change::New {
+            .prop_map(|entry| ConfigChange::Add { entry, first: true }),
+        entry.clone().prop_map(|entry| ConfigChange::New {
             entry,
             first: false
         }),
-        "[.][a-z]{1,8}".prop_map(|extension| Change::Take {
+        "[.][a-z]{1,8}".prop_map(|extension| ConfigChange::Take {
             entry: ElementPath::default().entry([("fileExtension", extension.as_str())]),
         }),
-        "[.][a-z]{1,8}".prop_map(|extension| Change::Remove {
+        "[.][a-z]{1,8}".prop_map(|extension| ConfigChange::Remove {
             entry: ElementPath::default().entry([("fileExtension", extension.as_str())]),
         }),
-        value.prop_map(|value| Change::Set {
+        value.prop_map(|value| ConfigChange::Set {
             element: ElementPath::default().element("clientCache"),
             attribute: "cacheControlMode".to_owned(),
             value,
         }),
-        any::<bool>().prop_map(|allowed| Change::Delegate { allowed }),
-        Just(Change::Clear {
+        any::<bool>().prop_map(|allowed| ConfigChange::Delegate { allowed }),
+        Just(ConfigChange::Clear {
             element: ElementPath::default().element("clientCache"),
         }),
-        Just(Change::Clear {
+        Just(ConfigChange::Clear {
             element: ElementPath::default(),
         }),
     ]
@@ -356,7 +356,7 @@ proptest! {
             one.apply(&edit).unwrap();
         }
         let mut other = server();
-        let run = |words: &Vec<String>, server: &mut Server| -> Result<(), OrderError> {
+        let run = |words: &Vec<String>, server: &mut Server| -> Result<(), IisChangeError> {
             for edit in read(words, server)?.edits {
                 server.apply(&edit)?;
             }
@@ -365,11 +365,11 @@ proptest! {
         let calls = super::super::app_pools(&settings);
         for call in calls.into_iter().chain(sites(&settings)) {
             match call {
-                Call::Run(words) => run(&words, &mut other).unwrap(),
-                Call::Try(lines) => for words in lines {
+                AppcmdCall::Run(words) => run(&words, &mut other).unwrap(),
+                AppcmdCall::Try(lines) => for words in lines {
                     let _ = run(&words, &mut other);
                 },
-                Call::Unless(check, words) => {
+                AppcmdCall::Unless(check, words) => {
                     let is_there = if check[1] == "app" || check[1] == "vdir" {
                         false
                     } else {
@@ -410,11 +410,11 @@ fn selectors_survive_what_stands_in_quotes() {
         &words("set config /section:staticContent \"/+[fileExtension='.a]:b',mimeType='x:y']\""),
         &server(),
     );
-    let expected = Selector::of([("fileExtension", ".a]:b"), ("mimeType", "x:y")]);
+    let expected = Selector::from_attributes([("fileExtension", ".a]:b"), ("mimeType", "x:y")]);
     assert_eq!(
         order.unwrap().edits[0].change,
-        Change::New {
-            entry: ElementPath::default().with(Step::Entry(expected)),
+        ConfigChange::New {
+            entry: ElementPath::default().with(PathStep::Entry(expected)),
             first: false,
         }
     );

@@ -2,7 +2,7 @@
 
 use super::bytes::{part, u64_at};
 use super::pe::Pe;
-use super::{Ecosystem, Found};
+use super::{Ecosystem, FoundPackage};
 
 const MAGIC: &[u8] = b"\xff Go buildinf:";
 /// The note begins at a multiple of this.
@@ -19,15 +19,15 @@ const LONGEST_LIST: usize = 4 << 20;
 const MOST_MODULES: usize = 20_000;
 
 /// The modules of a Go program; nothing where it is something else.
-pub(super) fn modules(pe: &Pe) -> Option<Vec<Found>> {
+pub(super) fn modules(pe: &Pe) -> Option<Vec<FoundPackage>> {
     let note = pe.writable_data().find_map(note)?;
     let (version, list) = texts(pe, note)?;
     let mut found = Vec::new();
     if let Some(version) = version.strip_prefix("go") {
         let number = version.split(' ').next().unwrap_or(version);
-        found.push(Found {
+        found.push(FoundPackage {
             cpe: Some(format!("cpe:2.3:a:golang:go:{number}:-:*:*:*:*:*:*")),
-            ..Found::new(Ecosystem::Go, "stdlib", Some(number))
+            ..FoundPackage::new(Ecosystem::Go, "stdlib", Some(number))
         });
     }
     found.extend(listed(list));
@@ -87,8 +87,8 @@ fn pointed<'a>(pe: &Pe<'a>, pointer: u64) -> Option<&'a [u8]> {
     part(pe.at_pointer(u64_at(header, 0)?)?, 0, length)
 }
 
-fn listed(list: &str) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+fn listed(list: &str) -> Vec<FoundPackage> {
+    let mut found: Vec<FoundPackage> = Vec::new();
     let mut may_be_replaced = false;
     for line in list.lines().take(MOST_MODULES) {
         let mut fields = line.split('\t');
@@ -98,7 +98,7 @@ fn listed(list: &str) -> Vec<Found> {
         };
         // A program built from its own checkout has no version but this word.
         let version = version.filter(|version| !version.is_empty() && *version != "(devel)");
-        let module = || Found::new(Ecosystem::Go, path, version);
+        let module = || FoundPackage::new(Ecosystem::Go, path, version);
         match kind {
             "mod" | "dep" => {
                 found.push(module());

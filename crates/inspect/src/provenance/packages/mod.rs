@@ -39,7 +39,7 @@ pub(crate) enum Ecosystem {
 
 /// A package that a file tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPackage {
     /// Whose name it has.
     pub(crate) ecosystem: Ecosystem,
     /// Its name.
@@ -54,7 +54,7 @@ pub struct Found {
     pub cpe: Option<String>,
 }
 
-impl Found {
+impl FoundPackage {
     fn new(ecosystem: Ecosystem, name: &str, version: Option<&str>) -> Self {
         Self {
             ecosystem,
@@ -78,7 +78,7 @@ impl Found {
 
 /// What there is to look for in a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PackageFileKind {
     /// A program or a library of Windows, if it is one.
     Executable,
     /// The description of a package of Node.
@@ -89,9 +89,9 @@ pub(super) enum Kind {
     Python,
 }
 
-impl Kind {
+impl PackageFileKind {
     /// Of the file at a path; nothing where none of its bytes are of use.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    pub(super) fn from_path(path: &str) -> Option<Self> {
         let names: Vec<&str> = path.split('/').collect();
         let name = names.last()?;
         let end = name.rsplit_once('.').map_or("", |(_, end)| end);
@@ -121,24 +121,24 @@ impl Kind {
     }
 
     /// What the file tells of.
-    pub(super) fn read(self, path: &str, bytes: &[u8]) -> Told {
+    pub(super) fn read(self, path: &str, bytes: &[u8]) -> FilePackages {
         let mut told = match self {
-            Self::Executable => Told {
+            Self::Executable => FilePackages {
                 packages: of_executable(path, bytes),
-                ..Told::default()
+                ..FilePackages::default()
             },
-            Self::Npm => Told::of(npm::package(bytes)),
-            Self::Python => Told::of(python::package(bytes)),
+            Self::Npm => FilePackages::of(npm::package(bytes)),
+            Self::Python => FilePackages::of(python::package(bytes)),
             Self::NuGet => match nuget::dependencies(bytes) {
-                Some(list) => Told {
+                Some(list) => FilePackages {
                     packages: list.packages,
                     explained: list.files,
                     own: list.own,
                 },
-                None => Told::default(),
+                None => FilePackages::default(),
             },
         };
-        told.packages.retain(Found::is_plausible);
+        told.packages.retain(FoundPackage::is_plausible);
         told.packages.truncate(MOST);
         told
     }
@@ -146,17 +146,17 @@ impl Kind {
 
 /// What one file tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct FilePackages {
     /// The packages.
-    pub packages: Vec<Found>,
+    pub packages: Vec<FoundPackage>,
     /// The names of files beside it that these packages brought, which need not speak for themselves.
     pub explained: Vec<String>,
     /// Of those that are the program itself.
     pub own: Vec<String>,
 }
 
-impl Told {
-    fn of(package: Option<Found>) -> Self {
+impl FilePackages {
+    fn of(package: Option<FoundPackage>) -> Self {
         Self {
             packages: package.into_iter().collect(),
             ..Self::default()
@@ -164,14 +164,14 @@ impl Told {
     }
 }
 
-fn of_executable(path: &str, bytes: &[u8]) -> Vec<Found> {
+fn of_executable(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
     let Some(pe) = Pe::parse(bytes) else {
         return Vec::new();
     };
     if let Some(modules) = golang::modules(&pe) {
         return modules;
     }
-    let info = VersionInfo::of(&pe);
+    let info = VersionInfo::from_pe(&pe);
     let file = path.rsplit('/').next().unwrap_or(path);
     let is_library = file.len() > 4 && file[file.len() - 4..].eq_ignore_ascii_case(".dll");
     match clr::assembly(&pe) {
@@ -186,7 +186,11 @@ fn of_executable(path: &str, bytes: &[u8]) -> Vec<Found> {
 
 /// A library that .NET loads has most likely come as a package of its name, whose version is the
 /// product's. Assemblies often keep theirs over many of these.
-fn of_assembly(assembly: &clr::Assembly, info: Option<&VersionInfo>, is_library: bool) -> Found {
+fn of_assembly(
+    assembly: &clr::Assembly,
+    info: Option<&VersionInfo>,
+    is_library: bool,
+) -> FoundPackage {
     let ecosystem = if is_library {
         Ecosystem::NuGet
     } else {
@@ -195,19 +199,19 @@ fn of_assembly(assembly: &clr::Assembly, info: Option<&VersionInfo>, is_library:
     let product = info.and_then(VersionInfo::product_version);
     let version = product.filter(|version| !version.trim_matches(['0', '.']).is_empty());
     let version = version.as_deref().unwrap_or(&assembly.version);
-    Found {
+    FoundPackage {
         supplier: info.and_then(supplier),
-        ..Found::new(ecosystem, &assembly.name, Some(version))
+        ..FoundPackage::new(ecosystem, &assembly.name, Some(version))
     }
 }
 
-fn of_program(info: &VersionInfo) -> Option<Found> {
+fn of_program(info: &VersionInfo) -> Option<FoundPackage> {
     let name = ["ProductName", "InternalName", "FileDescription"]
         .into_iter()
         .find_map(|key| info.string(key))?;
-    Some(Found {
+    Some(FoundPackage {
         supplier: supplier(info),
-        ..Found::new(Ecosystem::Program, name, info.product_version().as_deref())
+        ..FoundPackage::new(Ecosystem::Program, name, info.product_version().as_deref())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Ecosystem, Found};
+use super::{Ecosystem, FoundPackage};
 
 /// Whether a path is that of a package's own description, and not of a file that is called so.
 pub(super) fn is_description(path: &[&str]) -> bool {
@@ -19,13 +19,13 @@ fn is(name: &str, wanted: &str) -> bool {
     name.eq_ignore_ascii_case(wanted)
 }
 
-pub(super) fn package(bytes: &[u8]) -> Option<Found> {
+pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {
     let description: Value = serde_json::from_slice(bytes).ok()?;
     let text = |key: &str| description.get(key)?.as_str();
     let licence = text("license").or_else(|| description.get("license")?.get("type")?.as_str());
     let (name, version) = (text("name")?, text("version")?);
-    Some(Found {
+    Some(FoundPackage {
         licence: licence.map(str::to_owned),
-        ..Found::new(Ecosystem::Npm, name, Some(version))
+        ..FoundPackage::new(Ecosystem::Npm, name, Some(version))
     })
 }

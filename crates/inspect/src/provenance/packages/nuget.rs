@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{Ecosystem, Found};
+use super::{Ecosystem, FoundPackage};
 
 /// The list of a program's packages, and the files beside it that they brought.
 pub(super) struct Dependencies {
-    pub packages: Vec<Found>,
+    pub packages: Vec<FoundPackage>,
     /// The names of files.
     pub files: Vec<String>,
     /// Those of the program itself.
@@ -31,7 +31,7 @@ pub(super) fn dependencies(bytes: &[u8]) -> Option<Dependencies> {
             "runtimepack" => name.strip_prefix("runtimepack.").unwrap_or(name),
             _ => return None,
         };
-        Some(Found::new(Ecosystem::NuGet, name, Some(version)))
+        Some(FoundPackage::new(Ecosystem::NuGet, name, Some(version)))
     });
     let mut all = Dependencies {
         packages: packages.collect(),

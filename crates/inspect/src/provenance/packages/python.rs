@@ -1,6 +1,6 @@
 //! Python's packages: the `METADATA` of each folder `NAME-VERSION.dist-info`.
 
-use super::{Ecosystem, Found};
+use super::{Ecosystem, FoundPackage};
 
 pub(super) fn is_description(path: &[&str]) -> bool {
     let [.., folder, file] = path else {
@@ -10,7 +10,7 @@ pub(super) fn is_description(path: &[&str]) -> bool {
 }
 
 /// The fields stand like those of a mail, up to an empty line.
-pub(super) fn package(bytes: &[u8]) -> Option<Found> {
+pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {
     let text = String::from_utf8_lossy(bytes);
     let head = text.lines().take_while(|line| !line.trim().is_empty());
     let fields: Vec<(&str, &str)> = head.filter_map(|line| line.split_once(": ")).collect();
@@ -19,8 +19,8 @@ pub(super) fn package(bytes: &[u8]) -> Option<Found> {
         let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found.map(|(_, value)| value.trim())
     };
-    Some(Found {
+    Some(FoundPackage {
         licence: field("License-Expression").map(str::to_owned),
-        ..Found::new(Ecosystem::PyPi, field("Name")?, Some(field("Version")?))
+        ..FoundPackage::new(Ecosystem::PyPi, field("Name")?, Some(field("Version")?))
     })
 }

@@ -164,8 +164,11 @@ fn assembly_file() -> Vec<u8> {
     program(0x6000_0020, &section, &[(pe::CLR, ADDRESS, 72)])
 }
 
-fn told_by(path: &str, bytes: &[u8]) -> Vec<Found> {
-    Kind::of(path).unwrap().read(path, bytes).packages
+fn told_by(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
+    PackageFileKind::from_path(path)
+        .unwrap()
+        .read(path, bytes)
+        .packages
 }
 
 #[test]
@@ -175,9 +178,9 @@ fn a_program_is_what_its_details_say() {
         ("ProductName", "Big Tool"),
         ("ProductVersion", "5, 6, 7, 8"),
     ]);
-    let expected = Found {
+    let expected = FoundPackage {
         supplier: Some("Vendor Ltd".to_owned()),
-        ..Found::new(Ecosystem::Program, "Big Tool", Some("5.6.7.8"))
+        ..FoundPackage::new(Ecosystem::Program, "Big Tool", Some("5.6.7.8"))
     };
     assert_eq!(told_by("Files/tool.exe", &bytes), [expected]);
     let nameless = with_version(&[("ProductVersion", "1.0")]);
@@ -221,10 +224,10 @@ fn a_go_program_lists_its_modules_and_what_took_their_place() {
 #[test]
 fn an_assembly_has_the_name_in_its_metadata() {
     let found = told_by("Files/app/Vendor.Library.dll", &assembly_file());
-    let expected = Found::new(Ecosystem::NuGet, "Vendor.Library", Some("4.1.2.3"));
+    let expected = FoundPackage::new(Ecosystem::NuGet, "Vendor.Library", Some("4.1.2.3"));
     assert_eq!(found, std::slice::from_ref(&expected));
     // A program of .NET is nobody's package.
-    let expected = Found {
+    let expected = FoundPackage {
         ecosystem: Ecosystem::Program,
         ..expected
     };
@@ -234,17 +237,26 @@ fn an_assembly_has_the_name_in_its_metadata() {
 #[test]
 fn only_descriptions_of_packages_are_read() {
     for (path, kind) in [
-        ("Files/a/node_modules/x/package.json", Some(Kind::Npm)),
-        ("Files/a/node_modules/@s/x/package.json", Some(Kind::Npm)),
+        (
+            "Files/a/node_modules/x/package.json",
+            Some(PackageFileKind::Npm),
+        ),
+        (
+            "Files/a/node_modules/@s/x/package.json",
+            Some(PackageFileKind::Npm),
+        ),
         ("Files/a/node_modules/x/lib/package.json", None),
         ("Files/a/package.json", None),
-        ("Files/a/App.deps.json", Some(Kind::NuGet)),
-        ("Files/a/x-1.dist-info/METADATA", Some(Kind::Python)),
+        ("Files/a/App.deps.json", Some(PackageFileKind::NuGet)),
+        (
+            "Files/a/x-1.dist-info/METADATA",
+            Some(PackageFileKind::Python),
+        ),
         ("Files/a/METADATA", None),
-        ("Files/a/TOOL.EXE", Some(Kind::Executable)),
+        ("Files/a/TOOL.EXE", Some(PackageFileKind::Executable)),
         ("Files/é.deps.jso", None),
     ] {
-        assert_eq!(Kind::of(path), kind, "{path}");
+        assert_eq!(PackageFileKind::from_path(path), kind, "{path}");
     }
 }
 

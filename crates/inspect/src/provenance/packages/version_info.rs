@@ -23,7 +23,7 @@ pub(super) struct VersionInfo {
 }
 
 impl VersionInfo {
-    pub(super) fn of(pe: &Pe) -> Option<Self> {
+    pub(super) fn from_pe(pe: &Pe) -> Option<Self> {
         let resources = pe.directory(RESOURCES)?;
         let by_type = sub_directory(resources, 0, |id| id == RT_VERSION)?;
         let by_name = sub_directory(resources, by_type, |_| true)?;

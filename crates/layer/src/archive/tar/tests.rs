@@ -16,12 +16,12 @@ const LIMITS: Limits = Limits {
 fn read_hives(
     source: impl Read + Send,
     limits: Limits,
-) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
+) -> Result<Vec<(String, Vec<u8>)>, TarReadError> {
     let mut reader = TarReader::new(source, limits)?;
     let mut hives = Vec::new();
     while let Some(entry) = reader.next_entry()? {
         match entry.path.strip_prefix("Hives/") {
-            Some(name) if entry.kind == EntryKind::File => {
+            Some(name) if entry.kind == TarEntryKind::File => {
                 hives.push((name.to_owned(), reader.content()?));
             }
             None if !hives.is_empty() => break,
@@ -37,7 +37,7 @@ fn find_files(
     source: impl Read + Send,
     paths: &[&str],
     limits: Limits,
-) -> Result<Vec<Option<Vec<u8>>>, ReadError> {
+) -> Result<Vec<Option<Vec<u8>>>, TarReadError> {
     let wanted: Vec<String> = paths.iter().map(|path| fold(path)).collect();
     let mut found: Vec<Option<Vec<u8>>> = vec![None; paths.len()];
     let mut reader = TarReader::new(source, limits)?;
@@ -45,7 +45,7 @@ fn find_files(
         && let Some(entry) = reader.next_entry()?
     {
         let path = fold(&entry.path);
-        if entry.kind == EntryKind::File && wanted.contains(&path) {
+        if entry.kind == TarEntryKind::File && wanted.contains(&path) {
             let content = reader.content()?;
             let places = found.iter_mut().zip(&wanted);
             for (place, _) in places.filter(|(_, wanted)| **wanted == path) {
@@ -95,7 +95,7 @@ fn plain() -> Vec<u8> {
     out
 }
 
-fn entries(blob: &[u8]) -> Result<Vec<TarEntry>, ReadError> {
+fn entries(blob: &[u8]) -> Result<Vec<TarEntry>, TarReadError> {
     let mut reader = TarReader::new(blob, LIMITS)?;
     let mut entries = Vec::new();
     while let Some(entry) = reader.next_entry()? {
@@ -139,9 +139,9 @@ fn the_same_entries_come_out_of_every_compression() {
         ]
     );
     assert!(paths[10].ends_with(&format!("/ünï {}.txt", "x".repeat(200))));
-    assert_eq!(plain[5].kind, EntryKind::Symlink);
+    assert_eq!(plain[5].kind, TarEntryKind::Symlink);
     assert_eq!(plain[5].target.as_deref(), Some("é".repeat(90).as_str()));
-    assert_eq!((plain[9].kind, plain[9].size), (EntryKind::File, 3000));
+    assert_eq!((plain[9].kind, plain[9].size), (TarEntryKind::File, 3000));
     assert_eq!(entries(&blob(&sample(), Compression::Gzip)).unwrap(), plain);
     assert_eq!(entries(&blob(&sample(), Compression::Zstd)).unwrap(), plain);
 }
@@ -177,7 +177,7 @@ fn names_in_the_way_of_gnu_tar_are_understood() {
         .unwrap();
     let entries = entries(&builder.into_inner().unwrap()).unwrap();
     assert_eq!(entries[0].path, &long[2..]);
-    assert_eq!(entries[1].kind, EntryKind::HardLink);
+    assert_eq!(entries[1].kind, TarEntryKind::HardLink);
     assert_eq!(entries[1].target.as_deref(), Some(long.as_str()));
 }
 
@@ -246,7 +246,7 @@ fn a_cut_layer_is_an_error_wherever_it_is_cut_inside_an_entry() {
         .step_by(97)
     {
         assert!(
-            matches!(entries(&plain[..length]), Err(ReadError::Truncated)),
+            matches!(entries(&plain[..length]), Err(TarReadError::Truncated)),
             "cut at {length}"
         );
     }
@@ -282,18 +282,18 @@ fn limits_hold_for_files_extensions_and_the_whole_stream() {
         stream: 2000,
     };
     let error = find_files(plain.as_slice(), &["x"], short).unwrap_err();
-    assert!(matches!(error, ReadError::TooLong(2000)), "{error}");
+    assert!(matches!(error, TarReadError::TooLong(2000)), "{error}");
 
     let mut header = Header::new_ustar();
     header.set_entry_type(EntryType::XHeader);
     header.set_size(u64::MAX);
     header.set_cksum();
     let error = entries(header.as_bytes()).unwrap_err();
-    assert!(matches!(error, ReadError::TooLong(_)), "{error}");
+    assert!(matches!(error, TarReadError::TooLong(_)), "{error}");
     header.set_size(LARGEST_EXTENSION + 1);
     header.set_cksum();
     let error = entries(header.as_bytes()).unwrap_err();
-    assert!(matches!(error, ReadError::TooLarge { .. }), "{error}");
+    assert!(matches!(error, TarReadError::TooLarge { .. }), "{error}");
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::base::{BaseKey, BaseKeys, InsideError, Known};
+use crate::base::{BaseKey, BaseKeys, BaseReadError, Presence};
 use crate::testing::{Keys, security};
 
 const OPEN: &str = "O:BAG:BAD:PAI(A;CI;KA;;;BA)(A;CI;KR;;;BU)(A;CIIO;KA;;;CO)";
@@ -146,7 +146,7 @@ fn a_deletion_in_a_key_that_may_be_missing_is_refused_unless_an_edit_creates_it(
             r"HKLM\SOFTWARE\Contoso\Agent\x",
         ),
     ] {
-        match on(&Unseen, std::slice::from_ref(&edit)) {
+        match on(&UnknownBase, std::slice::from_ref(&edit)) {
             Err(WriteError::UnknownHolder {
                 edit: refused,
                 holder: found,
@@ -163,7 +163,7 @@ fn a_deletion_in_a_key_that_may_be_missing_is_refused_unless_an_edit_creates_it(
         [delete(agent), delete(r"\Contoso")],
         [delete(r"\Microsoft\Rpc\x"), delete(r"\Contoso")],
     ] {
-        assert!(on(&Unseen, &edits).is_ok(), "{edits:?}");
+        assert!(on(&UnknownBase, &edits).is_ok(), "{edits:?}");
     }
 }
 
@@ -190,7 +190,7 @@ fn links_of_the_base_are_followed_wherever_they_are() {
         ]
     );
     assert_eq!(
-        outline_on(&Unseen, &[set(r"\One\Settings", "v", 1)]),
+        outline_on(&UnknownBase, &[set(r"\One\Settings", "v", 1)]),
         [r"\One 80", r"\One\Settings 80 v=1"]
     );
 }
@@ -250,16 +250,16 @@ struct Odd {
 }
 
 impl BaseKeys for Odd {
-    fn key(&self, key: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+    fn key(&self, key: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         let mut found = self.base.key(key)?;
         match key.components().last().map(String::as_str) {
             Some("Contoso") => {
-                if let Known::Present(key) = &mut found {
+                if let Presence::Present(key) = &mut found {
                     key.security.clone_from(&self.strange);
                 }
                 Ok(found)
             }
-            Some("unreadable") => Err(InsideError(Arc::new(std::io::Error::other("torn")))),
+            Some("unreadable") => Err(BaseReadError(Arc::new(std::io::Error::other("torn")))),
             _ => Ok(found),
         }
     }

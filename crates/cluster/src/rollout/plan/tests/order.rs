@@ -3,7 +3,7 @@
 use super::*;
 
 /// What a plan leaves out in between: the workload, its hosts, and between which actions.
-fn interrupted(plan: &Plan) -> Vec<(usize, Vec<usize>, usize, Option<usize>)> {
+fn interrupted(plan: &ActionPlan) -> Vec<(usize, Vec<usize>, usize, Option<usize>)> {
     let all = plan.interruptions.iter();
     all.map(|it| (it.workload, it.hosts.clone(), it.from, it.until))
         .collect()
@@ -100,7 +100,7 @@ fn a_pinned_workload_is_told_the_new_tag_where_its_host_is_patched() {
 }
 
 /// Calls an image otherwise, for all that run it.
-fn rename(request: &mut Request, image: usize, name: &str) {
+fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     let old = request.images[image].reference.replace(name.to_owned());
     let workloads = request.workloads.iter_mut();
     for container in workloads.flat_map(|own| &mut own.template.containers) {
@@ -112,7 +112,7 @@ fn rename(request: &mut Request, image: usize, name: &str) {
 
 /// A cluster in which an action was carried out as its commands say: a new tag reaches those to whom it
 /// is told, and a patched host is uncordoned.
-fn after(state: &Request, action: &Action) -> Request {
+fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     let mut state = state.clone();
     for command in action.commands() {
         let words: Vec<&str> = command.split(' ').collect();
@@ -137,15 +137,15 @@ fn after(state: &Request, action: &Action) -> Request {
         }
     }
     match action {
-        Action::Pin { workload, pin, .. } => pin.apply(&mut state.workloads[*workload]),
-        Action::Patch { to, hosts, .. } => {
+        PlanAction::Pin { workload, pin, .. } => pin.apply(&mut state.workloads[*workload]),
+        PlanAction::Patch { to, hosts, .. } => {
             for host in hosts {
                 let node = &mut state.nodes.windows[*host];
-                move_to(node, *to);
+                set_version(node, *to);
                 node.is_cordoned = false;
             }
         }
-        Action::Rebuild {
+        PlanAction::Rebuild {
             image,
             becomes,
             new_tag: Some(tag),
@@ -155,17 +155,17 @@ fn after(state: &Request, action: &Action) -> Request {
                 panic!("only a registry has tags");
             };
             state.images.push(Image {
-                reference: Some(retagged(&reference, tag)),
+                reference: Some(with_tag(&reference, tag)),
                 ..becomes.clone()
             });
         }
-        Action::Rebuild { image, becomes, .. } => state.images[*image] = becomes.clone(),
+        PlanAction::Rebuild { image, becomes, .. } => state.images[*image] = becomes.clone(),
     }
     state
 }
 
 /// Whether each workload starts on each host where its pods can land.
-fn landed_on(state: &Request) -> BTreeMap<(usize, usize), bool> {
+fn landed_on(state: &RolloutRequest) -> BTreeMap<(usize, usize), bool> {
     let rollout = Rollout::new(state);
     let mut starts = BTreeMap::new();
     for placement in &rollout.placements {
@@ -177,8 +177,8 @@ fn landed_on(state: &Request) -> BTreeMap<(usize, usize), bool> {
         let workload = name[1..].parse().unwrap();
         for &(host, group) in &placement.selection.hosts {
             let mut images = placement.images.iter();
-            let starts_here =
-                images.all(|own| own.findings[group as usize].outcome != Outcome::Incompatible);
+            let starts_here = images
+                .all(|own| own.findings[group as usize].outcome != VerdictOutcome::Incompatible);
             starts.insert((workload, host as usize), starts_here);
         }
     }
@@ -209,7 +209,7 @@ fn is_avoidable(pair: (usize, usize), lost: &[BTreeSet<(usize, usize)>]) -> bool
 }
 
 /// More of them: images of others, nodes that are cordoned, and with new tags or without.
-fn mixed_clusters() -> impl Strategy<Value = Request> {
+fn mixed_clusters() -> impl Strategy<Value = RolloutRequest> {
     let tags = prop::sample::select(&[None, Some("2026-11-24")]);
     (clusters(), 0_usize..9, 0_usize..9, tags).prop_map(
         |((mut request, _), other, cordoned, day)| {
@@ -245,7 +245,7 @@ proptest! {
     fn nothing_that_starts_today_fails_in_between(request in mixed_clusters()) {
         let plan = plan(&request);
         let today = landed_on(&request);
-        let is_cordoned = |state: &Request, host: usize| state.nodes.windows[host].is_cordoned;
+        let is_cordoned = |state: &RolloutRequest, host: usize| state.nodes.windows[host].is_cordoned;
         let today: BTreeMap<_, _> = today
             .into_iter()
             .filter(|((_, host), _)| !is_cordoned(&request, *host))

@@ -1,0 +1,386 @@
+//! What mends each finding: the plan's commands, so that no two pieces of advice contradict each other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use wincimg_oci::reference::parse_reference;
+use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
+
+use super::commands::{CommandFlags, inspect_command, set_image_command};
+use super::finding::is_fixable;
+use super::image::Image;
+use super::placement::PlacedImage;
+use super::plan::{ActionPlan, Effects, Pin, PinMethod, PlanAction};
+use super::tags::{TagsByRepository, find_matching_tag, with_tag};
+use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
+use crate::workloads::Workload;
+
+/// How many actions one finding lists; where more go together, it points to the plan.
+pub(super) const MOST_ACTIONS: usize = 8;
+
+impl Rollout {
+    /// Plans what makes everything start, and gives every finding the plan's commands that mend it.
+    pub fn advise(&mut self, request: &RolloutRequest, tags: &TagsByRepository) -> ActionPlan {
+        let plan = ActionPlan::new(request, self);
+        let advisor = FixResolver::new(&plan, self, &request.flags, tags);
+        let advice: Vec<Vec<Shared>> = advisor.all();
+        let commands: Vec<Option<Vec<String>>> = self
+            .notices
+            .iter()
+            .map(|notice| {
+                let workload = notice.workload?;
+                let is_about_it = notice.finding.rule == Concern::NoWindowsSelector.name()
+                    && self.workloads[workload].template.missing_class().is_none();
+                is_about_it.then(|| advisor.pin_to_windows(workload))
+            })
+            .collect();
+        let placed = self.placements.iter_mut().flat_map(|it| &mut it.images);
+        for (placed, advice) in placed.zip(advice) {
+            placed.findings = advice;
+        }
+        for (notice, commands) in self.notices.iter_mut().zip(commands) {
+            if let Some(commands) = commands {
+                notice.finding = Rc::new(Finding {
+                    commands,
+                    ..Finding::clone(&notice.finding)
+                });
+            }
+        }
+        plan
+    }
+}
+
+/// What a finding is about.
+struct FindingContext<'a> {
+    workload: Option<usize>,
+    place: usize,
+    image: &'a Image,
+    kind: &'a HostKind,
+    placement: &'a Placement,
+    /// Whether all its hosts are cordoned.
+    is_emptied: bool,
+    rollout: &'a Rollout,
+}
+
+impl FindingContext<'_> {
+    /// The hosts where it can land, each kind once.
+    fn hosts(&self) -> Vec<HostBuild> {
+        let groups = self.placement.selection.groups.iter();
+        groups
+            .filter_map(|group| self.rollout.kinds[group.kind].build)
+            .collect()
+    }
+}
+
+/// Finds the actions for findings.
+struct FixResolver<'a> {
+    plan: &'a ActionPlan,
+    rollout: &'a Rollout,
+    flags: &'a CommandFlags,
+    /// Those of repositories that others push to.
+    tags: &'a TagsByRepository,
+    effects: Effects<'a>,
+    /// Each action in full, for findings about something else.
+    titles: Vec<String>,
+}
+
+/// What decides about advice: the finding, the image, what mends it, for an image of others the
+/// placement, and whether all the hosts are cordoned.
+type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>, bool);
+
+/// Actions that mend something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Fix {
+    actions: BTreeSet<usize>,
+    /// Whether something else that starts today would not, were they carried out alone.
+    breaks_others: bool,
+}
+
+impl<'a> FixResolver<'a> {
+    fn new(
+        plan: &'a ActionPlan,
+        rollout: &'a Rollout,
+        flags: &'a CommandFlags,
+        tags: &'a TagsByRepository,
+    ) -> Self {
+        Self {
+            plan,
+            rollout,
+            flags,
+            tags,
+            effects: Effects::of(&plan.actions, rollout),
+            titles: plan
+                .actions
+                .iter()
+                .map(|action| action.title(rollout))
+                .collect(),
+        }
+    }
+
+    /// The findings of every image of every placement, with what to do about them; equal ones are one.
+    fn all(&self) -> Vec<Vec<Shared>> {
+        let mut known: HashMap<FixKey, Shared> = HashMap::new();
+        let mut all = Vec::new();
+        for (index, placement) in self.rollout.placements.iter().enumerate() {
+            let mut of_workload: Option<Rc<Fix>> = None;
+            for placed in &placement.images {
+                let own = match placement.workload {
+                    Some(_) => &placement.images[..],
+                    None => std::slice::from_ref(placed),
+                };
+                let mending = match &of_workload {
+                    Some(mending) => Rc::clone(mending),
+                    None => Rc::new(self.mending(index, own)),
+                };
+                of_workload = placement.workload.map(|_| Rc::clone(&mending));
+                let groups = placement.selection.groups.iter().zip(&placed.findings);
+                let advised = groups.map(|(group, finding)| {
+                    // Of an image of others, the command is about this workload.
+                    let own = self.rollout.is_of_others(placed.image).then_some(index);
+                    let mut hosts = group.hosts.iter();
+                    let is_emptied =
+                        hosts.all(|&host| self.rollout.hosts[host as usize].is_cordoned);
+                    let mending = Rc::clone(&mending);
+                    let finding_ptr = Rc::as_ptr(finding);
+                    let key = (
+                        finding_ptr,
+                        placed.image,
+                        Rc::clone(&mending),
+                        own,
+                        is_emptied,
+                    );
+                    let advised = known.entry(key).or_insert_with(|| {
+                        let about = FindingContext {
+                            workload: placement.workload,
+                            place: placed.image,
+                            image: &self.rollout.images[placed.image],
+                            kind: &self.rollout.kinds[group.kind],
+                            placement,
+                            is_emptied,
+                            rollout: self.rollout,
+                        };
+                        self.better(finding, &about, &mending)
+                    });
+                    Rc::clone(advised)
+                });
+                all.push(advised.collect());
+            }
+        }
+        all
+    }
+
+    /// The fewest of the plan's actions after which these images of a placement start wherever they
+    /// would once all of the plan is carried out; of several ways one that patches fewer nodes.
+    fn mending(&self, index: usize, images: &[PlacedImage]) -> Fix {
+        let placement = &self.rollout.placements[index];
+        let pin = placement
+            .workload
+            .and_then(|workload| self.effects.pins.get(&workload));
+        if let Some(pin) = pin {
+            return Fix {
+                actions: BTreeSet::from([*pin]),
+                breaks_others: false,
+            };
+        }
+        let failing = |actions: &BTreeSet<usize>| {
+            let outcomes = self.outcomes(placement, images, actions).into_iter();
+            let failing = outcomes.filter(|(_, _, after)| *after == VerdictOutcome::Incompatible);
+            failing.map(|(hosts, ..)| hosts).sum::<usize>()
+        };
+        let hosts = placement.selection.hosts.iter();
+        let patches = hosts.filter_map(|(host, _)| self.effects.patches.get(&(*host as usize)));
+        let patches: BTreeSet<usize> = patches.copied().collect();
+        let rebuilds = images
+            .iter()
+            .filter_map(|placed| self.effects.rebuilds.get(&placed.image));
+        let rebuilds: BTreeSet<usize> = rebuilds.copied().collect();
+        let mut actions: BTreeSet<usize> = patches.union(&rebuilds).copied().collect();
+        let left = failing(&actions);
+        if left == failing(&BTreeSet::new()) {
+            return Fix::default();
+        }
+        for action in patches.iter().chain(&rebuilds) {
+            actions.remove(action);
+            if failing(&actions) > left {
+                actions.insert(*action);
+            }
+        }
+        let mut others = self.rollout.placements.iter();
+        let breaks_others = others.any(|placement| {
+            let mut outcomes = self
+                .outcomes(placement, &placement.images, &actions)
+                .into_iter();
+            outcomes.any(|(_, before, after)| {
+                before != VerdictOutcome::Incompatible && after == VerdictOutcome::Incompatible
+            })
+        });
+        Fix {
+            actions,
+            breaks_others,
+        }
+    }
+
+    /// How images of a placement come out as things are, and how once these actions are carried out,
+    /// each with the number of hosts.
+    fn outcomes(
+        &self,
+        placement: &Placement,
+        images: &[PlacedImage],
+        actions: &BTreeSet<usize>,
+    ) -> Vec<(usize, VerdictOutcome, VerdictOutcome)> {
+        let mut outcomes = Vec::new();
+        for (at, group) in placement.selection.groups.iter().enumerate() {
+            let mut hosts: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+            for host in &group.hosts {
+                let patch = self.effects.patches.get(&(*host as usize));
+                let patch = patch.filter(|patch| actions.contains(patch)).copied();
+                *hosts.entry(patch).or_default() += 1;
+            }
+            for (patch, count) in hosts {
+                outcomes.extend(images.iter().map(|placed| {
+                    let finding = &placed.findings[at];
+                    let is_rebuilt = self
+                        .effects
+                        .rebuilds
+                        .get(&placed.image)
+                        .is_some_and(|rebuild| actions.contains(rebuild));
+                    let after =
+                        self.effects
+                            .outcome(placed.image, group.kind, finding, is_rebuilt, patch);
+                    (count, finding.outcome, after)
+                }));
+            }
+        }
+        outcomes
+    }
+
+    /// The finding with what to do about it.
+    fn better(&self, finding: &Shared, about: &FindingContext<'_>, mending: &Fix) -> Shared {
+        let is_pinned = about
+            .workload
+            .is_some_and(|workload| self.effects.pins.contains_key(&workload));
+        let nothing = Fix::default();
+        let mending = match finding.outcome {
+            VerdictOutcome::Compatible | VerdictOutcome::Warning => return Rc::clone(finding),
+            VerdictOutcome::Incompatible
+                if !is_pinned && self.rollout.is_of_others(about.place) =>
+            {
+                return Rc::new(self.with_another_tag(finding, about));
+            }
+            VerdictOutcome::Incompatible
+                if is_pinned || is_fixable(finding, about.image, about.kind) =>
+            {
+                mending
+            }
+            VerdictOutcome::Incompatible | VerdictOutcome::Unknown => &nothing,
+        };
+        Rc::new(self.advised(finding, about, mending))
+    }
+
+    fn advised(&self, finding: &Finding, about: &FindingContext<'_>, mending: &Fix) -> Finding {
+        let mut advised = finding.clone();
+        let breaks_others = mending.breaks_others;
+        let mending = &mending.actions;
+        if mending.len() > MOST_ACTIONS {
+            advised.fix = Some(format!(
+                "carry out the plan, which --plan prints: {} of its actions go together here",
+                mending.len()
+            ));
+            advised.commands.clear();
+        } else if !mending.is_empty() {
+            let is_alone = mending.len() == 1;
+            let fixes: Vec<String> = mending
+                .iter()
+                .map(|place| self.in_words(*place, finding, about, is_alone))
+                .collect();
+            let mut fix = fixes.join(", and ");
+            if breaks_others {
+                fix.push_str("; others would not start any more, for which --plan has the rest");
+            }
+            advised.fix = Some(fix);
+            let actions = mending.iter().map(|place| &self.plan.actions[*place]);
+            advised.commands = actions.flat_map(PlanAction::commands).cloned().collect();
+        } else if about.is_emptied && finding.outcome == VerdictOutcome::Incompatible {
+            advised.fix = Some(
+                "nothing while the node is cordoned; build the image for it too before it is \
+                 uncordoned"
+                    .to_owned(),
+            );
+        } else if finding.outcome == VerdictOutcome::Unknown {
+            advised.commands = inspect_command(finding, about.image, self.flags);
+        }
+        advised
+    }
+
+    /// An action, as a finding says it.
+    fn in_words(
+        &self,
+        place: usize,
+        finding: &Finding,
+        about: &FindingContext<'_>,
+        is_alone: bool,
+    ) -> String {
+        let action = &self.plan.actions[place];
+        match action {
+            PlanAction::Rebuild { image, .. } if *image == about.place => {
+                // What a verdict says by itself is about building again.
+                let own = finding.fix.as_ref().filter(|_| is_alone);
+                let words = own.cloned().unwrap_or_else(|| action.to_string());
+                let name = action.new_tag_or_reason(about.image);
+                match words.split_once("; or ") {
+                    Some((build, other)) => format!("{build}{name}; or {other}"),
+                    None => words + &name,
+                }
+            }
+            PlanAction::Pin { workload, .. } if about.workload == Some(*workload) => {
+                action.to_string()
+            }
+            PlanAction::Rebuild { .. } | PlanAction::Pin { .. } => self.titles[place].clone(),
+            PlanAction::Patch { .. } => action.to_string(),
+        }
+    }
+
+    /// What to do about an image that others build. Its workload is changed only to a tag that fits all
+    /// the nodes where its pods can land.
+    fn with_another_tag(&self, finding: &Finding, about: &FindingContext<'_>) -> Finding {
+        let mut advised = finding.clone();
+        let is_for_windows = finding.rule != Concern::NotWindows.name();
+        let text = about.image.reference.as_deref().unwrap_or_default();
+        let Some(reference) = parse_reference(text).ok().filter(|_| is_for_windows) else {
+            return advised;
+        };
+        let repository = format!("{}/{}", reference.registry(), reference.repository());
+        let tag = reference.tag().unwrap_or_default();
+        let known = self.tags.get(text).map(Vec::as_slice).unwrap_or_default();
+        let hosts = about.hosts();
+        let for_all = find_matching_tag(tag, known, &hosts);
+        let own: Vec<HostBuild> = about.kind.build.into_iter().collect();
+        let named = for_all.or_else(|| find_matching_tag(tag, known, &own));
+        advised.fix = Some(match named {
+            Some(tag) if for_all.is_none() => {
+                format!("use another tag of {repository} for these nodes: {tag}")
+            }
+            Some(tag) => format!("use another tag of {repository}: {tag}"),
+            None => format!("use another tag of {repository}, one whose image fits these nodes"),
+        });
+        if let (Some(tag), Some(workload)) = (for_all, about.workload) {
+            let image = with_tag(&reference, tag);
+            let workload = &self.rollout.workloads[workload];
+            advised.commands = set_image_command(workload, text, &image, self.flags);
+        }
+        advised
+    }
+
+    fn pin_to_windows(&self, workload: usize) -> Vec<String> {
+        let Workload { id, .. } = &self.rollout.workloads[workload];
+        match self.effects.pins.get(&workload) {
+            Some(place) => self.plan.actions[*place].commands().to_vec(),
+            // What runs is not ended for a warning.
+            None if PinMethod::for_workload(id) == Some(PinMethod::MakeAgain) => Vec::new(),
+            None => {
+                let pin = Pin::to_windows(&self.rollout.hosts);
+                pin.commands(&self.rollout.workloads[workload], self.flags)
+            }
+        }
+    }
+}

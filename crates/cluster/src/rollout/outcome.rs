@@ -1,0 +1,226 @@
+//! What becomes of each workload, and of each image that was asked about by itself: on how many of
+//! its nodes does it start?
+
+use wincimg_windows::compat::{Concern, VerdictOutcome};
+
+use super::{Placement, Rollout};
+
+/// What becomes of a workload's pods, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StartStatus {
+    /// They start on none of the nodes where they can land.
+    Nowhere,
+    /// No node takes them.
+    Unplaced,
+    /// They can land where they do not start.
+    Somewhere,
+    /// Nobody can tell of all nodes.
+    Unknown,
+    /// They start wherever they land, but someone should look.
+    Warned,
+    /// They start wherever they land.
+    Everywhere,
+}
+
+/// One workload, or one image that was asked about by itself.
+#[derive(Debug, Clone)]
+pub struct WorkloadOutcome<'a> {
+    /// Which.
+    pub subject: Subject,
+    /// Where it can land, and what was found there.
+    pub placement: &'a Placement,
+    /// What becomes of it.
+    pub starts: StartStatus,
+    /// On how many nodes it can land.
+    pub nodes: usize,
+    /// On how many of these it starts.
+    pub starts_on: usize,
+}
+
+/// What starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Index into [`Rollout::workloads`].
+    Workload(usize),
+    /// Index into [`Rollout::images`].
+    Image(usize),
+}
+
+/// How many there are of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutcomeCounts([usize; StartStatus::ALL.len()]);
+
+impl StartStatus {
+    /// All, the worst first.
+    pub const ALL: [Self; 6] = [
+        Self::Nowhere,
+        Self::Unplaced,
+        Self::Somewhere,
+        Self::Unknown,
+        Self::Warned,
+        Self::Everywhere,
+    ];
+
+    /// Its name in machine-readable output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nowhere | Self::Unplaced => "nowhere",
+            Self::Somewhere => "somewhere",
+            Self::Unknown => "unknown",
+            Self::Warned | Self::Everywhere => "everywhere",
+        }
+    }
+
+    /// Whether something has to be done, or found out, before it starts wherever it lands.
+    pub fn needs_action(self) -> bool {
+        self < Self::Warned
+    }
+}
+
+impl Rollout {
+    /// What becomes of each image that was asked about by itself, then of each workload.
+    pub fn outcomes(&self) -> impl Iterator<Item = WorkloadOutcome<'_>> {
+        let warned = WarnedSubjects::of(self);
+        self.placements.iter().flat_map(move |placement| -> Vec<_> {
+            let one = |subject, images| self.prospect(subject, placement, images, &warned);
+            match placement.workload {
+                Some(workload) => vec![one(Subject::Workload(workload), &placement.images[..])],
+                None => placement
+                    .images
+                    .iter()
+                    .map(|placed| one(Subject::Image(placed.image), std::slice::from_ref(placed)))
+                    .collect(),
+            }
+        })
+    }
+
+    /// How many workloads come out how; where there are none, how many images.
+    pub fn count_outcomes(&self) -> OutcomeCounts {
+        self.outcomes()
+            .filter(|prospect| prospect.is_workload() != self.workloads.is_empty())
+            .map(|prospect| prospect.starts)
+            .collect()
+    }
+
+    fn prospect<'a>(
+        &self,
+        subject: Subject,
+        placement: &'a Placement,
+        images: &[super::placement::PlacedImage],
+        warned: &WarnedSubjects,
+    ) -> WorkloadOutcome<'a> {
+        let (mut starts_on, mut breaks_on, mut has_warning) = (0, 0, warned.has(subject));
+        for (place, group) in placement.selection.groups.iter().enumerate() {
+            let outcomes = || images.iter().map(|placed| placed.findings[place].outcome);
+            has_warning |= outcomes().any(|outcome| outcome == VerdictOutcome::Warning);
+            // All containers of a pod have to start.
+            if outcomes().any(|outcome| outcome == VerdictOutcome::Incompatible) {
+                breaks_on += group.hosts.len();
+            } else if outcomes().all(|outcome| outcome != VerdictOutcome::Unknown) {
+                starts_on += group.hosts.len();
+            }
+        }
+        let nodes = placement.selection.hosts.len();
+        // Nobody knows what the container is that names no image.
+        let is_unsaid = match subject {
+            Subject::Workload(workload) => {
+                let template = &self.workloads[workload].template;
+                !template.without_image.is_empty() || template.containers.is_empty()
+            }
+            Subject::Image(_) => false,
+        };
+        if is_unsaid {
+            starts_on = 0;
+        }
+        let may_land = || match subject {
+            Subject::Workload(workload) => {
+                let template = &self.workloads[workload].template;
+                self.hosts.iter().any(|host| template.class_may_admit(host))
+            }
+            Subject::Image(_) => false,
+        };
+        let starts = if nodes == 0 && may_land() {
+            StartStatus::Unknown
+        } else if nodes == 0 {
+            StartStatus::Unplaced
+        } else if breaks_on == nodes {
+            StartStatus::Nowhere
+        } else if breaks_on > 0 && starts_on > 0 {
+            StartStatus::Somewhere
+        } else if starts_on < nodes {
+            StartStatus::Unknown
+        } else if has_warning {
+            StartStatus::Warned
+        } else {
+            StartStatus::Everywhere
+        };
+        WorkloadOutcome {
+            subject,
+            placement,
+            starts,
+            nodes,
+            starts_on,
+        }
+    }
+}
+
+impl WorkloadOutcome<'_> {
+    /// Whether it is a workload rather than an image.
+    pub(crate) fn is_workload(&self) -> bool {
+        matches!(self.subject, Subject::Workload(_))
+    }
+}
+
+impl OutcomeCounts {
+    /// How many come out so.
+    pub fn get(&self, starts: StartStatus) -> usize {
+        self.0[starts as usize]
+    }
+}
+
+impl FromIterator<StartStatus> for OutcomeCounts {
+    fn from_iter<T: IntoIterator<Item = StartStatus>>(all: T) -> Self {
+        let mut tally = Self::default();
+        for starts in all {
+            tally.0[starts as usize] += 1;
+        }
+        tally
+    }
+}
+
+/// Which workloads and which images by themselves have a notice.
+struct WarnedSubjects {
+    workloads: Vec<bool>,
+    images: Vec<bool>,
+}
+
+impl WarnedSubjects {
+    fn of(rollout: &Rollout) -> Self {
+        let mut warned = Self {
+            workloads: vec![false; rollout.workloads.len()],
+            images: vec![false; rollout.images.len()],
+        };
+        for notice in &rollout.notices {
+            match (notice.workload, notice.image) {
+                (Some(workload), _) => warned.workloads[workload] = true,
+                (None, Some(image)) => warned.images[image] = true,
+                (None, None) => {}
+            }
+        }
+        warned
+    }
+
+    fn has(&self, subject: Subject) -> bool {
+        match subject {
+            Subject::Workload(workload) => self.workloads[workload],
+            Subject::Image(image) => self.images[image],
+        }
+    }
+}
+
+/// Whether a notice is why a workload has no answer, rather than a warning beside it.
+pub fn is_deciding_rule(rule: &str) -> bool {
+    [Concern::NoHostSelected, Concern::NoImage]
+        .iter()
+        .any(|concern| concern.name() == rule)
+}

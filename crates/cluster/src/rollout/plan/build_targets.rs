@@ -1,0 +1,40 @@
+//! For which hosts an image has to be built so that all its hosts are served, with as few builds as
+//! will do.
+
+use std::collections::BTreeSet;
+
+use wincimg_windows::compat::base_release_for;
+use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::version::WindowsVersion;
+
+use super::graph::TargetHost;
+
+/// The hosts to build for, oldest first, each with the version of the base that it gets.
+///
+/// From the oldest host on, each that is not served yet gets a build; a newer host may be served by
+/// it too. No choice serves more: an older base than the host's own serves fewer of the newer hosts.
+pub(super) fn builds_for(hosts: BTreeSet<TargetHost>) -> Vec<(WindowsVersion, WindowsVersion)> {
+    let mut builds: Vec<(WindowsVersion, WindowsVersion)> = Vec::new();
+    for host in hosts {
+        let (version, runtime) = (host.version, host.runtime);
+        let mut bases = builds.iter().map(|(_, base)| *base);
+        let is_served = bases.any(|base| runtime.certainly_accepts(version.build, base.build));
+        if !is_served {
+            let own = base_for(version);
+            // Of two revisions of one build every host would take the same.
+            let mut bases = builds.iter().map(|(_, base)| *base);
+            let base = bases.find(|base| base.build == own.build).unwrap_or(own);
+            builds.push((version, base));
+        }
+    }
+    builds
+}
+
+pub(super) fn base_for(host: WindowsVersion) -> WindowsVersion {
+    match base_release_for(host.build) {
+        Some(release) if release.build != host.build => Updates::global()
+            .newest(release.build)
+            .map_or(WindowsVersion::from_build(release.build), Update::version),
+        _ => host,
+    }
+}

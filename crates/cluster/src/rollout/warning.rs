@@ -1,0 +1,518 @@
+//! What deserves a look whatever the host: workloads that can go nowhere or anywhere, images that
+//! are too old, too large, too hasty or not the same tomorrow.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use wincimg_oci::reference::parse_reference;
+use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation, VerdictOutcome};
+use wincimg_windows::release;
+
+use super::finding::concern;
+use super::image::Image;
+use super::placement::{PlacedImage, Placement};
+use super::{Finding, Rollout, Shared};
+use crate::nodes::{Node, Taint, os_label};
+use crate::pod::PodTemplate;
+use crate::scheduling::System;
+use crate::workloads::Workload;
+
+/// Something about a workload or an image that no host changes.
+#[derive(Debug, Clone)]
+pub struct Warning {
+    /// Index into [`super::Rollout::workloads`].
+    pub workload: Option<usize>,
+    /// Index into [`super::Rollout::images`].
+    pub image: Option<usize>,
+    /// What was found.
+    pub finding: Shared,
+}
+
+/// What a node that is not especially fast downloads in the minute that dockershim's kubelet waits:
+/// 100 Mbit/s.
+const PULLED_IN_A_MINUTE: u64 = 60 * 100_000_000 / 8;
+
+/// Everything, in the order of the placements.
+pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
+    let mut notices = Vec::new();
+    let mut shared = SharedFindings::default();
+    for placement in &rollout.placements {
+        let workload = placement.workload.map(|index| &rollout.workloads[index]);
+        if let Some(workload) = workload {
+            for finding in about_scheduling(rollout, workload, placement) {
+                notices.push(Warning {
+                    workload: placement.workload,
+                    image: None,
+                    finding: Rc::new(finding),
+                });
+            }
+        }
+        for placed in &placement.images {
+            let found = about_image(rollout, workload, placement, placed);
+            notices.extend(found.into_iter().map(|finding| Warning {
+                workload: placement.workload,
+                image: Some(placed.image),
+                finding: shared.intern(placed.image, finding),
+            }));
+        }
+    }
+    notices
+}
+
+/// The same finding about the same image is one, whoever uses it.
+#[derive(Default)]
+struct SharedFindings(HashMap<(usize, &'static str, String), Shared>);
+
+impl SharedFindings {
+    fn intern(&mut self, image: usize, finding: Finding) -> Shared {
+        let key = (image, finding.rule, finding.reason.clone());
+        Rc::clone(self.0.entry(key).or_insert_with(|| Rc::new(finding)))
+    }
+}
+
+fn warn(about: Concern, reason: String, fix: String) -> Finding {
+    Finding {
+        fix: Some(fix),
+        ..concern(about, reason, Isolation::Process)
+    }
+}
+
+fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let scheduling = &workload.template.scheduling;
+    if let Some(reason) = no_image(workload) {
+        let fix = "name an image for each container of the pod".to_owned();
+        found.push(warn(Concern::NoImage, reason, fix));
+    }
+    if placement.selection.hosts.is_empty() {
+        let (reason, fix) = why_nowhere(rollout, &workload.template);
+        let nodes = rollout.hosts.iter().chain(&rollout.others);
+        let is_refused = scheduling.node_name.is_some()
+            && nodes
+                .into_iter()
+                .any(|node| scheduling.allows_node_name(node));
+        found.push(Finding {
+            outcome: if is_refused {
+                VerdictOutcome::Incompatible
+            } else {
+                VerdictOutcome::Warning
+            },
+            ..warn(Concern::NoHostSelected, reason, fix)
+        });
+    }
+    let missing_class = workload.template.missing_class();
+    let mut images = placement
+        .images
+        .iter()
+        .map(|placed| &rollout.images[placed.image]);
+    // Images for both systems start on nodes without Windows as well.
+    let needs_windows = workload.template.system() == System::Windows
+        || (images.clone().any(|image| image.is_for("windows"))
+            && !images.all(|image| image.is_for("linux")));
+    // A pod that names its node goes there whatever its selector is; where a class is missing, that is
+    // said once.
+    let is_said = missing_class.is_some() && placement.selection.hosts.is_empty();
+    if !needs_windows || scheduling.node_name.is_some() || is_said {
+        return found;
+    }
+    let elsewhere = rollout
+        .others
+        .iter()
+        .find(|node| scheduling.admits(node))
+        .map(|node| node.name.clone().unwrap_or_default());
+    let reason = match elsewhere {
+        Some(name) => {
+            format!("its pods can land on nodes without Windows, such as {name}")
+        }
+        // A label of one's own may be as good, where no node is known to contradict it.
+        None if rollout.others.is_empty()
+            && scheduling.system() == System::Unsaid
+            && scheduling.is_unconstrained() =>
+        {
+            "it has no node selector, so in a mixed cluster its pods land on any node".to_owned()
+        }
+        None => return found,
+    };
+    let (reason, fix) = match missing_class {
+        Some(class) => of_missing_class(class),
+        None => (
+            reason,
+            format!(
+                "add to the pod's spec: nodeSelector: {{{}: windows}}",
+                os_label(&rollout.hosts)
+            ),
+        ),
+    };
+    found.push(warn(Concern::NoWindowsSelector, reason, fix));
+    found
+}
+
+/// What cannot be told of a pod whose runtime class nobody gave, and how to give it.
+fn of_missing_class(class: &str) -> (String, String) {
+    (
+        format!(
+            "its runtime class {class} is not in the input, and the node selector and tolerations \
+             that it may bring decide where its pods land"
+        ),
+        "give its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
+    )
+}
+
+/// What of a workload cannot be checked, because it does not say what runs.
+fn no_image(workload: &Workload) -> Option<String> {
+    let template = &workload.template;
+    match &template.without_image[..] {
+        [] if template.containers.is_empty() => Some("it has no containers".to_owned()),
+        [] => None,
+        [name] if !name.is_empty() => Some(format!("its container {name} names no image")),
+        names if names.iter().any(String::is_empty) => {
+            Some("it has containers that name no image".to_owned())
+        }
+        names => Some(format!("its containers {} name no image", names.join(", "))),
+    }
+}
+
+/// Why no host can be chosen, and what would change that.
+fn why_nowhere(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
+    let scheduling = &template.scheduling;
+    let hosts = &rollout.hosts;
+    if let Some(name) = &scheduling.node_name {
+        let named = |nodes: &[Node]| nodes.iter().any(|node| node.name.as_ref() == Some(name));
+        let refusal = hosts
+            .iter()
+            .find(|host| scheduling.allows_node_name(host))
+            .map(|host| match scheduling.untolerated_taints(host).next() {
+                Some(taint) if scheduling.matches_node(host) => {
+                    format!(
+                        "it has the taint {} that the pod does not tolerate",
+                        in_words(taint)
+                    )
+                }
+                _ => "it does not meet the pod's node selector and affinity".to_owned(),
+            });
+        return match refusal {
+            Some(refusal) => (
+                format!("it names the node {name}, whose kubelet refuses it: {refusal}"),
+                "remove nodeName, or what of the pod does not fit this node".to_owned(),
+            ),
+            None => (
+                format!(
+                    "it names the node {name}, which {}",
+                    if named(&rollout.others) {
+                        "does not run Windows: its pods fail there"
+                    } else {
+                        "is not one of the Windows nodes"
+                    }
+                ),
+                "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
+            ),
+        };
+    }
+    if let Some(host) = hosts.iter().find(|host| scheduling.matches_node(host)) {
+        if let Some(class) = template.missing_class() {
+            return of_missing_class(class);
+        }
+        let taints: Vec<String> = host.taints.iter().map(in_words).collect();
+        let nodes = if scheduling.is_unconstrained() {
+            "the Windows nodes"
+        } else {
+            "the nodes that its selector matches"
+        };
+        return (
+            format!(
+                "{nodes}, such as {}, have taints that it does not tolerate: {}",
+                host.name.as_deref().unwrap_or_default(),
+                taints.join(", ")
+            ),
+            "add tolerations for them to the pod's spec".to_owned(),
+        );
+    }
+    let missing: Vec<String> = scheduling
+        .selector
+        .iter()
+        .filter(|(key, value)| {
+            !hosts
+                .iter()
+                .any(|host| host.labels.get(*key) == Some(*value))
+        })
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let reason = if missing.is_empty() {
+        "no Windows node meets its node selector and affinity".to_owned()
+    } else {
+        format!("no Windows node has the label {}", missing.join(" or "))
+    };
+    (
+        reason,
+        "correct the selector, or label nodes with kubectl label node".to_owned(),
+    )
+}
+
+/// `os=windows:NoSchedule`.
+fn in_words(taint: &Taint) -> String {
+    format!("{}={}:{}", taint.key, taint.value, taint.effect)
+}
+
+fn about_image(
+    rollout: &Rollout,
+    workload: Option<&Workload>,
+    placement: &Placement,
+    placed: &PlacedImage,
+) -> Vec<Finding> {
+    let image = &rollout.images[placed.image];
+    let mut found: Vec<Finding> = end_of_support(rollout, image, placed).into_iter().collect();
+    if let Some(workload) = workload {
+        found.extend(pull_deadline(rollout, image, placement, placed));
+        found.extend(grace_period(rollout, workload, image, placement, placed));
+        found.extend(floating_tag(image));
+    }
+    found
+}
+
+fn end_of_support(rollout: &Rollout, image: &Image, placed: &PlacedImage) -> Option<Finding> {
+    image.reference.as_ref()?;
+    let ended = placed
+        .findings
+        .iter()
+        .filter_map(|finding| finding.image_build)
+        .filter_map(|version| {
+            let release = release::from_build(version.build)?;
+            let end = release
+                .extended_end
+                .filter(|end| Some(*end) < rollout.today)?;
+            Some((version, release.name, end))
+        })
+        .min()?;
+    let (version, name, end) = ended;
+    Some(Finding {
+        image_build: Some(version),
+        ..warn(
+            Concern::EndOfSupport,
+            format!("the image is built on {name}, which got its last update on {end}"),
+            "build the image on a release that is supported, and move its nodes there".to_owned(),
+        )
+    })
+}
+
+fn pull_deadline(
+    rollout: &Rollout,
+    image: &Image,
+    placement: &Placement,
+    placed: &PlacedImage,
+) -> Option<Finding> {
+    let groups = placement.selection.groups.iter().zip(&placed.findings);
+    let too_large = groups.filter_map(|(group, finding)| {
+        let is_docker = rollout.kinds[group.kind].runtime == ContainerRuntime::Docker;
+        let size = image.variants().get(finding.variant?)?.size?;
+        (is_docker && size > PULLED_IN_A_MINUTE).then_some((size, group.hosts.len()))
+    });
+    let (size, nodes) = too_large.reduce(|(a, m), (b, n)| (a.max(b), m + n))?;
+    let gigabytes = format!("{}.{}", size / 1_000_000_000, size / 100_000_000 % 10);
+    Some(warn(
+        Concern::PullDeadline,
+        format!(
+            "the image has {gigabytes} GB to download, more than 100 Mbit/s bring in a minute, \
+             and the kubelet gives up after one minute on {} with Docker",
+            if nodes == 1 {
+                "1 node".to_owned()
+            } else {
+                format!("{nodes} nodes")
+            }
+        ),
+        "start the kubelet on these nodes with --image-pull-progress-deadline=30m".to_owned(),
+    ))
+}
+
+/// Under Docker the image's registry decides how long a stop may take. containerd lifts one of the two
+/// times there, so that the pod's counts; whether the other still ends a process is not proven.
+fn grace_period(
+    rollout: &Rollout,
+    workload: &Workload,
+    image: &Image,
+    placement: &Placement,
+    placed: &PlacedImage,
+) -> Vec<Finding> {
+    let Some(wanted) = workload.template.grace_seconds else {
+        return Vec::new();
+    };
+    let shortest = |is_docker: bool| {
+        let groups = placement.selection.groups.iter().zip(&placed.findings);
+        groups
+            .filter(|(group, finding)| {
+                finding.isolation != Isolation::HostProcess
+                    && (rollout.kinds[group.kind].runtime == ContainerRuntime::Docker) == is_docker
+            })
+            .filter_map(|(_, finding)| image.variants().get(finding.variant?)?.stop_seconds)
+            .min()
+            .filter(|allowed| *allowed < wanted)
+    };
+    let docker = shortest(true).map(|allowed| {
+        format!(
+            "the pod gives its containers {wanted} s to stop, but the image's registry lets a \
+             process have {allowed} s"
+        )
+    });
+    let containerd = shortest(false).map(|allowed| {
+        format!(
+            "the pod gives its containers {wanted} s to stop, which containerd passes on, but it is \
+             not proven that Windows waits longer than the {allowed} s of the image's registry"
+        )
+    });
+    let fix = format!(
+        "set ProcessShutdownTimeoutSeconds and WaitToKillServiceTimeout in the image to {wanted} s, \
+         as shutdown_timeout = {wanted} in a recipe does; where shim.exe is the entry point, set \
+         WINCIMG_STOP_TIMEOUT={wanted} in the pod too"
+    );
+    [docker, containerd]
+        .into_iter()
+        .flatten()
+        .map(|reason| warn(Concern::GracePeriod, reason, fix.clone()))
+        .collect()
+}
+
+fn floating_tag(image: &Image) -> Option<Finding> {
+    let text = image.reference.as_deref()?;
+    let reference = parse_reference(text).ok()?;
+    if reference.digest().is_some() {
+        return None;
+    }
+    let tag = reference.tag().unwrap_or("latest");
+    // Microsoft's base images, and those that follow them, have a tag for each release of Windows.
+    let last = tag.rsplit('-').next().unwrap_or(tag);
+    let is_release = release::from_tag_word(last).is_some()
+        || release::all().iter().any(|release| {
+            let mut words = release.name.split(|c: char| !c.is_ascii_alphanumeric());
+            // Shorter words are numbers such as those of Windows 10 and 11.
+            words.any(|word| word.len() > 3 && word == last)
+        });
+    let names_a_version = tag.contains(|c: char| c.is_ascii_digit());
+    (is_release || !names_a_version).then(|| {
+        warn(
+            Concern::FloatingTag,
+            format!("the tag {tag} can mean another image tomorrow, also one that does not start"),
+            "name a version's tag or a digest".to_owned(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::NodeList;
+    use crate::rollout::{ImageContent, RolloutRequest};
+    use crate::scheduling::Scheduling;
+
+    fn floats(reference: &str) -> bool {
+        let image = Image {
+            reference: Some(reference.to_owned()),
+            content: ImageContent::Index(Vec::new()),
+        };
+        floating_tag(&image).is_some()
+    }
+
+    #[test]
+    fn a_tag_floats_unless_it_names_a_version() {
+        for reference in [
+            "app",
+            "repo/app:latest",
+            "repo/app:stable",
+            "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+            "mcr.microsoft.com/windows/nanoserver:1809",
+            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+        ] {
+            assert!(floats(reference), "{reference}");
+        }
+        let digest = "0".repeat(64);
+        for reference in [
+            "repo/app:1.4",
+            "repo/app:v2",
+            "mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
+            &format!("repo/app@sha256:{digest}"),
+            &format!("repo/app:latest@sha256:{digest}"),
+        ] {
+            assert!(!floats(reference), "{reference}");
+        }
+    }
+
+    fn node(name: &str, taint: Option<&str>) -> Node {
+        let build = wincimg_windows::compat::HostBuild::new("20348.1".parse().unwrap());
+        Node {
+            name: Some(name.to_owned()),
+            labels_are_complete: true,
+            taints: taint
+                .map(|json| serde_json::from_str(json).unwrap())
+                .into_iter()
+                .collect(),
+            ..Node::from_build(build)
+        }
+    }
+
+    #[test]
+    fn why_a_pod_can_go_nowhere_is_said() {
+        let taint = r#"{"key":"gpu","value":"yes","effect":"NoSchedule"}"#;
+        let evicts = r#"{"key":"ill","value":"","effect":"NoExecute"}"#;
+        let rollout = Rollout::new(&RolloutRequest {
+            nodes: NodeList {
+                windows: vec![
+                    node("a", Some(taint)),
+                    node("b", Some(taint)),
+                    node("c", Some(evicts)),
+                ],
+                others: vec![node("linux", None)],
+            },
+            ..RolloutRequest::default()
+        });
+        let why = |scheduling: &Scheduling| {
+            let template = PodTemplate {
+                scheduling: scheduling.clone(),
+                ..PodTemplate::default()
+            };
+            why_nowhere(&rollout, &template).0
+        };
+        let with = |key: &str, value: &str| Scheduling {
+            selector: [(key.to_owned(), value.to_owned())].into(),
+            ..Scheduling::default()
+        };
+        assert_eq!(
+            why(&with("kubernetes.io/os", "windows")),
+            "the nodes that its selector matches, such as a, have taints that it does not tolerate: \
+             gpu=yes:NoSchedule"
+        );
+        assert!(why(&Scheduling::default()).starts_with("the Windows nodes, such as a, have"));
+        assert_eq!(
+            why(&with("pool", "x")),
+            "no Windows node has the label pool=x"
+        );
+        let named = |name: &str, scheduling: Scheduling| {
+            why(&Scheduling {
+                node_name: Some(name.to_owned()),
+                ..scheduling
+            })
+        };
+        for (name, scheduling, reason) in [
+            (
+                "gone",
+                Scheduling::default(),
+                "which is not one of the Windows nodes",
+            ),
+            (
+                "linux",
+                Scheduling::default(),
+                "which does not run Windows: its pods fail there",
+            ),
+            (
+                "a",
+                with("pool", "x"),
+                "whose kubelet refuses it: it does not meet",
+            ),
+            (
+                "c",
+                Scheduling::default(),
+                "it has the taint ill=:NoExecute",
+            ),
+        ] {
+            let why = named(name, scheduling);
+            assert!(why.contains(reason), "{why}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A file that gets its name when it is whole.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+
+use crate::lock;
+use tempfile::{Builder, NamedTempFile, TempPath};
+
+/// How the names of unfinished files begin, where they need one.
+const PREFIX: &str = ".wincimg-";
+
+/// Whether a file of this name is one that somebody is writing, or left unfinished.
+pub fn is_draft(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// A file beside its final name. On Linux it has none until then, so that an end at any moment
+/// leaves nothing; elsewhere it is locked while it is written, and the next run that writes in the
+/// same folder removes what is there without a lock.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    named: Option<TempPath>,
+    folder: PathBuf,
+}
+
+impl AtomicFile {
+    /// An empty file that will get a name in this folder.
+    pub fn in_folder(folder: &Path) -> io::Result<Self> {
+        let is_here = folder.as_os_str().is_empty();
+        let folder = if is_here { Path::new(".") } else { folder };
+        sweep(folder);
+        #[cfg(target_os = "linux")]
+        if let Some(file) = nameless(folder) {
+            return Ok(Self {
+                file,
+                named: None,
+                folder: folder.to_owned(),
+            });
+        }
+        let (file, named) = visible(folder)?.into_parts();
+        Ok(Self {
+            file,
+            named: Some(named),
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// The file.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Gives it its name; what has the name already goes.
+    pub fn persist(self, path: &Path) -> io::Result<()> {
+        match self.named {
+            Some(named) => named.persist(path).map_err(|error| error.error),
+            None => {
+                let draft = match self.link(path) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        let mut names = Builder::new();
+                        names.prefix(PREFIX);
+                        names.make_in(&self.folder, |name| self.link(name))?
+                    }
+                    done => return done,
+                };
+                draft
+                    .into_temp_path()
+                    .persist(path)
+                    .map_err(|error| error.error)
+            }
+        }
+    }
+
+    /// Gives it its name; what has the name already stays, and is an error.
+    pub fn persist_new(self, path: &Path) -> io::Result<()> {
+        match self.named {
+            Some(named) => named.persist_noclobber(path).map_err(|error| error.error),
+            None => self.link(path),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn link(&self, path: &Path) -> io::Result<()> {
+        use rustix::fs::{AtFlags, CWD, linkat};
+        let file = path_of(&self.file);
+        Ok(linkat(CWD, file, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn link(&self, _path: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Writes a whole file, which gets its name when it is whole.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))?;
+    draft.file().write_all(bytes)?;
+    draft.persist(path)
+}
+
+/// Where an open file can be found, whether it has a name or not.
+#[cfg(target_os = "linux")]
+pub(super) fn path_of(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// None where the file system knows no such files, or `/proc` is not there.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::OFlags;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .mode(0o666)
+        .custom_flags(OFlags::TMPFILE.bits().cast_signed())
+        .open(folder)
+        .ok()?;
+    // For the moment between two names.
+    let _ = file.try_lock();
+    path_of(&file).is_file().then_some(file)
+}
+
+fn visible(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = Builder::new();
+    builder.prefix(PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The default is for secrets; results are read by other accounts too.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let draft = builder.tempfile_in(folder)?;
+    // A file system without locks only keeps the sweep from seeing what is at work.
+    let _ = draft.as_file().try_lock();
+    Ok(draft)
+}
+
+/// Removes what runs that were ended left in a folder; once a process.
+fn sweep(folder: &Path) {
+    static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+    let mut swept = lock(&SWEPT);
+    if !swept.insert(folder.to_owned()) {
+        return;
+    }
+    drop(swept);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_left = entry.file_name().to_str().is_some_and(is_draft)
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_left {
+            let removed = fs::remove_file(entry.path());
+            tracing::debug!(file = %entry.path().display(), ?removed, "left by an earlier run");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = folder.read_dir().unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_draft_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        for content in ["one", "two"] {
+            let mut draft = AtomicFile::in_folder(folder.path()).unwrap();
+            draft.file().write_all(content.as_bytes()).unwrap();
+            #[cfg(target_os = "linux")]
+            assert!(!names(folder.path()).iter().any(|name| is_draft(name)));
+            draft.persist(&path).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            assert_eq!(names(folder.path()), ["result"]);
+        }
+        let mut draft = AtomicFile::in_folder(folder.path()).unwrap();
+        draft.file().write_all(b"three").unwrap();
+        let error = draft.persist_new(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        drop(AtomicFile::in_folder(folder.path()).unwrap());
+        assert_eq!(names(folder.path()), ["result"]);
+    }
+
+    #[test]
+    fn what_an_ended_run_left_goes_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path(".wincimg-left"), "left").unwrap();
+        fs::write(path(".other"), "the user's").unwrap();
+        let written = visible(folder.path()).unwrap();
+        sweep(folder.path());
+        let name = written.path().file_name().unwrap().to_str().unwrap();
+        let mut expected = vec![".other".to_owned(), name.to_owned()];
+        expected.sort();
+        assert_eq!(names(folder.path()), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_result_can_be_read_by_whom_the_user_lets_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("plain"), "").unwrap();
+        let draft = AtomicFile::in_folder(folder.path()).unwrap();
+        draft.persist(&folder.path().join("result")).unwrap();
+        let mode = |name: &str| {
+            let found = fs::metadata(folder.path().join(name)).unwrap();
+            found.permissions().mode()
+        };
+        assert_eq!(mode("result"), mode("plain"));
+    }
+}

@@ -1,0 +1,27 @@
+//! What was probably meant by a file that is not there.
+
+use std::path::{Path, PathBuf};
+
+use crate::diagnose::closest_match;
+
+/// The most names of a folder that are looked at.
+const MOST_NAMES: usize = 1000;
+
+/// The file or folder beside a missing one whose name is most like its.
+pub fn similar_path(missing: &Path) -> Option<PathBuf> {
+    if missing.exists() {
+        return None;
+    }
+    let name = missing.file_name()?.to_str()?;
+    let folder = missing.parent().unwrap_or(Path::new(""));
+    let listed = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let entries = std::fs::read_dir(listed).ok()?.take(MOST_NAMES).flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names: Vec<String> = names.collect();
+    let meant = closest_match(name, names.iter().map(String::as_str))?;
+    Some(folder.join(meant))
+}

@@ -1,0 +1,139 @@
+//! Text that others wrote, on its way to a terminal or a log: labels, names of nodes and tags, what
+//! servers say. It stays in its line and gives no commands.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Shows a value with its controls and its marks for the direction of text escaped, `\u{1b}` for
+/// example, and what CI systems take for a command of theirs made harmless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Untrusted<T>(pub T);
+
+impl<T: fmt::Display> fmt::Display for Untrusted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&harmless(&self.0.to_string()))
+    }
+}
+
+fn harmless(text: &str) -> Cow<'_, str> {
+    // `::error::` counts for GitHub at the beginning of a line, `##[error]` and `##vso[` anywhere.
+    let is_command = |at: usize| {
+        let rest = &text[at..];
+        rest.starts_with("##") || (rest.starts_with("::") && text[..at].trim().is_empty())
+    };
+    let is_harmful = |(at, c): (usize, char)| c.is_control() || steers(c) || is_command(at);
+    if !text.char_indices().any(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' | '\r' | '\t' => shown.extend(c.escape_default()),
+            c if is_harmful((at, c)) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character is invisible and changes where others stand, or ends a line.
+fn steers(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// What stands in place of a password.
+pub const HIDDEN: &str = "***";
+
+/// A text that names a host, without the password that it may have: `bob:***@repo.lan`.
+pub fn without_password(text: &str) -> Cow<'_, str> {
+    match password(text) {
+        Some((before, after)) => Cow::Owned(format!("{before}{HIDDEN}{after}")),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// What stands before and behind the password in `[SCHEME://]USER:PASSWORD@HOST`.
+pub fn password(text: &str) -> Option<(&str, &str)> {
+    let start = text.find("://").map_or(0, |at| at + "://".len());
+    let at = text.rfind('@').filter(|at| *at >= start)?;
+    // What follows the name of an image is a digest.
+    let digests = ["sha256:", "sha384:", "sha512:"];
+    if digests.iter().any(|it| text[at + 1..].starts_with(it)) {
+        let (before, after) = password(&text[..at])?;
+        return Some((before, &text[at - after.len()..]));
+    }
+    let colon = start + text[start..at].find(':')?;
+    Some((&text[..=colon], &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_moves_the_cursor_or_the_direction_is_shown_escaped() {
+        for (text, shown) in [
+            ("plain ä 漢 👩‍💻", "plain ä 漢 👩‍💻"),
+            ("a\x1b[2Jb\x07", r"a\u{1b}[2Jb\u{7}"),
+            ("one\r\n::error::two\tthree", r"one\r\n::error::two\tthree"),
+            ("\u{9b}31m", r"\u{9b}31m"),
+            ("user\u{202e}nimda", r"user\u{202e}nimda"),
+            ("::error file=x::y", r"\u{3a}:error file=x::y"),
+            (" ::stop-commands::x", r" \u{3a}:stop-commands::x"),
+            ("a ##vso[task.x]", r"a \u{23}#vso[task.x]"),
+            ("12::34", "12::34"),
+        ] {
+            assert_eq!(Untrusted(text).to_string(), shown);
+        }
+        assert_eq!(format!("{:<4}|", Untrusted("a")), "a   |");
+    }
+
+    #[test]
+    fn passwords_go_and_digests_stay() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        for (text, shown) in [
+            ("bob:SECRET@repo.lan", "bob:***@repo.lan".to_owned()),
+            (
+                "https://bob:S:E@C/RET@repo.lan/x",
+                "https://bob:***@repo.lan/x".to_owned(),
+            ),
+            (
+                "tcp://:SECRET@build01:2375",
+                "tcp://:***@build01:2375".to_owned(),
+            ),
+            ("bob@repo.lan", "bob@repo.lan".to_owned()),
+            ("repo.lan:5000/app:1", "repo.lan:5000/app:1".to_owned()),
+        ] {
+            assert_eq!(without_password(text), shown);
+        }
+        for name in ["repo.lan:5000/app", "app:1.4", "app"] {
+            let text = format!("{name}@{digest}");
+            assert_eq!(without_password(&text), text);
+        }
+        assert_eq!(
+            without_password(&format!("bob:SECRET@repo.lan/app@{digest}")),
+            format!("bob:***@repo.lan/app@{digest}")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_foreign_leaves_its_line_or_begins_a_command(text in "[\\PC\\p{Cc}\u{202e}:#]*") {
+            let shown = Untrusted(&text).to_string();
+            prop_assert!(!shown.contains(|c: char| c.is_control() || steers(c)));
+            prop_assert!(!shown.trim_start().starts_with("::") && !shown.contains("##"));
+            prop_assert_eq!(Untrusted(&shown).to_string(), shown);
+        }
+    }
+}

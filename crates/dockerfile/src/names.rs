@@ -1,0 +1,45 @@
+//! What a Dockerfile offers to choose from, for those who type its names.
+
+use std::path::Path;
+
+use wincimg_common::files::{LARGEST_TEXT, read_text};
+
+use super::instruction::{InstructionKind, ParsedInstruction};
+use super::source::Dockerfile;
+
+/// The names in a Dockerfile.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct DockerfileNames {
+    /// Stages that have a name, and what they begin with.
+    pub stages: Vec<(String, String)>,
+    /// Build arguments, and their defaults.
+    pub arguments: Vec<(String, Option<String>)>,
+}
+
+impl DockerfileNames {
+    /// Reads a Dockerfile; lines that cannot be read name nothing.
+    pub fn read(file: &Path) -> Option<Self> {
+        let text = read_text(file, LARGEST_TEXT).ok()?;
+        let file = Dockerfile::read(&text);
+        let mut outline = Self::default();
+        for instruction in &file.instructions {
+            match ParsedInstruction::read(instruction, file.escape).map(|step| step.kind) {
+                Ok(InstructionKind::From(from)) => {
+                    outline
+                        .stages
+                        .extend(from.name.map(|name| (name, from.image)));
+                }
+                Ok(InstructionKind::Arg(list)) => {
+                    for (name, default) in list {
+                        let is_known = |known: &(String, _)| known.0 == name;
+                        if !outline.arguments.iter().any(is_known) {
+                            outline.arguments.push((name, default));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(outline)
+    }
+}

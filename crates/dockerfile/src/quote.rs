@@ -1,0 +1,142 @@
+//! Texts as a Dockerfile holds them, whose escape character is the backtick.
+//!
+//! The daemon takes the arguments of `ENV`, `LABEL`, `WORKDIR`, `USER` and `EXPOSE` apart into
+//! words, in which quotes group and `$NAME` is replaced. Inside double quotes only the quote, the
+//! dollar sign and the escape character are special, and the escape character takes that from them.
+
+use wincimg_windows::quoting::{Escape, RunShell, command_text, exec_form};
+
+/// The escape character of every Dockerfile that is written here.
+pub(super) const ESCAPE: Escape = Escape::Backtick;
+
+/// Why a text cannot stand in a Dockerfile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct QuoteError(pub(super) String);
+
+/// One word.
+pub(super) fn word(text: &str) -> Result<String, QuoteError> {
+    check_line(text)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || r"_-./:\+,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return Ok(text.to_owned());
+    }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        if matches!(c, '"' | '$') || c == ESCAPE.character() {
+            quoted.push(ESCAPE.character());
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    Ok(quoted)
+}
+
+/// The name in front of a `=`.
+pub(super) fn key(text: &str) -> Result<String, QuoteError> {
+    if text.is_empty() || text.contains('=') {
+        return Err(QuoteError(format!(
+            "{text:?} cannot be the name of a variable or a label: it is empty or has a = in it"
+        )));
+    }
+    word(text)
+}
+
+/// An image for `FROM`, which has no way to quote it.
+pub(super) fn reference(text: &str) -> Result<String, QuoteError> {
+    let sound = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    if text.is_empty() || !text.chars().all(sound) {
+        return Err(QuoteError(format!(
+            "invalid reference to a base image: {text:?}"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+/// A part of a comment.
+pub(super) fn comment(text: &str) -> Result<String, QuoteError> {
+    check_line(text)?;
+    Ok(text.to_owned())
+}
+
+/// A program and its arguments after `RUN`, so that they reach it as they are.
+pub(super) fn command(argv: &[String]) -> Result<String, QuoteError> {
+    command_text(RunShell::Exec, ESCAPE, argv).map_err(|error| QuoteError(error.to_string()))
+}
+
+/// The array after `ENTRYPOINT`, `CMD` and `SHELL`, which may be a part of a command line only.
+pub(super) fn array(words: &[String]) -> Result<String, QuoteError> {
+    match words.iter().find(|word| word.contains('\0')) {
+        Some(word) => Err(control(word)),
+        None => Ok(exec_form(words)),
+    }
+}
+
+/// The paths after `COPY`. They are patterns, and words besides: only those that are neither are
+/// taken, as nothing else is needed.
+pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
+    let sound = |c: char| c.is_ascii_alphanumeric() || " ._-/:".contains(c);
+    match paths.iter().find(|path| !path.chars().all(sound)) {
+        Some(path) => Err(QuoteError(format!(
+            "{path:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :"
+        ))),
+        None => Ok(exec_form(paths)),
+    }
+}
+
+/// A path as a command of cmd takes it, which quotes it for spaces alone.
+pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
+    let path = path.replace('/', "\\");
+    let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
+    if !path.chars().all(sound) {
+        return Err(QuoteError(format!(
+            "the link to a folder cannot be made: cmd would not take {path:?} for a path"
+        )));
+    }
+    Ok(path)
+}
+
+/// A line for the shell, which gets it as it is.
+pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
+    let text = line.trim();
+    let refused = |problem: &str| Err(QuoteError(format!("the shell line {line:?} {problem}")));
+    if text.is_empty() {
+        return refused("is empty");
+    }
+    if text.contains(|c: char| c.is_control() && c != '\t') {
+        return refused("has a line break or another control character: a line is one command");
+    }
+    if text.ends_with(ESCAPE.character()) {
+        return refused(
+            "ends with the Dockerfile's escape character, which would join the next line",
+        );
+    }
+    if text.starts_with('[') {
+        return refused("begins like a list: give it as a command");
+    }
+    if text.starts_with("--") {
+        return refused("begins like an option of RUN");
+    }
+    let begins_document = |word: &str| {
+        let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        word.starts_with("<<")
+    };
+    if text.split_whitespace().any(begins_document) {
+        return refused("has a word that begins a here-document");
+    }
+    Ok(text.to_owned())
+}
+
+fn check_line(text: &str) -> Result<(), QuoteError> {
+    if text.contains(|c: char| c.is_control() && c != '\t') {
+        return Err(control(text));
+    }
+    Ok(())
+}
+
+fn control(text: &str) -> QuoteError {
+    QuoteError(format!(
+        "{text:?} has a line break or another control character, which a Dockerfile cannot hold"
+    ))
+}

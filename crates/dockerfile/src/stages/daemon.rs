@@ -1,0 +1,146 @@
+//! A Dockerfile on its way to a daemon, which carries it out: with its bases pinned, and beside it
+//! the files of its context.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest as _, Sha256};
+use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_layer::EntryContent;
+use wincimg_layer::dockerignore::FILE_NAME;
+use wincimg_recipe::{FileSource, PlannedContent};
+
+use super::files::{Files, Folder};
+use super::{StageBaseImage, StageError, Stages};
+use crate::source::Dockerfile;
+use crate::{ContextContent, ContextEntry, RenderedDockerfile};
+
+impl Stages {
+    /// Refuses what a daemon carries out in another way.
+    pub fn check_for_daemon(&self) -> Result<(), StageError> {
+        let Some(stage) = self.all.iter().find(|stage| stage.folder.is_some()) else {
+            return Ok(());
+        };
+        let problem = format!(
+            "a Docker daemon makes the stage {:?} itself: no folder can be in its place",
+            stage.name
+        );
+        let hint = "leave out --stage, or leave out --engine docker".to_owned();
+        Err(StageError::Asked(problem, Some(hint)))
+    }
+
+    /// What is sent to a daemon, with images in place of the names that bases have in the file.
+    pub fn for_daemon(
+        &self,
+        bases: &BTreeMap<String, String>,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<RenderedDockerfile, StageError> {
+        let dockerfile = self.pinned(bases);
+        let mut context = self.whole_context()?;
+        // As Docker's own client does it: the daemon takes both away before it begins.
+        let digest = hex::encode(Sha256::digest(&dockerfile));
+        let name = format!(".dockerfile.{}", &digest[..20]);
+        let rules = context.iter().position(|entry| entry.path == FILE_NAME);
+        let rules = match rules.map(|place| context.remove(place)) {
+            Some(_) => {
+                let path = self.context.path_of(FILE_NAME);
+                read_text(&path, LARGEST_TEXT)
+                    .map_err(|source| StageError::Unreadable { path, source })?
+            }
+            None => FILE_NAME.to_owned(),
+        };
+        let rules = format!("{rules}\n{name}\n");
+        context.push(ContextEntry::generated(FILE_NAME, rules.into_bytes()));
+        Ok(RenderedDockerfile {
+            dockerfile,
+            context,
+            name: Some(name),
+            target: self.wanted.clone(),
+            labels: labels.clone(),
+        })
+    }
+
+    /// The file's text with pinned bases, line by line as it was.
+    fn pinned(&self, bases: &BTreeMap<String, String>) -> String {
+        let mut lines: Vec<String> = self.text.lines().map(str::to_owned).collect();
+        let file = Dockerfile::read(&self.text);
+        let all = file.instructions.iter();
+        let begins = all.filter(|instruction| instruction.keyword == "FROM");
+        for (instruction, stage) in begins.zip(&self.all) {
+            let StageBaseImage::Image(image) = &stage.base else {
+                continue;
+            };
+            let Some(pinned) = bases.get(image) else {
+                continue;
+            };
+            let (first, last) = instruction.lines();
+            let name = match &stage.from.kind {
+                super::InstructionKind::From(from) => from.name.as_ref(),
+                _ => None,
+            };
+            let named = name.map_or_else(String::new, |name| format!(" AS {name}"));
+            for line in lines.iter_mut().take(last + 1).skip(first) {
+                line.clear();
+            }
+            if let Some(line) = lines.get_mut(first) {
+                *line = format!("FROM {pinned}{named}");
+            }
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+
+    /// All of the context that is not left out, folders before what is in them.
+    fn whole_context(&self) -> Result<Vec<ContextEntry>, StageError> {
+        all_of(&self.context)
+    }
+
+    /// All that the instructions may take from here: the context, and the folders in place of
+    /// stages.
+    pub fn sources(&self) -> Result<Vec<(String, EntryContent)>, StageError> {
+        let mut sources = Vec::new();
+        let stages = self.all.iter();
+        let folders = stages.filter_map(|stage| Some((&stage.name, stage.folder.as_ref()?)));
+        let mut add = |at: &str, folder: &Folder| {
+            for ContextEntry { path, content } in all_of(folder)? {
+                let content = match content {
+                    ContextContent::Folder => EntryContent::Directory,
+                    ContextContent::File(source) => EntryContent::File(source),
+                    ContextContent::Link(link) => EntryContent::Symlink(link),
+                };
+                sources.push((format!("{at}/{path}"), content));
+            }
+            Ok::<_, StageError>(())
+        };
+        add("context", &self.context)?;
+        for (name, folder) in folders {
+            add(&format!("stage {name}"), folder)?;
+        }
+        Ok(sources)
+    }
+}
+
+/// All of a folder that is not left out, folders before what is in them.
+fn all_of(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
+    let failed = |problem: String| StageError::Asked(problem, None);
+    let mut entries = Vec::new();
+    let mut pending = vec![String::new()];
+    while let Some(folder) = pending.pop() {
+        for found in top.inside(&folder, "").map_err(failed)? {
+            let content = match found.content {
+                PlannedContent::Folder => {
+                    pending.push(found.path.clone());
+                    ContextContent::Folder
+                }
+                PlannedContent::File(FileSource::Disk(file)) => {
+                    ContextContent::File(file.path.into())
+                }
+                PlannedContent::Link(link) => ContextContent::Link(link),
+                PlannedContent::File(_) | PlannedContent::Deleted => continue,
+            };
+            let path = found.path;
+            entries.push(ContextEntry { path, content });
+        }
+    }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(entries)
+}

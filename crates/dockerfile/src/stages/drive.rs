@@ -1,0 +1,347 @@
+//! The drive of a stage: what the instructions so far made, over what is known of the base.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wincimg_recipe::{PlannedContent, PlannedEntry};
+use wincimg_registry::{BaseReadError, Presence};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
+use wincimg_windows::path::{ImagePath, TOP_FOLDERS, fold};
+
+/// Folders that are there in Windows although nobody has looked.
+const WELL_KNOWN: [&str; 12] = [
+    r"inetpub\wwwroot",
+    r"ProgramData\Microsoft",
+    r"Users\ContainerAdministrator",
+    r"Users\ContainerUser",
+    r"Users\Default",
+    r"Users\Public",
+    r"Windows\Fonts",
+    r"Windows\Microsoft.NET",
+    r"Windows\System32",
+    r"Windows\SysWOW64",
+    r"Windows\System32\drivers\etc",
+    r"Windows\Temp",
+];
+
+/// What may lie on the drive of a base that is Windows and nothing else.
+const OF_PLAIN_WINDOWS: [&str; 16] = [
+    "$Recycle.Bin",
+    "Boot",
+    "bootmgr",
+    "BOOTNXT",
+    "Documents and Settings",
+    "DumpStack.log.tmp",
+    "inetpub",
+    "License.txt",
+    "pagefile.sys",
+    "PerfLogs",
+    "Program Files",
+    "Program Files (x86)",
+    "ProgramData",
+    "System Volume Information",
+    "Users",
+    "Windows",
+];
+
+/// Whether an image is Windows and nothing else, by its name.
+fn is_plain_windows(image: &str) -> bool {
+    let name = image.split('@').next().unwrap_or_default();
+    let name = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => name,
+    };
+    [
+        "windows",
+        "windows/nanoserver",
+        "windows/server",
+        "windows/servercore",
+    ]
+    .iter()
+    .any(|known| {
+        name.strip_suffix(known)
+            .is_some_and(|rest| rest.ends_with("mcr.microsoft.com/"))
+    })
+}
+
+/// A stage's drive.
+#[derive(Debug, Clone)]
+pub(super) struct Tree {
+    made: BTreeMap<String, PlannedEntry>,
+    /// Folders that are there for what is in them; the base may have them already.
+    implied: BTreeSet<String>,
+    /// What was deleted: nothing of the base shows there, whatever was made there since.
+    cut: BTreeSet<String>,
+    /// Folders and files of which it is not known what is there before something is downloaded; the
+    /// empty one for all of them.
+    pub(super) later: BTreeSet<String>,
+    base: Arc<dyn BaseContents>,
+    is_plain_windows: bool,
+}
+
+/// What is at a path.
+pub(super) type PathKind = FileKind;
+
+impl Tree {
+    /// The drive of an image of that name.
+    pub(super) fn over(base: Arc<dyn BaseContents>, image: &str) -> Self {
+        Self {
+            is_plain_windows: is_plain_windows(image),
+            made: BTreeMap::new(),
+            implied: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            later: BTreeSet::new(),
+            base,
+        }
+    }
+
+    /// What it lies over.
+    pub(super) fn base(&self) -> &dyn BaseContents {
+        &*self.base
+    }
+
+    /// What is at a path, as far as it is known.
+    pub(super) fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, BaseReadError> {
+        if path.components().is_empty() {
+            return Ok(Presence::Present(PathKind::Folder));
+        }
+        let own = key(path);
+        if let Some(entry) = self.made.get(&own) {
+            return Ok(kind_of(&entry.content));
+        }
+        if self.is_cut(path) {
+            return Ok(Presence::Absent);
+        }
+        // What is below something that is gone, or no folder, is not there.
+        for ancestor in keys_above(&own) {
+            match self.made.get(ancestor).map(|entry| &entry.content) {
+                None | Some(PlannedContent::Folder) => {}
+                Some(_) => return Ok(Presence::Absent),
+            }
+        }
+        Ok(match self.of_base(path)? {
+            Presence::Unknown if is_well_known(path) => Presence::Present(PathKind::Folder),
+            found => found.map(|file| file.kind.kind()),
+        })
+    }
+
+    /// What the base has at a path. One that is Windows and nothing else has nothing of other names
+    /// on its drive, although nobody has looked.
+    fn of_base(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
+        let found = self.base.file(path)?;
+        let is_strange = path.components().first().is_some_and(|top| {
+            let mut known = OF_PLAIN_WINDOWS.iter();
+            self.is_plain_windows && !known.any(|known| known.eq_ignore_ascii_case(top))
+        });
+        Ok(match found {
+            Presence::Unknown if is_strange => Presence::Absent,
+            found => found,
+        })
+    }
+
+    /// Lays what an instruction does over it.
+    pub(super) fn apply(&mut self, entries: &[PlannedEntry]) {
+        // Most entries lie in the folder of the one before.
+        let mut made_above = String::new();
+        for entry in entries {
+            let key = key(&entry.path);
+            let folder = key.rsplit_once('\0').map_or("", |(folder, _)| folder);
+            if folder != made_above {
+                self.make_above(&key, &entry.path);
+                folder.clone_into(&mut made_above);
+            }
+            if entry.content == PlannedContent::Deleted {
+                let below = format!("{key}\0");
+                self.made.retain(|known, _| !known.starts_with(&below));
+                self.cut.insert(key.clone());
+                made_above.clear();
+            }
+            self.implied.remove(&key);
+            self.made.insert(key, entry.clone());
+        }
+    }
+
+    /// Has the folders above a path be there.
+    fn make_above(&mut self, key: &str, path: &ImagePath) {
+        for (depth, above) in keys_above(key).enumerate() {
+            let there = self.made.get(above);
+            if there.is_none_or(|there| there.content == PlannedContent::Deleted) {
+                let folder = PlannedEntry {
+                    path: path.up_to(depth + 1),
+                    content: PlannedContent::Folder,
+                };
+                self.made.insert(above.to_owned(), folder);
+                self.implied.insert(above.to_owned());
+            }
+        }
+    }
+
+    /// Whether all that is at a path and below it was made here: it lies in a folder of its own.
+    pub(super) fn is_own(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
+        if path.components().is_empty() || path.is_of_windows() {
+            return Ok(false);
+        }
+        let key = key(path);
+        if !self.made.contains_key(&key) {
+            return Ok(false);
+        }
+        if self.is_cut(path) {
+            return Ok(true);
+        }
+        Ok(match self.of_base(path)? {
+            Presence::Present(_) => false,
+            // What lies in a folder of its own is too.
+            Presence::Unknown if self.implied.contains(&key) => {
+                self.is_own(&path.up_to(path.components().len() - 1))?
+            }
+            Presence::Absent | Presence::Unknown => true,
+        })
+    }
+
+    /// Whether something of the base may show at a path.
+    pub(super) fn base_may_contain(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
+        if path.components().is_empty() {
+            return Ok(true);
+        }
+        if self.is_cut(path) {
+            return Ok(false);
+        }
+        let own = key(path);
+        let places = keys_above(&own).chain([own.as_str()]);
+        let mut made = places.filter_map(|place| self.made.get(place));
+        if made.any(|entry| entry.content != PlannedContent::Folder) {
+            return Ok(false);
+        }
+        Ok(self.of_base(path)? != Presence::Absent)
+    }
+
+    /// What lies in a folder, as [`Self::inside`] says it; unknown where that is not certain of what
+    /// the base has.
+    pub(super) fn list_known(
+        &self,
+        folder: &ImagePath,
+    ) -> Result<Presence<Vec<(String, PathKind)>>, BaseReadError> {
+        if self.base_may_contain(folder)? && self.base.read_dir(folder)? == Presence::Unknown {
+            return Ok(Presence::Unknown);
+        }
+        self.inside(folder)
+    }
+
+    /// Whether what is at a path waits for something that is downloaded.
+    pub(super) fn is_later(&self, path: &ImagePath) -> bool {
+        self.later.contains("") || is_in(&self.later, path)
+    }
+
+    /// Nothing at a path or below it waits any more.
+    pub(super) fn forget_later(&mut self, path: &ImagePath) {
+        let own = key(path);
+        let below = format!("{own}\0");
+        self.later
+            .retain(|known| *known != own && !known.starts_with(&below));
+    }
+
+    /// The names of what lies in a folder, made here or not, and what each is.
+    pub(super) fn inside(
+        &self,
+        folder: &ImagePath,
+    ) -> Result<Presence<Vec<(String, PathKind)>>, BaseReadError> {
+        match self.kind(folder)? {
+            Presence::Present(PathKind::Folder) => {}
+            Presence::Unknown => return Ok(Presence::Unknown),
+            Presence::Present(_) | Presence::Absent => return Ok(Presence::Absent),
+        }
+        let made = self.created_in(folder);
+        let mut found: Vec<(String, PathKind)> = made
+            .filter_map(|(name, entry)| Some((name.to_owned(), kind_of(&entry.content).present()?)))
+            .collect();
+        if !self.is_own(folder)? && !self.is_cut(folder) {
+            let of_base = match self.base.read_dir(folder)? {
+                Presence::Unknown => return Ok(Presence::Unknown),
+                Presence::Absent => Vec::new(),
+                Presence::Present(of_base) => of_base,
+            };
+            let is_seen = |name: &str| {
+                let path = folder.join(name);
+                path.map_or(true, |path| !self.made.contains_key(&key(&path)))
+            };
+            let seen = of_base.into_iter().filter(|file| is_seen(&file.name));
+            found.extend(seen.map(|file| (file.name, file.kind.kind())));
+        }
+        found.sort_by_cached_key(|(name, _)| fold(name));
+        Ok(Presence::Present(found))
+    }
+
+    /// Whether nothing of the base shows at a path.
+    fn is_cut(&self, path: &ImagePath) -> bool {
+        is_in(&self.cut, path)
+    }
+
+    /// What was made at a path.
+    pub(super) fn created_entry(&self, path: &ImagePath) -> Option<&PlannedEntry> {
+        self.made.get(&key(path))
+    }
+
+    /// What was made directly in a folder and is there, by its name.
+    pub(super) fn created_in<'a>(
+        &'a self,
+        folder: &ImagePath,
+    ) -> impl Iterator<Item = (&'a str, &'a PlannedEntry)> {
+        let depth = folder.components().len();
+        let below = match key(folder) {
+            key if key.is_empty() => String::new(),
+            key => format!("{key}\0"),
+        };
+        let from = self.made.range(below.clone()..);
+        let inside = from.take_while(move |(key, _)| key.starts_with(&below));
+        inside.filter_map(move |(_, entry)| {
+            let names = entry.path.components();
+            let is_there = entry.content != PlannedContent::Deleted;
+            (is_there && names.len() == depth + 1).then(|| (names[depth].as_str(), entry))
+        })
+    }
+
+    /// Whether a working directory has to be made: not where it is, nor in Windows' own folders where
+    /// nobody has looked.
+    pub(super) fn needs_working_dir(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
+        Ok(match self.kind(path)? {
+            Presence::Present(_) => false,
+            Presence::Absent => true,
+            Presence::Unknown => !path.components().is_empty() && !path.is_of_windows(),
+        })
+    }
+}
+
+/// Whether a path is one of these, or lies in one.
+fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
+    if places.is_empty() {
+        return false;
+    }
+    let own = key(path);
+    places.contains(&own) || keys_above(&own).any(|above| places.contains(above))
+}
+
+/// The keys of the folders on the way to a key, the topmost first.
+fn keys_above(key: &str) -> impl Iterator<Item = &str> {
+    key.match_indices('\0').map(|(at, _)| &key[..at])
+}
+
+/// What is there; nothing where something is gone.
+pub(super) fn kind_of(content: &PlannedContent) -> Presence<PathKind> {
+    match content {
+        PlannedContent::Folder => Presence::Present(PathKind::Folder),
+        PlannedContent::File(_) => Presence::Present(PathKind::File(())),
+        PlannedContent::Link(_) => Presence::Present(PathKind::Link(())),
+        PlannedContent::Deleted => Presence::Absent,
+    }
+}
+
+fn is_well_known(path: &ImagePath) -> bool {
+    let inside = path.components().join("\\");
+    let mut known = TOP_FOLDERS[1..].iter().chain(&WELL_KNOWN);
+    known.any(|known| known.eq_ignore_ascii_case(&inside))
+}
+
+/// What spellings of one path have in common; a folder's content follows it.
+pub(super) fn key(path: &ImagePath) -> String {
+    fold(&path.components().join("/"))
+}

@@ -1,0 +1,150 @@
+//! The drive of another stage as a place that files are copied from: what the stage made itself lies
+//! over what its base has, which is taken out of the base's layers.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use wincimg_common::diagnose::error_chain;
+use wincimg_recipe::{FileSource, PlannedContent};
+use wincimg_registry::{BaseReadError, Presence};
+use wincimg_windows::path::ImagePath;
+
+use super::drive::{PathKind, Tree};
+use super::files::{Files, FoundFile, OfImage, join_path, names_of};
+use super::paths;
+use super::run::RootBase;
+
+/// What a stage has on its drive.
+pub(super) struct OfStage<'a> {
+    pub(super) tree: &'a Tree,
+    /// What the stage is called.
+    pub(super) name: &'a str,
+    /// What it is based on in the end.
+    pub(super) base: RootBase<'a>,
+    /// What has to be taken out of the base first; what is found before is not all.
+    pub(super) lacking: &'a RefCell<BTreeSet<String>>,
+}
+
+impl OfStage<'_> {
+    /// What was taken out of the base; none where a path has to be first.
+    fn taken(&self, path: &str) -> Option<OfImage<'_>> {
+        if let Some(files) = self.base.files.filter(|files| files.contains(path)) {
+            return Some(OfImage {
+                files,
+                name: self.base.image,
+            });
+        }
+        self.lacking.borrow_mut().insert(path.to_owned());
+        None
+    }
+
+    /// What a download may bring is not looked for in the base.
+    fn check_known(&self, place: &ImagePath) -> Result<(), String> {
+        if self.tree.is_later(place) {
+            return Err(format!(
+                "what the stage {:?} has at {place} depends on what it downloads",
+                self.name
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Files for OfStage<'_> {
+    fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
+        let place = place(path)?;
+        let path = place.components().join("/");
+        match self.tree.created_entry(&place).map(|entry| &entry.content) {
+            Some(PlannedContent::Deleted) => return Ok(None),
+            Some(PlannedContent::Link(_)) => {
+                return Err(format!("{place} is a link: copy the folder that it is in"));
+            }
+            Some(content) => {
+                let content = content.clone();
+                return Ok(Some(FoundFile { path, content }));
+            }
+            None => {}
+        }
+        match self.tree.kind(&place).map_err(|error| failed(&error))? {
+            Presence::Absent => return Ok(None),
+            Presence::Present(PathKind::Folder) => {
+                let content = PlannedContent::Folder;
+                return Ok(Some(FoundFile { path, content }));
+            }
+            Presence::Present(PathKind::File(()) | PathKind::Link(())) | Presence::Unknown => {}
+        }
+        self.check_known(&place)?;
+        match self.taken(&path) {
+            Some(base) => base.find(&path),
+            None => Ok(Some(FoundFile {
+                path,
+                content: PlannedContent::File(FileSource::Text(String::new())),
+            })),
+        }
+    }
+
+    fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String> {
+        let place = place(folder)?;
+        let made = self.tree.created_in(&place).map(|(name, entry)| FoundFile {
+            path: join_path(folder, name),
+            content: entry.content.clone(),
+        });
+        let mut found: Vec<FoundFile> = made.collect();
+        let of_base = self.tree.base_may_contain(&place);
+        if !of_base.map_err(|error| failed(&error))? {
+            return Ok(found);
+        }
+        self.check_known(&place)?;
+        let path = place.components().join("/");
+        let Some(base) = self.taken(&path) else {
+            return Ok(found);
+        };
+        if base.find(&path)?.is_none() && self.tree.created_entry(&place).is_none() {
+            return Err(self.missing(folder));
+        }
+        for entry in base.inside(folder, root)? {
+            if self
+                .tree
+                .created_entry(&self::place(&entry.path)?)
+                .is_none()
+            {
+                found.push(entry);
+            }
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+        let place = place(folder)?;
+        match self
+            .tree
+            .list_known(&place)
+            .map_err(|error| failed(&error))?
+        {
+            Presence::Present(inside) => {
+                let inside = inside.into_iter();
+                Ok(inside
+                    .map(|(name, kind)| (join_path(folder, &name), kind == PathKind::Folder))
+                    .collect())
+            }
+            Presence::Absent => Ok(Vec::new()),
+            Presence::Unknown => Ok(names_of(self.inside(folder, "")?)),
+        }
+    }
+
+    fn missing(&self, path: &str) -> String {
+        format!(
+            "{path:?} is not in the stage {:?}: no instruction makes it, and its base {} does not have it",
+            self.name, self.base.image
+        )
+    }
+}
+
+fn place(path: &str) -> Result<ImagePath, String> {
+    Ok(paths::target(&ImagePath::drive(), &format!("/{path}"))?.path)
+}
+
+fn failed(error: &BaseReadError) -> String {
+    error_chain(error)
+}

@@ -1,0 +1,177 @@
+//! Finding out what is inside the bases of planned images, as far as the images are better or
+//! possible with it.
+
+use std::sync::Arc;
+
+use futures_util::future::{join_all, try_join_all};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_inspect::base::Extent;
+use wincimg_inspect::facts_provider::{FactsSource, ResolvedFacts};
+use wincimg_oci::reference::Reference;
+use wincimg_oci::store::Source;
+use wincimg_registry::{BaseReadError, KeyPath, Presence as Answer};
+use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
+use wincimg_windows::path::ImagePath;
+
+use super::build::BuildContext;
+use super::notice::Notice;
+use super::plans::{PlannedBase, PlannedImage};
+
+/// What for it is looked inside bases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Layers are written over them.
+    Layers,
+    /// Windows does what a Dockerfile says. It knows its own files.
+    Dockerfile,
+    /// The plan is only shown: no layers are read for it.
+    Rehearsal,
+}
+
+/// Gives each image's base what is known of it, and says what there is to say about that.
+pub(crate) async fn load_contents(
+    images: &mut [PlannedImage],
+    purpose: Purpose,
+    means: &BuildContext<'_>,
+) -> Result<(), BoxError> {
+    let bases = bases(images, purpose);
+    let known = known_of(&bases, purpose, means).await;
+    for warning in means.library.take_warnings() {
+        means.tell.warn(&warning);
+    }
+    for ((base, needs), known) in bases.into_iter().zip(known?) {
+        let name = base.planned.display_name();
+        let Some(known) = known else {
+            tracing::info!("inside {name}: {}", FactsSource::Nowhere);
+            if !needs.is_empty() {
+                means.tell.note(&Notice::WouldRead {
+                    what: what_is_read(&needs),
+                    base: &name,
+                });
+            }
+            continue;
+        };
+        tracing::info!("inside {name}: {}", known.from);
+        for problem in known.problems_of(&needs).map(ToString::to_string) {
+            let base = &name;
+            means.tell.warn(&Notice::Unsound { base, problem });
+        }
+        let (digest, inside) = (base.planned.digest(), known.inside());
+        for image in &mut *images {
+            if digest == image.base.digest() {
+                image.base.inside = Arc::clone(&inside);
+            }
+            image.stages.set_contents(digest, &inside);
+        }
+    }
+    Ok(())
+}
+
+/// What is known of bases, all at once. Layers are read for nothing but what plans need for the
+/// purpose.
+async fn known_of(
+    bases: &[(BaseRequest, BaseRequirements)],
+    purpose: Purpose,
+    means: &BuildContext<'_>,
+) -> Result<Vec<Option<ResolvedFacts>>, BoxError> {
+    let BuildContext {
+        library,
+        registry,
+        tell,
+        ..
+    } = means;
+    let looks = bases.iter().map(|(base, needs)| async move {
+        let place = Source::Registry(registry.repository(&base.reference));
+        let known = library
+            .find_cached(&place, base.planned.digest(), needs)
+            .await;
+        (place, known)
+    });
+    let found = join_all(looks).await;
+    let reads = bases
+        .iter()
+        .zip(found)
+        .map(|((base, needs), (place, known))| async move {
+            let known = known.filter(|known| known.covers(needs));
+            if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
+                return Ok(known);
+            }
+            let (what, name) = (what_is_read(needs), base.planned.display_name());
+            tell.note(&Notice::Reads { what, base: &name });
+            let extent = Extent::Part((*needs).clone());
+            let read = library.read(&place, &base.planned.image, &extent).await;
+            let (known, _) = read.map_err(|source| {
+                let what = format!("cannot find out what is inside {name}, which the image needs");
+                Problem::context(what, source).blame(Blame::Circumstances)
+            })?;
+            Ok(Some(known))
+        });
+    try_join_all(reads).await
+}
+
+/// A base with Windows inside.
+struct BaseRequest {
+    reference: Reference,
+    planned: PlannedBase,
+}
+
+/// Each base once, with all that is needed of it; not those of which that is known already.
+fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseRequirements)> {
+    let mut bases: Vec<(BaseRequest, BaseRequirements)> = Vec::new();
+    let own = images
+        .iter()
+        .map(|image| (&image.base, image.plan.base_requirements()));
+    let of_stages = images.iter().flat_map(|image| image.stages.required());
+    for (planned, mut needs) in own.chain(of_stages) {
+        let (Some(reference), Some(_)) = (&planned.reference, planned.os_version) else {
+            continue;
+        };
+        if purpose == Purpose::Dockerfile {
+            needs.files = false;
+            needs.contents.clear();
+        }
+        let known = bases
+            .iter_mut()
+            .find(|(base, _)| base.planned.digest() == planned.digest());
+        match known {
+            Some((_, all)) => {
+                all.hives.extend(needs.hives);
+                all.files |= needs.files;
+                all.contents.extend(needs.contents);
+            }
+            None => {
+                let base = BaseRequest {
+                    reference: reference.clone(),
+                    planned: planned.clone(),
+                };
+                bases.push((base, needs));
+            }
+        }
+    }
+    bases.retain(|(base, needs)| needs.is_empty() || !says(base.planned.inside.as_ref(), needs));
+    bases
+}
+
+/// Whether what is known of a base is enough; a look that failed is told by whoever asks next.
+fn says(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
+    let mut hives = needs.hives.iter();
+    let mut contents = needs.contents.iter();
+    let drive = ImagePath::drive();
+    hives.all(|hive| is_known(&inside.key(&KeyPath::root_of(*hive))))
+        && (!needs.files || is_known(&inside.file(&drive)))
+        && contents.all(|path| is_known(&inside.content(path)))
+}
+
+fn is_known<T>(answer: &Result<Answer<T>, BaseReadError>) -> bool {
+    !matches!(answer, Ok(Answer::Unknown))
+}
+
+/// What is looked for in layers, in words.
+fn what_is_read(needs: &BaseRequirements) -> &'static str {
+    let files = needs.files || !needs.contents.is_empty();
+    match (needs.hives.is_empty(), files) {
+        (false, false) => "the registry",
+        (true, _) => "the files",
+        (false, true) => "the registry and the files",
+    }
+}

@@ -1,0 +1,155 @@
+//! What will be published, seen by the hosts that it is for: with the eyes of `check-compat`, so that
+//! a build that ends well is one that the check of it finds nothing against.
+
+use jiff::civil::Date;
+use wincimg_cluster::nodes::{Node, NodeList};
+use wincimg_cluster::rollout::{Image, ImageContent, Rollout, RolloutRequest, Variant};
+use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::progress::Reporter;
+use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation, VerdictOutcome};
+
+use crate::plans::TargetHost;
+use crate::publication::{PlannedTag, PlannedTagEntry};
+
+/// Refuses what does not start everywhere, and warns of what a strict check would not accept on that
+/// day.
+pub fn check_served(
+    outlooks: &[PlannedTag<'_>],
+    nodes: &[Node],
+    today: Date,
+    tell: &dyn Reporter,
+) -> Result<(), Problem> {
+    for outlook in outlooks {
+        for warning in check_tag(outlook, nodes, today)? {
+            tell.warn(&format_args!("{}: {warning}", outlook.tag));
+        }
+    }
+    Ok(())
+}
+
+/// What deserves a look about a tag, each once.
+fn check_tag(
+    outlook: &PlannedTag<'_>,
+    nodes: &[Node],
+    today: Date,
+) -> Result<Vec<String>, Problem> {
+    // An image without Windows inside runs on any host.
+    let mut of_windows = outlook
+        .lines
+        .iter()
+        .filter(|it| it.platform.os == "windows");
+    if of_windows.all(is_host_process) {
+        return Ok(Vec::new());
+    }
+    let rollout = Rollout::new(&RolloutRequest {
+        nodes: NodeList {
+            windows: hosts_of(outlook, nodes),
+            others: Vec::new(),
+        },
+        images: vec![image(outlook)],
+        plain: 1,
+        isolation: Some(Isolation::Process),
+        today: Some(today),
+        ..RolloutRequest::default()
+    });
+    let mut warnings: Vec<String> = Vec::new();
+    for check in rollout.checks() {
+        let finding = check.finding;
+        match finding.outcome {
+            VerdictOutcome::Compatible => {}
+            VerdictOutcome::Warning => {
+                if !warnings.contains(&finding.reason) {
+                    warnings.push(finding.reason.clone());
+                }
+            }
+            VerdictOutcome::Incompatible | VerdictOutcome::Unknown => {
+                let host = check.host.map(name).unwrap_or_default();
+                return Err(unserved(outlook, &host, &finding.reason));
+            }
+        }
+    }
+    Ok(warnings)
+}
+
+/// A host does not start what would be published for it.
+fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
+    let what = if outlook.is_index { "index" } else { "image" };
+    let tag = &outlook.tag;
+    let problem = format!("the {what} {tag} would not start on {host}: {reason}");
+    let hint = outlook.is_index.then_some(
+        "publish the images under their versions' tags alone with --no-index, and let pods name \
+         the one for their hosts",
+    );
+    Problem::new("tag/unserved", problem)
+        .blame(Blame::Answer)
+        .hint_if(hint)
+}
+
+/// Whether an image of a tag has no Windows inside.
+fn is_host_process(line: &PlannedTagEntry) -> bool {
+    line.platform.os == "windows" && line.version.is_none()
+}
+
+/// The hosts of a tag. A host of which only the build is known may have either runtime.
+fn hosts_of(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
+    let is_served = |build: HostBuild| {
+        let mut hosts = outlook.hosts.iter();
+        hosts.any(|TargetHost { build: served, .. }| *served == build)
+    };
+    let served = nodes
+        .iter()
+        .filter(|node| node.build.is_some_and(is_served));
+    served
+        .flat_map(|node| {
+            let runtimes = match node.name {
+                Some(_) => vec![node.runtime],
+                None => vec![ContainerRuntime::CONTAINERD, ContainerRuntime::Docker],
+            };
+            runtimes.into_iter().map(|runtime| Node {
+                runtime,
+                ..node.clone()
+            })
+        })
+        .collect()
+}
+
+/// What the check would read under the tag.
+fn image(outlook: &PlannedTag<'_>) -> Image {
+    let variant = |line: &PlannedTagEntry| Variant {
+        os: line.platform.os.clone(),
+        architecture: line.platform.architecture.clone(),
+        os_version: line.platform.os_version.clone(),
+        version: line.version,
+        host_process: is_host_process(line),
+        ..Variant::default()
+    };
+    // What has no platform is a companion of an image, which no runtime takes.
+    let images = outlook.lines.iter();
+    let images = images.filter(|line| !matches!(line.platform.os.as_str(), "" | "unknown"));
+    let mut variants: Vec<Variant> = images.map(variant).collect();
+    let content = match variants.pop() {
+        Some(variant) if !outlook.is_index => ImageContent::Single(variant),
+        last => {
+            variants.extend(last);
+            ImageContent::Index(variants)
+        }
+    };
+    Image {
+        reference: Some(outlook.tag.clone()),
+        content,
+    }
+}
+
+/// `17763.973 (win-a) with containerd`.
+fn name(node: &Node) -> String {
+    let build = node
+        .build
+        .map(|build| build.to_string())
+        .unwrap_or_default();
+    let node_name = node.name.as_ref();
+    let node_name = node_name.map_or_else(String::new, |name| format!(" ({name})"));
+    format!("{build}{node_name} with {}", node.runtime.name())
+}
+
+#[cfg(test)]
+mod tests;

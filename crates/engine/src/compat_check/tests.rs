@@ -1,0 +1,307 @@
+//! A build that ends well is one that `check-compat` finds nothing against, whatever the hosts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Zoned;
+use proptest::prelude::*;
+use wincimg_inspect::bases::{BaseImage, BaseMatch, Fit};
+use wincimg_oci::document::{Image as BaseDocuments, ManifestFormat, Platform};
+use wincimg_oci::reference::parse_reference;
+use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
+use wincimg_windows::compat::{IndexEntry, check, choose, choose_single, generation};
+use wincimg_windows::version::WindowsVersion;
+
+use super::*;
+use crate::plans::{PlannedImage, StageBases, common, leader};
+use crate::publication::{IndexMode, NamingOptions, Publication};
+
+/// Builds with every rule of Windows, and revisions around what changed it.
+const BUILDS: [(u32, &[u32]); 8] = [
+    (14393, &[3384, 3443, 3504]),
+    (17763, &[914, 973, 1039, 1158, 5696]),
+    (18363, &[592, 657, 1000]),
+    (19042, &[1, 985]),
+    (20348, &[1, 2402, 2762]),
+    (22621, &[1, 3000]),
+    (25398, &[1, 950]),
+    (26100, &[1742, 2033]),
+];
+
+fn today() -> Date {
+    Zoned::now().date()
+}
+
+fn version() -> impl Strategy<Value = WindowsVersion> {
+    proptest::sample::select(BUILDS.to_vec()).prop_flat_map(|(build, revisions)| {
+        proptest::sample::select(revisions.to_vec())
+            .prop_map(move |revision| WindowsVersion::new(build, revision))
+    })
+}
+
+fn runtime() -> impl Strategy<Value = ContainerRuntime> {
+    let versions = [
+        "1.5.2", "1.6.6", "1.6.38", "1.7.5", "1.7.30", "2.2.0", "2.4.0",
+    ];
+    let containerd =
+        versions.map(|version| ContainerRuntime::from_node(&format!("containerd://{version}")));
+    let others = [ContainerRuntime::Docker, ContainerRuntime::CONTAINERD];
+    proptest::sample::select([&containerd[..], &others].concat())
+}
+
+fn node(place: usize, version: WindowsVersion, runtime: ContainerRuntime) -> Node {
+    Node {
+        name: Some(format!("win-{place}")),
+        runtime,
+        ..Node::from_build(HostBuild::new(version))
+    }
+}
+
+fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
+    let text = base.os_version();
+    let plan_base = PlanBase {
+        name: format!("mcr/nanoserver:{text}"),
+        digest: format!("sha256:{:0>64}", base.revision.unwrap_or(0)),
+        os_version: Some(base),
+        shell: None,
+        user: None,
+        path: None,
+        ..PlanBase::default()
+    };
+    let settings = RecipeInputs {
+        values: &BTreeMap::new(),
+        context: Path::new("."),
+    };
+    let recipe = Recipe::find("pause").unwrap();
+    PlannedImage {
+        host: Some(TargetHost {
+            build: host,
+            nodes: Vec::new(),
+        }),
+        plan: recipe.plan(plan_base, host.version, &settings).unwrap(),
+        base: BaseImage {
+            reference: parse_reference(&format!("mcr.test/nanoserver:{text}")).unwrap(),
+            index: None,
+            os_version: base,
+            matched: BaseMatch::compare(base, host),
+            image: BaseDocuments::empty(ManifestFormat::Oci, Platform::windows(text)).unwrap(),
+        }
+        .into(),
+        stages: StageBases::default(),
+        set_aside: Vec::new(),
+    }
+}
+
+/// What a build plans for these nodes from these bases; nothing where a host has none.
+fn plan(nodes: &[Node], bases: &[WindowsVersion], is_shared: bool) -> Option<Vec<PlannedImage>> {
+    let mut hosts: Vec<HostBuild> = nodes.iter().filter_map(|node| node.build).collect();
+    hosts.sort();
+    hosts.dedup();
+    let leader_of = |host: HostBuild| {
+        if is_shared {
+            leader(host, &hosts)
+        } else {
+            host
+        }
+    };
+    let found = hosts.iter().map(|host| {
+        let host = leader_of(*host);
+        let fits = bases
+            .iter()
+            .map(|base| (Fit::of(*base, host, BaseMatch::Nearest), *base));
+        let best = fits
+            .filter(|(fit, _)| fit.is_some())
+            .max_by_key(|(fit, _)| *fit);
+        best.map(|(_, base)| base)
+    });
+    let found: Vec<WindowsVersion> = found.collect::<Option<_>>()?;
+    let images = hosts.iter().enumerate().map(|(place, host)| {
+        let place = if is_shared {
+            common(place, &found)
+        } else {
+            place
+        };
+        planned(*host, found[place])
+    });
+    Some(images.collect())
+}
+
+fn publication(images: &[PlannedImage], index: IndexMode) -> Result<Publication<'_>, Problem> {
+    Publication::new(
+        images,
+        &NamingOptions {
+            name: "pause".to_owned(),
+            tag: Some("1.4".to_owned()),
+            index,
+        },
+    )
+}
+
+/// Whether a node starts whatever its runtime may take of a tag, by the rules themselves.
+fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
+    let entries: Vec<IndexEntry<'_>> = outlook
+        .lines
+        .iter()
+        .map(|line| IndexEntry {
+            os: &line.platform.os,
+            architecture: &line.platform.architecture,
+            os_version: line.platform.os_version.as_deref(),
+        })
+        .collect();
+    let build = node.build.unwrap();
+    let choices = if outlook.is_index {
+        choose(&entries, build, "amd64", node.runtime)
+    } else {
+        choose_single(outlook.lines[0].version, build, node.runtime)
+    };
+    let starts = |place: usize| {
+        let version = outlook.lines[place].version;
+        check(node.build, version, Isolation::Process).is_startable()
+    };
+    let mut taken = choices.iter().filter_map(|choice| choice.entry);
+    choices.iter().any(|choice| choice.entry.is_some()) && taken.all(starts)
+}
+
+/// The check, as someone would run it afterwards.
+fn rollout(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Rollout {
+    Rollout::new(&RolloutRequest {
+        nodes: NodeList {
+            windows: hosts_of(outlook, nodes),
+            others: Vec::new(),
+        },
+        images: vec![image(outlook)],
+        plain: 1,
+        isolation: Some(Isolation::Process),
+        today: Some(Zoned::now().date()),
+        ..RolloutRequest::default()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_build_that_ends_well_passes_the_check(
+        hosts in proptest::collection::vec((version(), runtime()), 1..8),
+        bases in proptest::collection::vec(version(), 1..12),
+        has_index in any::<bool>(),
+        others in proptest::collection::vec(version(), 0..3),
+    ) {
+        let nodes: Vec<Node> = hosts
+            .into_iter()
+            .enumerate()
+            .map(|(place, (version, runtime))| node(place, version, runtime))
+            .collect();
+        let Some(images) = plan(&nodes, &bases, has_index) else { return Ok(()) };
+        let when = if has_index { IndexMode::Several } else { IndexMode::Never };
+        let publication = match publication(&images, when) {
+            Ok(publication) => publication,
+            Err(error) => {
+                // Only where hosts of one build take no common image.
+                prop_assert!(has_index);
+                let versions = images.iter().filter_map(|image| image.plan.host_build);
+                let apart = versions.clone().any(|a| versions.clone().any(|b| {
+                    a.build == b.build && generation(a) != generation(b)
+                }));
+                prop_assert!(apart, "{error}");
+                return Ok(());
+            }
+        };
+        prop_assert!(!has_index || publication.images.len() == 1 || publication.index.is_some());
+        if has_index {
+            let mut builds: Vec<u32> = publication
+                .images
+                .iter()
+                .map(|image| image.planned.base.os_version.unwrap().build)
+                .collect();
+            builds.sort_unstable();
+            let images = builds.len();
+            builds.dedup();
+            prop_assert_eq!(builds.len(), images);
+        }
+        let is_modern = nodes.iter().all(|node| node.runtime == ContainerRuntime::CONTAINERD);
+        // What others have under the tag stays only for builds that are not built anew.
+        let built = |build: u32| {
+            let mut images = publication.images.iter();
+            images.any(|image| {
+                let own = image.planned.base.os_version;
+                own.is_some_and(|own| own.build == build)
+            })
+        };
+        let kept: Vec<PlannedTagEntry> = others
+            .into_iter()
+            .filter(|version| !built(version.build))
+            .map(|version| PlannedTagEntry {
+                platform: Platform::windows(version.os_version()),
+                version: Some(version),
+            })
+            .collect();
+        let is_modern = is_modern && kept.is_empty();
+        for outlook in publication.planned_tags(&kept) {
+            let served: Vec<Node> = hosts_of(&outlook, &nodes);
+            let warnings = match check_tag(&outlook, &nodes, today()) {
+                Ok(warnings) => warnings,
+                Err(error) => {
+                    prop_assert!(!is_modern, "{error}");
+                    prop_assert!(served.iter().any(|node| !starts(node, &outlook)), "{error}");
+                    continue;
+                }
+            };
+            for node in &served {
+                prop_assert!(starts(node, &outlook), "{node:?}");
+            }
+            let check = rollout(&outlook, &nodes);
+            prop_assert!(check.is_compatible(false));
+            prop_assert!(check.is_compatible(true) || !warnings.is_empty());
+        }
+    }
+
+    #[test]
+    fn hosts_of_a_build_share_the_newest_image_that_is_not_newer_than_any(
+        hosts in proptest::collection::vec(0_u32..60, 1..6),
+        bases in proptest::collection::vec(0_u32..60, 1..8),
+    ) {
+        let version = |revision: &u32| WindowsVersion::new(20348, *revision);
+        let nodes: Vec<Node> = hosts
+            .iter()
+            .enumerate()
+            .map(|(place, revision)| node(place, version(revision), ContainerRuntime::CONTAINERD))
+            .collect();
+        let bases_of: Vec<WindowsVersion> = bases.iter().map(version).collect();
+        let images = plan(&nodes, &bases_of, true).unwrap();
+        let publication = publication(&images, IndexMode::Several).unwrap();
+        prop_assert_eq!(publication.images.len(), 1);
+        let oldest = hosts.iter().min().unwrap();
+        let expected = bases.iter().filter(|base| *base <= oldest).max();
+        let expected = expected.or(bases.iter().min()).unwrap();
+        prop_assert_eq!(publication.images[0].planned.base.os_version, Some(version(expected)));
+    }
+}
+
+#[test]
+fn hosts_on_both_sides_of_a_line_are_named_with_their_tags() {
+    let nodes = [
+        node(
+            0,
+            "17763.973".parse().unwrap(),
+            ContainerRuntime::CONTAINERD,
+        ),
+        node(
+            1,
+            "17763.1158".parse().unwrap(),
+            ContainerRuntime::CONTAINERD,
+        ),
+    ];
+    let bases = ["17763.973", "17763.1158"].map(|text| text.parse().unwrap());
+    let images = plan(&nodes, &bases, true).unwrap();
+    let error = publication(&images, IndexMode::Several).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "one index cannot serve all hosts of build 17763: 1.4-10.0.17763.973 is for 17763.973; \
+         1.4-10.0.17763.1158 is for 17763.1158"
+    );
+    let alone = publication(&images, IndexMode::Never).unwrap();
+    assert!(alone.index.is_none());
+    for outlook in alone.planned_tags(&[]) {
+        let warnings = check_tag(&outlook, &nodes, today()).unwrap();
+        assert_eq!(warnings, Vec::<String>::new(), "{outlook:?}");
+    }
+}

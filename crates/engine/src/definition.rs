@@ -1,0 +1,289 @@
+//! What is to be built: a recipe or a Dockerfile, as people name it and with what they say besides.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wincimg_common::diagnose::{Blame, BoxError, Problem, closest_match};
+use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::progress::Reporter;
+use wincimg_dockerfile::stages::{DockerfileRequest, Stages};
+use wincimg_dockerfile::{DockerfileNames, has_from};
+use wincimg_images::recipes;
+use wincimg_inspect::bases::HostProcessBase;
+use wincimg_inspect::provenance::SourceFile;
+use wincimg_oci::document::sha256;
+use wincimg_recipe::{Recipe, RecipeInputs};
+
+use super::downloads::{LOCK_FILE, LockFile};
+
+/// What is to be built, in somebody's words.
+#[derive(Debug, Clone, Default)]
+pub struct BuildInput {
+    /// A recipe that ships, a recipe file, a Dockerfile, or a folder with one of them.
+    pub image: String,
+    /// Values for the recipe's variables.
+    pub values: Vec<(String, String)>,
+    /// The folder that context files are in; by default a recipe's is the one this runs in, a
+    /// Dockerfile's its own.
+    pub context: Option<PathBuf>,
+    /// A Dockerfile of another name than usual.
+    pub file: Option<PathBuf>,
+    /// The Dockerfile's stage; by default the last.
+    pub target: Option<String>,
+    /// Folders in place of what the Dockerfile's stages would make.
+    pub stages: Vec<(String, PathBuf)>,
+    /// Values of the Dockerfile's build arguments.
+    pub arguments: Vec<(String, String)>,
+}
+
+/// A recipe with its values or a Dockerfile with its arguments, read and checked as far as that goes
+/// without a host.
+pub struct BuildDefinition {
+    pub(super) made_by: DefinitionKind,
+    values: BTreeMap<String, String>,
+    context: PathBuf,
+}
+
+/// What says how images are to be.
+pub(super) enum DefinitionKind {
+    /// A recipe, which is filled in with the values.
+    Recipe(Box<Recipe>),
+    /// A Dockerfile, with what was asked of it.
+    Dockerfile(Box<Stages>),
+}
+
+/// An option that is not for what is built.
+fn misplaced(problem: String, hint: impl Into<String>) -> BoxError {
+    Problem::new("usage/arguments", problem)
+        .blame(Blame::Request)
+        .hint(hint)
+        .into()
+}
+
+impl BuildInput {
+    /// Reads the recipe, or the Dockerfile with its build arguments.
+    pub fn read(&self, tell: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
+        if let Some((file, folder)) = self.dockerfile() {
+            return self.read_dockerfile(file, folder, tell);
+        }
+        let given = [
+            ("--target", self.target.is_some()),
+            ("--stage", !self.stages.is_empty()),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
+            return Err(misplaced(problem, "name a Dockerfile, or leave it out"));
+        }
+        if let Some(path) = Recipe::shadowing_file(&self.image) {
+            tell.note(&format_args!(
+                "using the recipe {:?} that ships; the one in this folder is {}",
+                self.image,
+                path.display()
+            ));
+        }
+        Ok(BuildDefinition {
+            made_by: DefinitionKind::Recipe(Box::new(Recipe::find(&self.image)?)),
+            values: self.values.iter().cloned().collect(),
+            context: self.context.clone().unwrap_or(PathBuf::from(".")),
+        })
+    }
+
+    /// The Dockerfile that is meant, and the folder that its files are in; none where a recipe is.
+    pub fn dockerfile(&self) -> Option<(PathBuf, PathBuf)> {
+        let (file, own) = dockerfile_of(&self.image, self.file.clone())?;
+        Some((file, self.context.clone().unwrap_or(own)))
+    }
+
+    fn read_dockerfile(
+        &self,
+        file: PathBuf,
+        context: PathBuf,
+        tell: &dyn Reporter,
+    ) -> Result<BuildDefinition, BoxError> {
+        if let Some((variable, _)) = self.values.first() {
+            let problem = format!(
+                "--set is for recipes, and {} is a Dockerfile",
+                file.display()
+            );
+            let hint = format!("give a build argument its value: --build-arg {variable}=VALUE");
+            return Err(misplaced(problem, hint));
+        }
+        let request = DockerfileRequest {
+            file,
+            context: context.clone(),
+            target: self.target.clone(),
+            arguments: self.arguments.clone(),
+            folders: self.stages.iter().cloned().collect(),
+        };
+        let stages = Stages::read(&request)?;
+        for unused in unused_arguments(&request) {
+            tell.warn(&unused);
+        }
+        Ok(BuildDefinition {
+            made_by: DefinitionKind::Dockerfile(Box::new(stages)),
+            values: BTreeMap::new(),
+            context,
+        })
+    }
+}
+
+impl BuildDefinition {
+    /// The name that images get unless another is asked for.
+    pub fn name(&self) -> &str {
+        match &self.made_by {
+            DefinitionKind::Recipe(recipe) => recipe.name(),
+            DefinitionKind::Dockerfile(stages) => stages.name(),
+        }
+    }
+
+    /// The recipe, where it is one.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        match &self.made_by {
+            DefinitionKind::Recipe(recipe) => Some(recipe),
+            DefinitionKind::Dockerfile(_) => None,
+        }
+    }
+
+    /// The Dockerfile, where it is one.
+    pub fn stages(&self) -> Option<&Stages> {
+        match &self.made_by {
+            DefinitionKind::Recipe(_) => None,
+            DefinitionKind::Dockerfile(stages) => Some(stages),
+        }
+    }
+
+    /// The recipe or the Dockerfile by its name and digest.
+    pub fn source(&self) -> Option<SourceFile> {
+        let (kind, name, digest) = match &self.made_by {
+            DefinitionKind::Recipe(recipe) => {
+                let digest = sha256(recipe.text().as_bytes());
+                ("recipe", Path::new(recipe.origin()), digest)
+            }
+            DefinitionKind::Dockerfile(stages) => {
+                let text = read_text(stages.file(), LARGEST_TEXT).ok()?;
+                ("dockerfile", stages.file(), sha256(text.as_bytes()))
+            }
+        };
+        Some(SourceFile {
+            kind,
+            name: name.file_name()?.to_string_lossy().into_owned(),
+            digest,
+        })
+    }
+
+    /// The folder that files are in.
+    pub fn context(&self) -> &Path {
+        &self.context
+    }
+
+    /// Whether one image is for all hosts, because there is no Windows inside.
+    pub fn is_for_any_host(&self) -> Result<bool, BoxError> {
+        let Some(recipe) = self.recipe() else {
+            return Ok(false);
+        };
+        let base = recipe.base(&self.settings())?;
+        Ok(!recipe.has_base_image() && HostProcessBase::is_named(&base))
+    }
+
+    /// Values for the recipe's variables, as they were given.
+    pub(super) fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// Whether the host's own version may be in the image.
+    pub(super) fn uses_host_version(&self) -> bool {
+        let text = self.recipe().map(Recipe::text);
+        text.is_some_and(|text| text.contains("host_build"))
+    }
+
+    /// What pins downloads, beside the recipe or the Dockerfile.
+    pub(super) fn lock(&self) -> Result<Option<LockFile>, BoxError> {
+        self.folder().map(LockFile::in_folder).transpose()
+    }
+
+    /// Where that is, whether it is there or not.
+    pub(super) fn lock_file(&self) -> Option<PathBuf> {
+        Some(self.folder()?.join(LOCK_FILE))
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        match &self.made_by {
+            DefinitionKind::Recipe(recipe) => recipe.folder(),
+            DefinitionKind::Dockerfile(stages) => stages.file().parent(),
+        }
+    }
+
+    /// What a recipe is filled in with.
+    pub(super) fn settings(&self) -> RecipeInputs<'_> {
+        RecipeInputs {
+            values: &self.values,
+            context: &self.context,
+        }
+    }
+}
+
+/// The Dockerfile that an image's name means, and its folder; none where it means a recipe.
+pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, PathBuf)> {
+    let place = Path::new(image);
+    if let Some(file) = file {
+        return Some((file, place.to_owned()));
+    }
+    if recipes().iter().any(|recipe| recipe.name == image) {
+        return None;
+    }
+    if place.is_dir() {
+        let file = place.join("Dockerfile");
+        let is_meant = file.is_file() && !place.join("recipe.toml").is_file();
+        return is_meant.then(|| (file, place.to_owned()));
+    }
+    let folder = place
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
+    is_meant.then(|| (place.to_owned(), folder.to_owned()))
+}
+
+/// Whether a file is a Dockerfile by what is in it, whatever its name is.
+fn reads_like_a_dockerfile(file: &Path) -> bool {
+    let is_recipe = file.extension().is_some_and(|end| end == "toml");
+    !is_recipe && file.is_file() && read_text(file, LARGEST_TEXT).is_ok_and(|text| has_from(&text))
+}
+
+/// Whether a file is a Dockerfile by its name.
+pub fn is_dockerfile(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().to_lowercase();
+    name == "dockerfile"
+        || name.starts_with("dockerfile.")
+        || name.ends_with(".dockerfile")
+        || name.starts_with("dockerfile-")
+}
+
+/// Which build arguments no `ARG` takes, and those that were probably meant.
+fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
+    let known = DockerfileNames::read(&request.file)
+        .unwrap_or_default()
+        .arguments;
+    let names = || known.iter().map(|(name, _)| name.as_str());
+    let given = request.arguments.iter().map(|(name, _)| name);
+    let unused = given.filter(|name| {
+        // Everybody's, whether a line asks for them or not.
+        let is_everybodys = name.to_uppercase().ends_with("_PROXY")
+            || ["TARGET", "BUILD", "SOURCE_DATE_EPOCH"]
+                .iter()
+                .any(|start| name.starts_with(start));
+        !is_everybodys && !names().any(|known| known == name.as_str())
+    });
+    unused
+        .map(|name| {
+            let file = request.file.display();
+            let meant = closest_match(name, names());
+            let meant = meant.map(|meant| format!(": did you mean {meant}?"));
+            format!(
+                "no ARG of {file} takes the build argument {name}{}",
+                meant.unwrap_or_default()
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,23 @@
+//! What engines hand over.
+
+use crate::direct::AssembledImage;
+use crate::docker::DaemonImage;
+
+/// An image that an engine made.
+pub enum BuiltImage<'a> {
+    /// Its documents and its own layer are here, its base's layers where the base is.
+    Assembled(Box<AssembledImage>),
+    /// All of it is in a daemon.
+    InDaemon(Box<DaemonImage<'a>>),
+}
+
+impl BuiltImage<'_> {
+    /// Who made it.
+    pub(super) fn engine(&self) -> &'static str {
+        match self {
+            Self::Assembled(assembled) if assembled.carried.is_some() => "update",
+            Self::Assembled(_) => "direct",
+            Self::InDaemon(_) => "docker",
+        }
+    }
+}

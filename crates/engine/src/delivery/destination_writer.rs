@@ -1,0 +1,233 @@
+//! The way of images to one destination: sent from here in parts, pushed by the daemon that made
+//! them, or saved by it and sent from here.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use tokio::sync::watch;
+use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::files::Spool;
+use wincimg_common::progress::Progress;
+use wincimg_layer::BufferedBlob;
+use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
+use wincimg_oci::document::media_type::is_foreign;
+use wincimg_oci::document::{Digest, Document, Image, ManifestFormat};
+use wincimg_oci::remote::{RegistryClient, Repository};
+use wincimg_oci::store::{Location, Sink, Source};
+
+use super::built_image::BuiltImage;
+use crate::direct::{AssembledImage, LayerBytes};
+use crate::docker::{DaemonImage, not_saved};
+use crate::plans::PlannedImage;
+use crate::publication::TaggedImage;
+
+/// How many layers are on their way at once, over all images.
+const TRANSFERS: usize = 6;
+
+pub(super) struct DestinationWriter<'a> {
+    registry: &'a RegistryClient,
+    progress: Arc<dyn Progress>,
+    flavour: Option<ManifestFormat>,
+    sink: &'a Sink,
+    copier: Copier,
+    /// How many images have all their parts there.
+    complete: watch::Sender<usize>,
+}
+
+/// An image as its destination has it, where other words may give it another digest than elsewhere.
+pub(super) struct DestinationImage {
+    pub(super) image: Image,
+    /// Whether the destination had all of it before.
+    pub(super) up_to_date: bool,
+}
+
+impl<'a> DestinationWriter<'a> {
+    pub(super) fn new(
+        registry: &'a RegistryClient,
+        progress: Arc<dyn Progress>,
+        flavour: Option<ManifestFormat>,
+        sink: &'a Sink,
+    ) -> Self {
+        Self {
+            registry,
+            flavour,
+            sink,
+            copier: Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS),
+            complete: watch::Sender::new(0),
+            progress,
+        }
+    }
+
+    /// Waits until so many images lack nothing but their manifests.
+    pub(super) async fn wait_for_parts(&self, images: usize) {
+        let mut complete = self.complete.subscribe();
+        // The sender is here, so it does not end before.
+        let _ = complete.wait_for(|complete| *complete >= images).await;
+    }
+
+    fn note_parts(&self) {
+        self.complete.send_modify(|complete| *complete += 1);
+    }
+
+    /// Brings one image; `before` is what its tag meant so far.
+    pub(super) async fn publish(
+        &self,
+        image: &TaggedImage<'_>,
+        made: &BuiltImage<'_>,
+        before: Option<&Digest>,
+        location: &Location,
+    ) -> Result<DestinationImage, BoxError> {
+        let tag = location.tag();
+        let image = match (made, self.sink) {
+            (BuiltImage::Assembled(assembled), _) => {
+                Box::pin(self.send(image.planned, assembled, before, tag)).await?
+            }
+            (BuiltImage::InDaemon(made), Sink::Registry(repository)) => {
+                let pushed = Box::pin(self.push(made, repository)).await?;
+                self.note_parts();
+                pushed
+            }
+            (BuiltImage::InDaemon(made), Sink::Layout(_) | Sink::Archive(_)) => {
+                let saved = Box::pin(self.save(made, tag)).await?;
+                self.note_parts();
+                saved
+            }
+        };
+        Ok(DestinationImage {
+            up_to_date: before == Some(image.digest()),
+            image,
+        })
+    }
+
+    /// Sends what an image consists of, as far as that is not there, all at once, then its manifest.
+    async fn send(
+        &self,
+        planned: &PlannedImage,
+        assembled: &AssembledImage,
+        before: Option<&Digest>,
+        tag: Option<&str>,
+    ) -> Result<Image, BoxError> {
+        let image = match self.flavour {
+            Some(flavour) => {
+                let image = assembled.image.in_flavour(flavour);
+                image.map_err(|error| Problem::from_error("daemon/answer", error))?
+            }
+            None => assembled.image.clone(),
+        };
+        if before == Some(image.digest()) {
+            self.note_parts();
+            return Ok(image);
+        }
+        let (copier, sink) = (&self.copier, self.sink);
+        let added = async {
+            // Two instructions may make the same layer.
+            let mut seen = BTreeSet::new();
+            let layers = assembled.added.iter();
+            let layers = layers.filter(|layer| seen.insert(layer.diff_id().to_string()));
+            let put = layers.map(async |layer| {
+                let descriptor = layer.descriptor(image.manifest().flavour());
+                match layer.bytes() {
+                    LayerBytes::Here(BufferedBlob::Memory(bytes)) => {
+                        copier.ensure_bytes(&descriptor, bytes, sink).await
+                    }
+                    LayerBytes::Here(BufferedBlob::Disk(spool)) => {
+                        copier.ensure_bytes(&descriptor, spool, sink).await
+                    }
+                    LayerBytes::There(source) => {
+                        let blob = PlannedBlob::new(descriptor, Foreign::MakeOrdinary);
+                        copier.ensure_blob(&blob, source, sink).await
+                    }
+                }
+            });
+            try_join_all(put).await.map(drop)
+        };
+        let config = copier.ensure_bytes(&image.manifest().config, image.config().bytes(), sink);
+        let carried = async {
+            let Some(carried) = &assembled.carried else {
+                return Ok(());
+            };
+            let bring = carried.layers.iter().map(async |blob| {
+                let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+                copier.ensure_blob(&blob, &carried.source, sink).await
+            });
+            try_join_all(bring).await.map(drop)
+        };
+        let base = async {
+            let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
+            // A base that is nowhere has no layers.
+            let Some(reference) = planned.base.reference.as_ref().filter(|_| !is_carried) else {
+                return Ok(());
+            };
+            let source = Source::Registry(self.registry.repository(reference));
+            let layers = planned.base.image.manifest().layers.iter();
+            let bring = layers.map(async |blob| {
+                let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+                copier.ensure_blob(&blob, &source, sink).await
+            });
+            try_join_all(bring).await.map(drop)
+        };
+        tokio::try_join!(added, config, carried, base)?;
+        self.note_parts();
+        let root = Document::Manifest(Box::new(image.manifest().clone()));
+        sink.publish(&root, tag).await?;
+        // The next build looks at what this one made.
+        let config = &image.manifest().config;
+        self.registry.cache_document(config, image.config().bytes());
+        Ok(image)
+    }
+
+    /// Lets the daemon push, and looks in the registry at what arrived.
+    async fn push(
+        &self,
+        made: &DaemonImage<'_>,
+        repository: &Repository,
+    ) -> Result<Image, BoxError> {
+        let pushed = made.push(self.progress.as_ref()).await;
+        let digest = pushed.map_err(|error| {
+            let what = format!("built and kept in the Docker daemon as {made}; not pushed");
+            Problem::context(what, error)
+        })?;
+        let source = Source::Registry(repository.clone());
+        let Document::Manifest(manifest) = source.resolve(Some(&digest)).await? else {
+            return Err(not_an_image(format_args!("{repository}@{digest}")));
+        };
+        let image = source.image(*manifest).await?;
+        let mut layers = image.manifest().layers.iter();
+        if layers.any(|layer| is_foreign(&layer.media_type)) {
+            self.progress.note(&format!(
+                "Docker did not push the base's layers, so nodes will fetch them from Microsoft; \
+                 to bring them along: `wincimg mirror {made} --to …`"
+            ));
+        }
+        Ok(image)
+    }
+
+    /// Takes an image out of the daemon, by way of a file, and copies it from there.
+    async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, BoxError> {
+        let file = Spool::in_folder(&std::env::temp_dir()).map_err(not_saved)?;
+        made.save(file.path(), self.progress.as_ref()).await?;
+        let saved = Location::Archive {
+            file: file.path().to_owned(),
+            name: None,
+        };
+        let source = Source::open(&saved, self.registry).await?;
+        let options = CopyOptions {
+            flavour: self.flavour,
+            ..CopyOptions::default()
+        };
+        let plan = CopyPlan::new(&source, None, &options).await?;
+        self.copier.copy(&plan, &source, self.sink, tag).await?;
+        match plan.root {
+            Document::Manifest(manifest) => Ok(source.image(*manifest).await?),
+            Document::Index(_) => Err(not_an_image(made)),
+        }
+    }
+}
+
+/// What the daemon pushed or saved is not an image.
+fn not_an_image(reference: impl fmt::Display) -> BoxError {
+    let problem = format!("{reference} is an index: expected the image that Docker sent");
+    Problem::new("daemon/answer", problem).into()
+}

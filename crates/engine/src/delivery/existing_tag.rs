@@ -1,0 +1,240 @@
+//! What a tag means so far, and what of that stays: what others use is not taken away.
+
+use std::fmt;
+use wincimg_common::diagnose::{Blame, Problem};
+
+use futures_util::future::try_join_all;
+use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_windows::compat::generation;
+use wincimg_windows::version::WindowsVersion;
+
+use crate::publication::PlannedTagEntry;
+
+/// Where an attestation in an index names the image that it is about.
+const ABOUT: &str = "vnd.docker.reference.digest";
+
+/// What becomes of what a tag means already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TagPolicy {
+    /// A tag that something would be taken from is left as it is.
+    #[default]
+    Protect,
+    /// What a build does not make anew stays in the index.
+    Join,
+    /// The tag means what was built, and nothing else.
+    Replace,
+}
+
+/// What a tag means so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ExistingTag {
+    pub(super) digest: Digest,
+    /// The index, where it is one.
+    pub(super) index: Option<Index>,
+    entries: Vec<TagEntry>,
+}
+
+/// An image that a tag leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TagEntry {
+    pub(super) descriptor: Descriptor,
+    pub(super) line: PlannedTagEntry,
+}
+
+impl ExistingTag {
+    /// Looks at what a place has; nothing where it has nothing. What is replaced is not read.
+    pub(super) async fn read(
+        location: &Location,
+        existing: TagPolicy,
+        registry: &RegistryClient,
+    ) -> Result<Option<Self>, StoreError> {
+        let will_be_read = existing != TagPolicy::Replace;
+        let Some(tagged) = Source::read_tag(location, registry, will_be_read).await? else {
+            return Ok(None);
+        };
+        let digest = tagged.digest.clone();
+        if !will_be_read {
+            return Ok(Some(Self {
+                digest,
+                index: None,
+                entries: Vec::new(),
+            }));
+        }
+        let (source, document) = tagged.document().await?;
+        let (index, entries) = match document {
+            Document::Manifest(manifest) => (None, vec![single(&source, *manifest).await?]),
+            Document::Index(index) => {
+                let entries = index.manifests.iter();
+                let entries = entries.map(|descriptor| entry(&source, descriptor));
+                let entries = try_join_all(entries).await?;
+                (Some(index.into_value()), entries)
+            }
+        };
+        Ok(Some(Self {
+            digest,
+            index,
+            entries,
+        }))
+    }
+
+    /// The entries that stay beside new ones.
+    pub(super) fn kept_entries(
+        &self,
+        new: &[PlannedTagEntry],
+        existing: TagPolicy,
+        place: &Location,
+    ) -> Result<Vec<TagEntry>, Problem> {
+        let (companions, images): (Vec<&TagEntry>, Vec<&TagEntry>) = self
+            .entries
+            .iter()
+            .partition(|entry| entry.about().is_some());
+        let taken = |entry: &&&TagEntry| !new.iter().any(|new| entry.is_replaced_by(new, true));
+        let refused = |taken: Vec<&&TagEntry>, can_join| {
+            let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
+            let taken = taken.join(", ");
+            let problem = format!("{place} has {taken}, which this build would take away");
+            let way_out = if can_join {
+                "add --join to keep it beside what is built, or --replace to drop it"
+            } else {
+                "choose another --tag, or add --replace to drop it"
+            };
+            Problem::new("tag/taken", problem)
+                .blame(Blame::Answer)
+                .hint(way_out)
+        };
+        match existing {
+            TagPolicy::Replace => Ok(Vec::new()),
+            TagPolicy::Protect => {
+                let taken: Vec<_> = images.iter().filter(taken).collect();
+                if taken.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let can_join = taken.iter().all(|entry| entry.is_an_image());
+                Err(refused(taken, can_join))
+            }
+            TagPolicy::Join => {
+                // Only images can be entries of an index; a chart cannot.
+                let is_stranger = |it: &&&TagEntry| self.index.is_none() && !it.is_an_image();
+                let strangers: Vec<_> = images.iter().filter(is_stranger).collect();
+                if !strangers.is_empty() {
+                    return Err(refused(strangers, false));
+                }
+                // A build has one image in an index, so an older one of it makes room.
+                let stays =
+                    |entry: &&TagEntry| !new.iter().any(|new| entry.is_replaced_by(new, false));
+                let mut kept: Vec<&TagEntry> = images.into_iter().filter(stays).collect();
+                let of_kept = |companion: &&TagEntry| {
+                    let about = companion.about();
+                    kept.iter()
+                        .any(|entry| Some(entry.descriptor.digest.as_ref()) == about)
+                };
+                let companions: Vec<&TagEntry> = companions.into_iter().filter(of_kept).collect();
+                kept.extend(companions);
+                Ok(kept.into_iter().cloned().collect())
+            }
+        }
+    }
+
+    /// Whether it has an image for each system and build that new ones are for.
+    pub(super) fn has(&self, new: &[PlannedTagEntry]) -> bool {
+        let has =
+            |new: &PlannedTagEntry| self.entries.iter().any(|it| it.is_replaced_by(new, false));
+        new.iter().all(has)
+    }
+
+    /// Entries that make room although hosts may need them: their build has one entry, and the new
+    /// one does not start on the hosts that they are for.
+    pub(super) fn replaced_entries(&self, new: &[PlannedTagEntry]) -> Vec<&TagEntry> {
+        let displaced = |entry: &&TagEntry| {
+            let replaced = |is_strict| new.iter().any(|new| entry.is_replaced_by(new, is_strict));
+            replaced(false) && !replaced(true)
+        };
+        self.entries.iter().filter(displaced).collect()
+    }
+}
+
+impl TagEntry {
+    /// Whether a new image takes this one's place: it is for the same build of the same system, and
+    /// where that is asked too, for the same hosts.
+    fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
+        let (own, other) = (&self.line.platform, &new.platform);
+        let is_system = own.os == other.os
+            && own.architecture == other.architecture
+            && own.variant == other.variant;
+        is_system
+            && match (self.line.version, new.version) {
+                (Some(version), Some(newer)) => {
+                    version.build == newer.build
+                        && (!same_hosts || generation(version) == generation(newer))
+                }
+                // Both have no Windows inside, and are for all hosts.
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    fn is_an_image(&self) -> bool {
+        !self.line.platform.os.is_empty()
+    }
+
+    /// The digest of the image that this is an attestation of.
+    pub(super) fn about(&self) -> Option<&str> {
+        self.descriptor.annotations.get(ABOUT).map(String::as_str)
+    }
+}
+
+impl fmt::Display for TagEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_an_image() {
+            self.line.platform.fmt(f)
+        } else {
+            write!(f, "something else of type {}", self.descriptor.media_type)
+        }
+    }
+}
+
+/// A tag that means one image. A chart or another artifact has no platform.
+async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntry, StoreError> {
+    if !manifest.is_image() {
+        let document = Document::Manifest(Box::new(manifest));
+        return Ok(TagEntry {
+            descriptor: document.descriptor(),
+            line: PlannedTagEntry {
+                platform: Platform::default(),
+                version: None,
+            },
+        });
+    }
+    let descriptor = source.image(manifest).await?.index_entry();
+    let platform = descriptor.platform.clone().unwrap_or_default();
+    Ok(TagEntry {
+        line: PlannedTagEntry {
+            version: version_of(&platform),
+            platform,
+        },
+        descriptor,
+    })
+}
+
+/// An entry of an index. What does not say its version of Windows has it in its configuration.
+async fn entry(source: &Source, descriptor: &Descriptor) -> Result<TagEntry, StoreError> {
+    let platform = descriptor.platform.clone().unwrap_or_default();
+    let mut version = version_of(&platform);
+    if platform.os == "windows"
+        && version.is_none()
+        && let Document::Manifest(manifest) = source.document(descriptor).await?
+        && manifest.is_image()
+    {
+        version = version_of(&source.image(*manifest).await?.config().platform());
+    }
+    Ok(TagEntry {
+        descriptor: descriptor.clone(),
+        line: PlannedTagEntry { platform, version },
+    })
+}
+
+fn version_of(platform: &Platform) -> Option<WindowsVersion> {
+    platform.os_version.as_deref()?.parse().ok()
+}

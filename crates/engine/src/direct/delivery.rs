@@ -1,0 +1,105 @@
+//! The direct engine's part of a build: images are made while it is found out what their destinations
+//! have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wincimg_common::diagnose::BoxError;
+use wincimg_oci::store::Location;
+
+use super::layer_reuse::LayerReuse;
+use super::streamed::LayerStreams;
+use super::{AssembleOptions, DirectEngine};
+use crate::build::{BuildContext, EngineOptions};
+use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
+use crate::publication::Publication;
+
+/// Makes the images of a publication and brings them to their target.
+pub(crate) async fn deliver_directly(
+    publication: &Publication<'_>,
+    options: &EngineOptions,
+    target: &DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> Result<DeliveryReport, BoxError> {
+    let held = match &options.reuse {
+        Some(images) => held(publication, images, target, means)?,
+        None => LayerReuse::default(),
+    };
+    let streams = streams(publication, target, means)?.map(Arc::new);
+    // Dropped with this work, so that the end of the program does not wait for its threads.
+    let cancelled = CancelOnDrop::default();
+    let assemble = AssembleOptions {
+        compression: options.compression,
+        created: options.created,
+        cancelled: Arc::clone(&cancelled.0),
+        held: Arc::new(held),
+        streams: streams.clone(),
+    };
+    let engine = DirectEngine::new(assemble, Arc::clone(means.progress));
+    let making = async {
+        let made = engine.build_images(publication).await?;
+        let made = made.into_iter().map(Box::new);
+        Ok(made.map(BuiltImage::Assembled).collect())
+    };
+    let delivery = Delivery {
+        registry: means.registry,
+        progress: Arc::clone(means.progress),
+        target,
+    };
+    let delivered = Box::pin(delivery.deliver(publication, making)).await;
+    drop(cancelled);
+    if let Some(streams) = streams {
+        streams.end().await;
+    }
+    delivered
+}
+
+/// Where the layers of a publication go while they are written: to the first registry that it is for.
+fn streams(
+    publication: &Publication<'_>,
+    target: &DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> Result<Option<LayerStreams>, BoxError> {
+    for destination in &target.destinations {
+        let place = destination.location(&publication.name, publication.tag())?;
+        if let Location::Registry(reference) = place {
+            let repository = means.registry.repository(&reference);
+            return Ok(Some(LayerStreams::to(repository.for_push())));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the layers of a publication may be already.
+fn held(
+    publication: &Publication<'_>,
+    images: &[Location],
+    target: &DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> Result<LayerReuse, BoxError> {
+    let mut tags = Vec::new();
+    for destination in &target.destinations {
+        for image in &publication.images {
+            tags.push(destination.location(&publication.name, &image.tag)?);
+        }
+    }
+    // An archive is written anew, whatever was there.
+    tags.retain(|place| !matches!(place, Location::Archive { .. }));
+    Ok(LayerReuse::by(
+        tags,
+        images.to_vec(),
+        means.remembered.clone(),
+        means.registry.clone(),
+        Arc::clone(means.progress),
+    ))
+}
+
+/// Tells threads that work for a build to stop when the build is given up.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,88 @@
+//! The docker engine's part of a build: a daemon makes the images while it is found out what their
+//! destinations have.
+
+use std::sync::Arc;
+
+use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_dockerfile::{RenderedDockerfile, render};
+
+use super::daemon::Daemon;
+use super::endpoint::{Endpoint, Environment};
+use super::{DockerEngine, Info, Preflight};
+use crate::build::BuildContext;
+use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
+use crate::engine_choice::EngineReason;
+use crate::plans::{BuildRequest, PlannedImage};
+use crate::publication::Publication;
+
+/// Has a daemon make the images of a publication. Those that are not pushed are named after a registry
+/// all the same, where one was given.
+pub(crate) async fn deliver_by_docker(
+    request: &BuildRequest,
+    publication: &Publication<'_>,
+    reason: EngineReason,
+    target: &DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> Result<DeliveryReport, BoxError> {
+    let images = publication.images.iter();
+    let dockerfiles = images.map(|image| dockerfile(request, image.planned));
+    let dockerfiles: Vec<RenderedDockerfile> = dockerfiles.collect::<Result<_, _>>()?;
+    let options = &request.options;
+    let reached = daemon(options.docker_host.as_deref()).await;
+    let (daemon, info) = reached.map_err(|error| match reason {
+        EngineReason::AskedFor => error,
+        reason => Problem::context(format!("a Docker daemon is needed: {reason}"), error).into(),
+    })?;
+    let mut docker = options.docker.clone();
+    let settings = &daemon.endpoint().settings;
+    settings.add_proxies(&mut docker.arguments);
+    let created = options.created.map(|time| u64::try_from(time.as_second()));
+    docker.timestamp = created.and_then(Result::ok);
+    let engine = DockerEngine {
+        daemon: &daemon,
+        info: &info,
+        registry: means.registry,
+        options: docker,
+        named_after: target.named_after.clone(),
+        pushes: target.registry().is_some(),
+        progress: means.progress.as_ref(),
+    };
+    let making = async {
+        let made = engine.build_images(publication, &dockerfiles).await?;
+        Ok(made
+            .into_iter()
+            .map(Box::new)
+            .map(BuiltImage::InDaemon)
+            .collect())
+    };
+    let delivery = Delivery {
+        registry: means.registry,
+        progress: Arc::clone(means.progress),
+        target,
+    };
+    Box::pin(delivery.deliver(publication, making)).await
+}
+
+/// A daemon that makes Windows containers.
+async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
+    let endpoint = Endpoint::find(host, &Environment::from_env())?;
+    tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
+    let daemon = Daemon::connect(endpoint).await?;
+    let info = daemon.info().await?;
+    Preflight::new(&daemon, &info).check_windows()?;
+    Ok((daemon, info))
+}
+
+/// What a daemon builds an image from.
+fn dockerfile(
+    request: &BuildRequest,
+    image: &PlannedImage,
+) -> Result<RenderedDockerfile, BoxError> {
+    let Some(stages) = request.daemon_stages() else {
+        return Ok(render(&image.plan, image.base.inside.as_ref())?);
+    };
+    let bases = image.stages.iter();
+    let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
+    let sent = stages.for_daemon(&pinned.collect(), &image.plan.labels);
+    Ok(sent?)
+}

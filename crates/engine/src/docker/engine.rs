@@ -1,0 +1,193 @@
+//! Planned images, made by a daemon.
+
+use jiff::Timestamp;
+use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::progress::Progress;
+use wincimg_dockerfile::RenderedDockerfile;
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::{Reference, ReferenceError, repository_of};
+use wincimg_oci::remote::{DaemonCredential, RegistryClient};
+
+use super::api::{ImageInfo, Info};
+use super::build::DockerBuildOptions;
+use super::context::ContextListing;
+use super::daemon::Daemon;
+use super::image::DaemonImage;
+use super::preflight::Preflight;
+use crate::error::not_built;
+use crate::plans::{PlannedBase, PlannedImage};
+use crate::publication::Publication;
+
+/// How much larger Windows' layers are on disk than on their way, about.
+const EXPANSION: u64 = 3;
+
+/// The engine that lets a daemon on Windows make images.
+pub struct DockerEngine<'a> {
+    /// The daemon.
+    pub daemon: &'a Daemon,
+    /// What it says of itself.
+    pub info: &'a Info,
+    /// The client for all registries, which finds the credentials that the daemon needs.
+    pub registry: &'a RegistryClient,
+    /// How the daemon builds.
+    pub options: DockerBuildOptions,
+    /// The registry that images are named after, as a push to it needs them to be.
+    pub named_after: Option<RegistryPrefix>,
+    /// Whether the daemon is going to push them there.
+    pub pushes: bool,
+    /// Who is told.
+    pub progress: &'a dyn Progress,
+}
+
+impl<'a> DockerEngine<'a> {
+    /// Makes the images of a publication from their Dockerfiles, one after the other as the daemon's
+    /// machine has to.
+    pub async fn build_images(
+        &self,
+        publication: &Publication<'_>,
+        dockerfiles: &[RenderedDockerfile],
+    ) -> Result<Vec<DaemonImage<'a>>, BoxError> {
+        let prepared = self.prepare(publication).await;
+        let (options, credential) =
+            prepared.map_err(|error| not_built(&publication.name, error))?;
+        let mut made = Vec::with_capacity(dockerfiles.len());
+        for (image, dockerfile) in publication.images.iter().zip(dockerfiles) {
+            let building = async {
+                let name = self.name_in_daemon(&publication.name)?;
+                let info = self.build(image.planned, dockerfile, &options).await?;
+                self.daemon.tag(&info.id, &name, &image.tag).await?;
+                Ok::<_, BoxError>((name, info))
+            };
+            let built = Box::pin(building).await;
+            let (name, info) = built.map_err(|error| {
+                not_built(format_args!("{}:{}", publication.name, image.tag), error)
+            })?;
+            made.push(DaemonImage {
+                daemon: self.daemon,
+                info,
+                name,
+                tag: image.tag.clone(),
+                credential: credential.clone(),
+            });
+        }
+        Ok(made)
+    }
+
+    /// Asks everything that would make the builds fail late, and finds the credentials they need, and
+    /// the one for the push.
+    async fn prepare(
+        &self,
+        publication: &Publication<'_>,
+    ) -> Result<(DockerBuildOptions, Option<DaemonCredential>), BoxError> {
+        let preflight = Preflight::new(self.daemon, self.info);
+        preflight.check_windows()?;
+        let bases = || publication.images.iter().map(|image| &image.planned.base);
+        for base in bases() {
+            if let Some(version) = base.os_version {
+                let verdict = preflight.check_base(version, self.options.isolation)?;
+                tracing::debug!("docker: {}", verdict.reason());
+            }
+        }
+        let mut hosts: Vec<&str> = bases()
+            .filter_map(|base| base.reference.as_ref())
+            .map(Reference::registry)
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let mut options = self.options.clone();
+        for host in hosts {
+            let credential = self.ask_registry(host).await?;
+            options.credentials.extend(credential);
+        }
+        let credential = match &self.named_after {
+            Some(registry) if self.pushes => self.ask_registry(registry.host()).await?,
+            _ => None,
+        };
+        Ok((options, credential))
+    }
+
+    async fn ask_registry(&self, host: &str) -> Result<Option<DaemonCredential>, BoxError> {
+        let ping = self.registry.ping(host).await?;
+        let preflight = Preflight::new(self.daemon, self.info);
+        preflight.check_registry(host, ping.connection).await?;
+        let readable = self.daemon.endpoint().is_readable();
+        Ok(self.registry.daemon_credential(&ping, readable).await?)
+    }
+
+    async fn build(
+        &self,
+        image: &PlannedImage,
+        dockerfile: &RenderedDockerfile,
+        options: &DockerBuildOptions,
+    ) -> Result<ImageInfo, BoxError> {
+        let listing = ContextListing::new(dockerfile)?;
+        let base = &image.base;
+        let needed = self.bytes_needed(base, listing.bytes()).await?;
+        Preflight::new(self.daemon, self.info).check_disk(needed)?;
+        let options = DockerBuildOptions {
+            timestamp: options.timestamp.or_else(|| created(base)),
+            dockerfile: dockerfile.name.clone(),
+            target: dockerfile.target.clone(),
+            labels: dockerfile.labels.clone(),
+            ..options.clone()
+        };
+        let info = self.daemon.build(listing, &options, self.progress).await?;
+        let expected = base.version_text().unwrap_or_default();
+        if info.os != "windows" || info.os_version != expected {
+            return Err(other_base(format!(
+                "the daemon built an image of {} {}: expected windows {expected}",
+                info.os, info.os_version
+            )));
+        }
+        let below = base
+            .image
+            .config()
+            .rootfs
+            .diff_ids
+            .iter()
+            .map(AsRef::as_ref);
+        let above = info.layers.iter().map(String::as_str);
+        if !below.eq(above.take(base.image.manifest().layers.len())) {
+            return Err(other_base(format!(
+                "the daemon built on other layers than those of the base {}",
+                image.plan.base.name
+            )));
+        }
+        Ok(info)
+    }
+
+    /// The context is there twice for a while, as it came and as a layer, and the base has to come
+    /// first where the daemon has not got it.
+    async fn bytes_needed(&self, base: &PlannedBase, context: u64) -> Result<u64, BoxError> {
+        let layers = match self.daemon.image(&base.label()).await {
+            Ok(_) => 0,
+            Err(error) if error.is_not_found() => {
+                let layers = base.image.manifest().layers.iter();
+                layers.map(|layer| layer.size).sum::<u64>()
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let base = layers.saturating_mul(EXPANSION);
+        Ok(context.saturating_mul(2).saturating_add(base))
+    }
+
+    /// What the daemon calls images: as the registry will, so that they can be pushed.
+    fn name_in_daemon(&self, name: &str) -> Result<String, ReferenceError> {
+        let Some(registry) = &self.named_after else {
+            return Ok(name.to_owned());
+        };
+        Ok(repository_of(&registry.join(name)?))
+    }
+}
+
+fn other_base(problem: String) -> BoxError {
+    Problem::new("daemon/other-base", problem)
+        .hint("the daemon has another image under the base's name: add --pull")
+        .into()
+}
+
+/// When a base was made, in seconds since 1970.
+fn created(base: &PlannedBase) -> Option<u64> {
+    let time: Timestamp = base.image.config().created.as_ref()?.parse().ok()?;
+    u64::try_from(time.as_second()).ok()
+}

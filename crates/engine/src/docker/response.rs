@@ -1,0 +1,246 @@
+//! Answers that bollard loses parts of, read as the daemon writes them: pieces of a file, one
+//! document, or the messages of a build or a push.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::{DockerError, unexpected};
+use super::transport::{DaemonResponse, MOST_BYTES, TooLong};
+
+/// The body of an answer, piece by piece. Dropping it ends the connection.
+pub(super) struct Pieces {
+    what: String,
+    answer: DaemonResponse,
+}
+
+impl Pieces {
+    pub(super) fn new(what: &str, answer: DaemonResponse) -> Self {
+        Self {
+            what: what.to_owned(),
+            answer,
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, DockerError> {
+        while let Some(frame) = self.answer.response.frame().await {
+            let frame = frame.map_err(|source| DockerError::Broken {
+                what: self.what.clone(),
+                source,
+            })?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole body as one document.
+    pub(super) async fn document<T: DeserializeOwned>(mut self) -> Result<T, DockerError> {
+        let mut bytes = BytesMut::new();
+        while let Some(piece) = self.next().await? {
+            bytes.extend_from_slice(&piece);
+            self.check_length(&bytes)?;
+        }
+        self.read(&bytes)
+    }
+
+    fn check_length(&self, bytes: &[u8]) -> Result<(), DockerError> {
+        if bytes.len() <= MOST_BYTES {
+            return Ok(());
+        }
+        Err(unexpected(&self.what, &TooLong).into())
+    }
+
+    fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, DockerError> {
+        serde_json::from_slice(bytes).map_err(|error| unexpected(&self.what, &error).into())
+    }
+}
+
+/// The messages of an answer that is a stream of them, one a line.
+pub(super) struct Messages {
+    pieces: Pieces,
+    pending: BytesMut,
+}
+
+impl Messages {
+    pub(super) fn new(what: &str, answer: DaemonResponse) -> Self {
+        Self {
+            pieces: Pieces::new(what, answer),
+            pending: BytesMut::new(),
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Message>, DockerError> {
+        loop {
+            if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
+                let line = self.pending.split_to(end + 1);
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                return Ok(Some(Message::read(&line)));
+            }
+            self.pieces.check_length(&self.pending)?;
+            match self.pieces.next().await? {
+                Some(piece) => self.pending.extend_from_slice(&piece),
+                None if self.pending.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+                None => return Ok(Some(Message::read(&self.pending.split()))),
+            }
+        }
+    }
+}
+
+/// What the daemon says while it builds or pushes. Whatever is not known, or not of the kind that
+/// it should be, is left out: a build that goes well does not fail over words about it.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    /// Text for people; of a line that is not a message, the line itself.
+    pub(super) stream: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) id: Option<String>,
+    /// Bytes of a layer that are done, and how many there are.
+    pub(super) progress: Option<(u64, Option<u64>)>,
+    /// The daemon's complaint, where this is one.
+    pub(super) complaint: Option<DaemonFailure>,
+    /// The id of the image that was built.
+    pub(super) built: Option<String>,
+    /// The digest of the image that was pushed.
+    pub(super) pushed: Option<String>,
+}
+
+/// Why the daemon did not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DaemonFailure {
+    pub(super) message: String,
+    /// What the program returned that ended a build.
+    pub(super) exit_code: Option<i64>,
+}
+
+impl Message {
+    pub(super) fn read(line: &[u8]) -> Self {
+        let Ok(Value::Object(message)) = serde_json::from_slice(line) else {
+            tracing::debug!("docker: {}", String::from_utf8_lossy(line).trim_end());
+            return Self {
+                stream: Some(String::from_utf8_lossy(line).into_owned()),
+                ..Self::default()
+            };
+        };
+        let message = Value::Object(message);
+        let text = |pointer| message.pointer(pointer).and_then(Value::as_str);
+        let owned = |pointer| text(pointer).map(str::to_owned);
+        let bytes = |pointer| message.pointer(pointer).and_then(Value::as_u64);
+        let progress = bytes("/progressDetail/current");
+        Self {
+            stream: owned("/stream"),
+            status: owned("/status"),
+            id: owned("/id"),
+            progress: progress.map(|done| (done, bytes("/progressDetail/total"))),
+            complaint: DaemonFailure::read(&message),
+            built: owned("/aux/ID"),
+            pushed: owned("/aux/Digest"),
+        }
+    }
+}
+
+impl DaemonFailure {
+    /// Only an error fails a stream: whatever it is, unless there is nothing in it.
+    fn read(message: &Value) -> Option<Self> {
+        let is_nothing = |value: &&Value| match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::String(text) => text.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        let (error, detail) = (message.get("error"), message.get("errorDetail"));
+        let error = error.filter(|error| !is_nothing(error));
+        let detail = detail.filter(|detail| !is_nothing(detail));
+        let said = |value: &Value| {
+            let words = value.get("message").unwrap_or(value);
+            words
+                .as_str()
+                .map(str::to_owned)
+                .filter(|it| !it.is_empty())
+        };
+        let words = detail.and_then(said).or_else(|| error.and_then(said));
+        let whatever = error.or(detail)?;
+        let code = detail.and_then(|detail| detail.get("code")?.as_i64());
+        Some(Self {
+            message: words.unwrap_or_else(|| whatever.to_string()),
+            exit_code: code.filter(|code| *code != 0),
+        })
+    }
+}
+
+/// The words of a daemon on one line, without what a terminal would obey.
+pub(super) fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Message {
+        Message::read(line.as_bytes())
+    }
+
+    #[test]
+    fn what_is_odd_in_a_message_leaves_the_rest_of_it() {
+        let layer =
+            r#"{"status":"Downloading","id":"aa","progressDetail":{"current":5,"total":-1}}"#;
+        assert_eq!(read(layer).progress, Some((5, None)));
+        let layer = r#"{"status":"Extracting","id":"aa","progressDetail":{"current":"5"}}"#;
+        assert_eq!(read(layer).progress, None);
+        assert_eq!(read(layer).status.as_deref(), Some("Extracting"));
+        let trace = read(r#"{"id":"moby.buildkit.trace","aux":"Cm8KR3NoYTI1Njpl"}"#);
+        assert_eq!(trace.built, None);
+        assert!(trace.complaint.is_none());
+        let unknown = read(r#"{"stream":"a","vertex":{"x":[1]},"aux":{"ID":7}}"#);
+        assert_eq!(unknown.stream.as_deref(), Some("a"));
+        assert_eq!(unknown.built, None);
+        for line in [
+            "{\"stream\":\"half",
+            "plain words",
+            "[1]",
+            "null",
+            "\u{1b}[31m",
+        ] {
+            let message = read(line);
+            assert_eq!(message.stream.as_deref(), Some(line));
+            assert!(message.complaint.is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_error_fails_whatever_it_looks_like_and_nothing_else_does() {
+        let complaint = |line| read(line).complaint.map(|it| (it.message, it.exit_code));
+        let said = |words: &str, code| Some((words.to_owned(), code));
+        for (line, expected) in [
+            (r#"{"error":"no"}"#, said("no", None)),
+            (
+                r#"{"error":"no","errorDetail":{"message":"really","code":7}}"#,
+                said("really", Some(7)),
+            ),
+            (r#"{"errorDetail":{"message":"no"}}"#, said("no", None)),
+            (r#"{"errorDetail":"no","error":""}"#, said("no", None)),
+            (r#"{"error":{"message":"no"}}"#, said("no", None)),
+            (r#"{"error":{"code":5}}"#, said("{\"code\":5}", None)),
+            (
+                r#"{"error":"no","errorDetail":{"code":0}}"#,
+                said("no", None),
+            ),
+            (
+                r#"{"error":"","errorDetail":{"code":1,"message":""}}"#,
+                said("{\"code\":1,\"message\":\"\"}", Some(1)),
+            ),
+            (r#"{"error":null,"errorDetail":{}}"#, None),
+            (r#"{"error":""}"#, None),
+            (r#"{"stream":"error: no"}"#, None),
+        ] {
+            assert_eq!(complaint(line), expected, "{line}");
+        }
+    }
+}

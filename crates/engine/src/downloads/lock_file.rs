@@ -1,0 +1,253 @@
+//! `wincimg.lock`: what the files of a folder were when their URLs were last noted.
+//!
+//! It is made by a program and read by people, in code reviews above all: one entry a URL, in their
+//! order, so that a change of one is a change of a few lines.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wincimg_common::diagnose::{Blame, BoxError, Problem, line_and_column};
+use wincimg_common::digest::Digest;
+use wincimg_common::files;
+use wincimg_common::files::LARGEST_TEXT;
+use wincimg_http::FileError;
+
+/// The file's name.
+pub(crate) const FILE_NAME: &str = "wincimg.lock";
+const VERSION: u32 = 1;
+const HEAD: &str = "\
+# What is downloaded for the Dockerfiles and recipes in this folder. Keep it with them;
+# `wincimg build IMAGE --update-lock` writes it.
+";
+
+/// Such a file, as it was read, with what is noted since.
+#[derive(Debug, Clone)]
+pub struct LockFile {
+    path: PathBuf,
+    entries: BTreeMap<String, LockedDownload>,
+    noted: BTreeMap<String, LockedDownload>,
+}
+
+/// What a URL had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedDownload {
+    /// The SHA-256 of its bytes.
+    pub digest: Digest,
+    /// How many they are.
+    pub size: u64,
+}
+
+/// What writing it changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LockChanges {
+    /// Entries that were not there.
+    pub new: usize,
+    /// Entries that say something else now.
+    pub changed: usize,
+    /// Entries that were noted and say what they said.
+    pub same: usize,
+}
+
+/// The shape of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    version: u32,
+    #[serde(default, rename = "download")]
+    downloads: Vec<LockEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LockEntry {
+    url: String,
+    sha256: String,
+    size: u64,
+}
+
+impl LockFile {
+    /// Reads the file of a folder, which need not have one.
+    pub fn in_folder(folder: &Path) -> Result<Self, BoxError> {
+        let path = folder.join(FILE_NAME);
+        Ok(Self {
+            entries: read(&path)?,
+            noted: BTreeMap::new(),
+            path,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What a URL had.
+    pub fn get(&self, url: &str) -> Option<&LockedDownload> {
+        self.noted.get(url).or_else(|| self.entries.get(url))
+    }
+
+    /// Notes what a URL has.
+    pub fn insert(&mut self, url: &str, locked: LockedDownload) {
+        self.noted.insert(url.to_owned(), locked);
+    }
+
+    /// Writes what was noted; whatever else the file has by now stays.
+    pub fn write(&mut self) -> Result<LockChanges, BoxError> {
+        let mut entries = read(&self.path)?;
+        let mut written = LockChanges::default();
+        for (url, locked) in &self.noted {
+            match entries.insert(url.clone(), locked.clone()) {
+                None => written.new += 1,
+                Some(before) if before == *locked => written.same += 1,
+                Some(_) => written.changed += 1,
+            }
+        }
+        if written.new + written.changed > 0 {
+            files::write(&self.path, text(&entries).as_bytes())
+                .map_err(FileError::io("write", &self.path))?;
+        }
+        self.entries = entries;
+        self.noted.clear();
+        Ok(written)
+    }
+}
+
+fn text(entries: &BTreeMap<String, LockedDownload>) -> String {
+    let entries = entries.iter().map(|(url, locked)| LockEntry {
+        url: url.clone(),
+        sha256: locked.digest.digest().to_owned(),
+        size: locked.size,
+    });
+    let text = toml::to_string(&Text {
+        version: VERSION,
+        downloads: entries.collect(),
+    });
+    // Texts and numbers are what TOML is made of.
+    format!("{HEAD}{}", text.unwrap_or_default())
+}
+
+fn read(path: &Path) -> Result<BTreeMap<String, LockedDownload>, BoxError> {
+    let text = match files::read_text(path, LARGEST_TEXT) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(FileError::io("read", path)(error).into()),
+    };
+    parse(&text).map_err(|(line, problem)| {
+        let problem = format!("{}:{line}: {problem}", path.display());
+        Problem::new("download/lock", problem)
+            .blame(Blame::Request)
+            .hint(
+                "take the file back from version control, or remove it and write it anew with \
+                 --update-lock",
+            )
+            .into()
+    })
+}
+
+fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)> {
+    let parsed: Text = toml::from_str(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        (line_and_column(text, offset).0, error.message().to_owned())
+    })?;
+    if parsed.version != VERSION {
+        let problem = format!(
+            "it is of version {}, and this program reads version {VERSION}",
+            parsed.version
+        );
+        return Err((1, problem));
+    }
+    let mut entries = BTreeMap::new();
+    for LockEntry { url, sha256, size } in parsed.downloads {
+        let line = || {
+            let offset = text.find(&sha256).unwrap_or_default();
+            line_and_column(text, offset).0
+        };
+        let digest = format!("sha256:{}", sha256.to_ascii_lowercase()).parse();
+        let digest = digest.map_err(|_| {
+            let problem = format!("invalid SHA-256 {sha256:?}: expected 64 hexadecimal digits");
+            (line(), problem)
+        })?;
+        let locked = LockedDownload { digest, size };
+        if let Some(known) = entries.insert(url.clone(), locked.clone())
+            && known != locked
+        {
+            return Err((line(), format!("it has two entries for {url}")));
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wincimg_common::digest::sha256;
+
+    use super::*;
+
+    fn locked(bytes: &[u8]) -> LockedDownload {
+        LockedDownload {
+            digest: sha256(bytes),
+            size: bytes.len() as u64,
+        }
+    }
+
+    #[test]
+    fn what_is_noted_is_read_again_and_the_rest_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lock = LockFile::in_folder(folder.path()).unwrap();
+        lock.insert("https://b.lan/x", locked(b"b"));
+        lock.insert("https://a.lan/\"x\"", locked(b"a"));
+        let written = lock.write().unwrap();
+        assert_eq!((written.new, written.changed, written.same), (2, 0, 0));
+        let path = folder.path().join(FILE_NAME);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.find("a.lan") < text.find("b.lan"), "{text}");
+        let mut other = LockFile::in_folder(folder.path()).unwrap();
+        // Another process noted something meanwhile.
+        lock.insert("https://c.lan/x", locked(b"c"));
+        lock.write().unwrap();
+        other.insert("https://b.lan/x", locked(b"new"));
+        other.insert("https://a.lan/\"x\"", locked(b"a"));
+        let written = other.write().unwrap();
+        assert_eq!((written.new, written.changed, written.same), (0, 1, 1));
+        let last = LockFile::in_folder(folder.path()).unwrap();
+        assert_eq!(last.get("https://b.lan/x"), Some(&locked(b"new")));
+        assert_eq!(last.get("https://c.lan/x"), Some(&locked(b"c")));
+        assert_eq!(last.get("https://d.lan/x"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line, said) in [
+            ("", 1, "version"),
+            ("version = 2", 1, "version 2"),
+            ("version = 1\n\nother = 3", 3, "unknown field"),
+            (
+                "version = 1\n[[download]]\nurl = 'a'\nsha256 = 'xyz'\nsize = 1",
+                4,
+                "expected 64",
+            ),
+            ("version = 1\n<<<<<<< ours", 2, ""),
+        ] {
+            let (found, problem) = parse(text).unwrap_err();
+            assert!(problem.contains(said), "{text}: {problem}");
+            assert_eq!(found, line, "{text}: {problem}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_an_answer(text in r"(version = 1\n)?(\[\[download\]\]\n)?(.|\n){0,60}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn any_url_comes_back(url in "\\PC{0,40}", size in 0_u64..1 << 62) {
+            let entry = LockedDownload { digest: sha256(url.as_bytes()), size };
+            let entries = BTreeMap::from([(url, entry)]);
+            prop_assert_eq!(parse(&text(&entries)).unwrap(), entries);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether this replica does the work: the election goes on beside it, whatever the work does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use wincimg_cluster::live::{LeaderElector, Leadership, LiveError};
+
+use super::metrics::Metrics;
+use super::{ControllerEvent, EventHandler};
+
+/// Until when this replica does the work, if it does.
+pub(super) type LeaderDeadline = Option<Instant>;
+
+/// Takes part in the election until it is told to stop, and lets others have the lease then. Fails only
+/// where the cluster never let it take part.
+pub(super) async fn elect(
+    mut election: LeaderElector,
+    retry: Duration,
+    leading: watch::Sender<LeaderDeadline>,
+    metrics: Arc<Metrics>,
+    tell: EventHandler,
+    stop: oneshot::Receiver<()>,
+) -> Result<(), LiveError> {
+    let taking_part = take_part(&mut election, retry, &leading, &metrics, &tell);
+    let ended = tokio::select! {
+        error = taking_part => Err(error),
+        _ = stop => Ok(()),
+    };
+    leading.send_replace(None);
+    metrics.record_lease_lost();
+    // Whoever comes next waits for a while where this fails, and no longer.
+    if let Err(error) = election.release().await {
+        tell(ControllerEvent::Trouble(&error));
+    }
+    ended
+}
+
+async fn take_part(
+    election: &mut LeaderElector,
+    retry: Duration,
+    leading: &watch::Sender<LeaderDeadline>,
+    metrics: &Metrics,
+    tell: &EventHandler,
+) -> LiveError {
+    let mut has_had_an_answer = false;
+    let mut last_holder = None;
+    let mut last_trouble = String::new();
+    loop {
+        metrics.record_heartbeat();
+        let until = *leading.borrow();
+        let turn = election.try_acquire_or_renew();
+        let turned = match until {
+            Some(until) => tokio::time::timeout_at(until, turn).await.ok(),
+            None => Some(turn.await),
+        };
+        match turned {
+            Some(Ok(Leadership::Ours(until))) => {
+                metrics.set_leader(true);
+                if leading.send_replace(Some(until)).is_none() {
+                    tell(ControllerEvent::Leads);
+                }
+                (has_had_an_answer, last_holder) = (true, None);
+                last_trouble.clear();
+            }
+            Some(Ok(Leadership::Anothers(holder))) => {
+                metrics.set_leader(false);
+                if leading.send_replace(None).is_some() {
+                    tell(ControllerEvent::Stopped);
+                }
+                if last_holder.as_ref() != Some(&holder) {
+                    tell(ControllerEvent::Waits(holder.as_deref()));
+                    last_holder = Some(holder);
+                }
+                has_had_an_answer = true;
+                last_trouble.clear();
+            }
+            Some(Err(error)) => {
+                metrics.record_cluster_error();
+                if !has_had_an_answer && error.is_permanent() {
+                    return error;
+                }
+                let trouble = error.to_string();
+                if trouble != last_trouble {
+                    tell(ControllerEvent::Trouble(&error));
+                    last_trouble = trouble;
+                }
+            }
+            // It took so long that the time is over.
+            None => metrics.record_cluster_error(),
+        }
+        let is_over = leading
+            .borrow()
+            .is_some_and(|until| until <= Instant::now());
+        if is_over {
+            leading.send_replace(None);
+            metrics.record_lease_lost();
+            tell(ControllerEvent::Stopped);
+        }
+        tokio::time::sleep(retry).await;
+    }
+}
+
+/// Waits until this replica does the work.
+pub(super) async fn wait_for_leadership(leading: &mut watch::Receiver<LeaderDeadline>) {
+    // The sender goes away only when everything ends.
+    let is_ours = |leading: &LeaderDeadline| leading.is_some_and(|until| until > Instant::now());
+    if leading.wait_for(is_ours).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until this replica has to stop its work: by its own clock, also where the election hangs.
+pub(super) async fn wait_for_loss(mut leading: watch::Receiver<LeaderDeadline>) {
+    loop {
+        let Some(until) = *leading.borrow_and_update() else {
+            return;
+        };
+        tokio::select! {
+            changed = leading.changed() => if changed.is_err() {
+                return;
+            },
+            () = tokio::time::sleep_until(until) => return,
+        }
+    }
+}

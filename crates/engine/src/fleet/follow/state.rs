@@ -1,0 +1,355 @@
+//! What is known of a fleet's images while its nodes are followed: what the nodes ask for, what is
+//! there, what failed and when it is tried again. Pure: the time comes from outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::time::Instant;
+
+/// Which entries of a fleet nodes ask for, and for which builds of Windows.
+pub(super) type RequiredBuilds = BTreeMap<String, BTreeSet<String>>;
+
+/// What came of one entry for one build of Windows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryOutcome {
+    /// Its image was there.
+    Ready,
+    /// Its image is there now.
+    Made,
+    /// It is not there.
+    Missing {
+        /// Why.
+        problem: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+}
+
+impl EntryOutcome {
+    fn is_ready(&self) -> bool {
+        !matches!(self, Self::Missing { .. })
+    }
+}
+
+/// An entry that was brought to a build, or was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryResult {
+    /// The entry.
+    pub entry: String,
+    /// The build.
+    pub build: String,
+    /// What came of it.
+    pub outcome: EntryOutcome,
+}
+
+/// Whether what a node asks for is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeState {
+    /// Not all of it was looked for yet.
+    Unknown,
+    /// So many images, all there.
+    Ready(usize),
+    /// These are not there.
+    Missing {
+        /// The entries, each with why.
+        missing: BTreeMap<String, String>,
+        /// How many there should be.
+        of: usize,
+    },
+}
+
+/// How long it is waited after a failure: the first time, and at most.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryDelays {
+    /// After the first failure.
+    pub first: Duration,
+    /// After many.
+    pub longest: Duration,
+}
+
+/// Everything that is known.
+#[derive(Debug)]
+pub(super) struct FleetState {
+    patience: RetryDelays,
+    entries: BTreeMap<String, EntryState>,
+}
+
+#[derive(Debug)]
+struct EntryState {
+    asked_for: BTreeSet<String>,
+    outcomes: BTreeMap<String, EntryOutcome>,
+    /// When it is looked at again: absent once everything is there.
+    due: Option<Instant>,
+    waits: ExponentialBackoff,
+}
+
+impl FleetState {
+    /// Nothing is known yet.
+    pub(super) fn new(patience: RetryDelays) -> Self {
+        Self {
+            patience,
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in what nodes ask for now. An entry that they ask for anew is due at once, also while it
+    /// waits after a failure; what nobody asks for any more is forgotten.
+    pub(super) fn set_demand(&mut self, demand: RequiredBuilds, now: Instant) {
+        self.entries.retain(|name, _| demand.contains_key(name));
+        for (name, builds) in demand {
+            let waits = waits(self.patience);
+            let entry = self.entries.entry(name).or_insert_with(|| EntryState {
+                asked_for: BTreeSet::new(),
+                outcomes: BTreeMap::new(),
+                due: None,
+                waits,
+            });
+            if !builds.is_subset(&entry.asked_for) {
+                entry.due = Some(now);
+            }
+            entry.outcomes.retain(|build, _| builds.contains(build));
+            entry.asked_for = builds;
+        }
+    }
+
+    /// Everything is due: what is there may have been taken away.
+    pub(super) fn resync(&mut self, now: Instant) {
+        for entry in self.entries.values_mut() {
+            entry.due = Some(now);
+        }
+    }
+
+    /// What is due.
+    pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
+        let due = self.entries.iter();
+        due.filter(|(_, entry)| entry.due.is_some_and(|due| due <= now))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// When something is due next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.entries.values().filter_map(|entry| entry.due).min()
+    }
+
+    /// Takes in what came of entries, and says what of it is news: what was not known, or is other
+    /// than it was.
+    pub(super) fn take(
+        &mut self,
+        tried: &BTreeSet<String>,
+        brought: Vec<EntryResult>,
+        now: Instant,
+    ) -> Vec<EntryResult> {
+        let mut news = Vec::new();
+        for one in brought {
+            let Some(entry) = self.entries.get_mut(&one.entry) else {
+                continue;
+            };
+            let before = entry
+                .outcomes
+                .insert(one.build.clone(), one.outcome.clone());
+            let is_same = match (&before, &one.outcome) {
+                (_, EntryOutcome::Made) | (None, _) => false,
+                (Some(before), after) => before == after || (before.is_ready() && after.is_ready()),
+            };
+            if !is_same {
+                news.push(one);
+            }
+        }
+        for name in tried {
+            let Some(entry) = self.entries.get_mut(name) else {
+                continue;
+            };
+            let is_there = |build| {
+                entry
+                    .outcomes
+                    .get(build)
+                    .is_some_and(EntryOutcome::is_ready)
+            };
+            if entry.asked_for.iter().all(is_there) {
+                entry.due = None;
+                entry.waits = waits(self.patience);
+            } else {
+                let wait = entry.waits.next().unwrap_or(self.patience.longest);
+                entry.due = Some(now + wait);
+            }
+        }
+        news
+    }
+
+    /// Whether what one node asks for is there.
+    pub(super) fn state_of(&self, demand: &RequiredBuilds) -> NodeState {
+        let mut missing = BTreeMap::new();
+        let mut of = 0;
+        for (name, builds) in demand {
+            for build in builds {
+                of += 1;
+                let entry = self.entries.get(name);
+                match entry.and_then(|entry| entry.outcomes.get(build)) {
+                    None => return NodeState::Unknown,
+                    Some(EntryOutcome::Missing { problem, .. }) => {
+                        missing.insert(name.clone(), problem.clone());
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        if missing.is_empty() {
+            NodeState::Ready(of)
+        } else {
+            NodeState::Missing { missing, of }
+        }
+    }
+
+    /// How many images are there, are missing, and were not looked for yet.
+    pub(super) fn count(&self) -> Count {
+        let mut count = Count::default();
+        for entry in self.entries.values() {
+            for build in &entry.asked_for {
+                match entry.outcomes.get(build) {
+                    None => count.unknown += 1,
+                    Some(outcome) if outcome.is_ready() => count.ready += 1,
+                    Some(_) => count.missing += 1,
+                }
+            }
+        }
+        count
+    }
+}
+
+/// How many images there are of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Count {
+    /// There.
+    pub ready: usize,
+    /// Not there.
+    pub missing: usize,
+    /// Not looked for yet.
+    pub unknown: usize,
+}
+
+fn waits(patience: RetryDelays) -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(patience.first)
+        .with_max_delay(patience.longest)
+        .without_max_times()
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "17763.973";
+    const NEW: &str = "17763.1158";
+    const PATIENCE: RetryDelays = RetryDelays {
+        first: Duration::from_secs(10),
+        longest: Duration::from_secs(30),
+    };
+
+    fn demand(entries: &[(&str, &[&str])]) -> RequiredBuilds {
+        let entries = entries.iter();
+        entries
+            .map(|(name, builds)| ((*name).to_owned(), names(builds)))
+            .collect()
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn brought(entry: &str, build: &str, outcome: EntryOutcome) -> EntryResult {
+        EntryResult {
+            entry: entry.to_owned(),
+            build: build.to_owned(),
+            outcome,
+        }
+    }
+
+    fn missing() -> EntryOutcome {
+        EntryOutcome::Missing {
+            problem: "no base".to_owned(),
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn a_new_build_makes_due_what_asks_for_it_and_nothing_else() {
+        let now = Instant::now();
+        let mut known = FleetState::new(PATIENCE);
+        known.set_demand(demand(&[("a", &[OLD]), ("b", &[OLD])]), now);
+        assert_eq!(known.due(now), names(&["a", "b"]));
+        let all = names(&["a", "b"]);
+        let ready = |entry| brought(entry, OLD, EntryOutcome::Ready);
+        let news = known.take(&all, vec![ready("a"), ready("b")], now);
+        assert_eq!(news.len(), 2);
+        assert_eq!(known.due(now), names(&[]));
+        assert_eq!(known.next_due(), None);
+        // Another node of the same build asks for nothing new.
+        known.set_demand(demand(&[("a", &[OLD]), ("b", &[OLD])]), now);
+        assert_eq!(known.due(now), names(&[]));
+        known.set_demand(demand(&[("a", &[OLD, NEW]), ("b", &[OLD])]), now);
+        assert_eq!(known.due(now), names(&["a"]));
+        assert_eq!(
+            known.state_of(&demand(&[("a", &[NEW])])),
+            NodeState::Unknown
+        );
+        let made = vec![ready("a"), brought("a", NEW, EntryOutcome::Made)];
+        let news = known.take(&names(&["a"]), made.clone(), now);
+        assert_eq!(news, made[1..]);
+        assert_eq!(
+            known.state_of(&demand(&[("a", &[NEW])])),
+            NodeState::Ready(1)
+        );
+        known.set_demand(demand(&[("a", &[NEW])]), now);
+        assert_eq!(
+            known.count(),
+            Count {
+                ready: 1,
+                ..Count::default()
+            }
+        );
+        known.resync(now);
+        assert_eq!(known.due(now), names(&["a"]));
+    }
+
+    #[test]
+    fn what_failed_waits_longer_each_time_unless_it_is_asked_for_anew() {
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let mut known = FleetState::new(PATIENCE);
+        known.set_demand(demand(&[("a", &[OLD])]), now);
+        let fail = |known: &mut FleetState, at| {
+            known.take(&names(&["a"]), vec![brought("a", OLD, missing())], at)
+        };
+        assert_eq!(fail(&mut known, now).len(), 1);
+        assert_eq!(known.next_due(), Some(after(10)));
+        assert_eq!(fail(&mut known, after(10)), []);
+        assert_eq!(known.next_due(), Some(after(30)));
+        assert_eq!(fail(&mut known, after(30)), []);
+        assert_eq!(known.next_due(), Some(after(60)));
+        assert_eq!(fail(&mut known, after(60)), []);
+        assert_eq!(known.next_due(), Some(after(90)));
+        let state = known.state_of(&demand(&[("a", &[OLD])]));
+        let missing = BTreeMap::from([("a".to_owned(), "no base".to_owned())]);
+        assert_eq!(state, NodeState::Missing { missing, of: 1 });
+        known.set_demand(demand(&[("a", &[OLD, NEW])]), after(61));
+        assert_eq!(known.due(after(61)), names(&["a"]));
+        let made = vec![
+            brought("a", OLD, EntryOutcome::Made),
+            brought("a", NEW, EntryOutcome::Made),
+        ];
+        assert_eq!(known.take(&names(&["a"]), made, after(61)).len(), 2);
+        assert_eq!(known.next_due(), None);
+    }
+
+    #[test]
+    fn an_entry_of_which_nothing_was_heard_is_tried_again() {
+        let now = Instant::now();
+        let mut known = FleetState::new(PATIENCE);
+        known.set_demand(demand(&[("a", &[OLD])]), now);
+        assert_eq!(known.take(&names(&["a"]), Vec::new(), now), []);
+        assert_eq!(known.next_due(), Some(now + PATIENCE.first));
+    }
+}

@@ -1,0 +1,452 @@
+//! From a fleet and nodes to what is missing, and to images where they belong.
+//!
+//! All images are looked at at once, with a bound. Bases are looked for once for all of them, and each
+//! tag is read with one request; what is as it should be costs nothing more.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::sync::Mutex;
+
+use futures_util::{StreamExt, stream};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use tokio::sync::Semaphore;
+use wincimg_cluster::nodes::Node;
+use wincimg_cluster::rollout::command_line;
+use wincimg_common::diagnose::Blame;
+use wincimg_common::lock;
+use wincimg_common::progress::Reporter;
+use wincimg_inspect::bases::{BaseRegistry, ResolveError};
+use wincimg_oci::reference::Reference;
+
+use super::report::{FleetImageState, FleetReport, ImageReport, ReportedError};
+use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
+use super::update::EntryUpdate;
+use super::{EntrySource, Fleet, FleetEntry};
+use crate::bases::BaseSearch;
+use crate::build::BuildContext;
+use crate::compat_check::check_served;
+use crate::definition::{BuildDefinition, BuildInput};
+use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy, TagValidator};
+use crate::direct::deliver_directly;
+use crate::engine_choice::{Engine, EngineReason};
+use crate::error::search;
+use crate::notice::UPDATE_LOCK;
+use crate::plans::{BuildRequest, PlannedImage, TargetHost};
+use crate::publication::{
+    IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TaggedImage,
+};
+
+/// So many images are looked at at once.
+const LOOKS: usize = 32;
+/// So many are made at once. Each waits a moment after publishing, so it is more than there are cores.
+const BUILDS: usize = 16;
+
+/// Whether what is missing is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncMode {
+    /// It is only said.
+    Check,
+    /// It is made.
+    Build,
+}
+
+/// What a fleet is brought with.
+#[derive(Clone, Copy)]
+pub struct SyncOptions<'a> {
+    /// What images are built with; bases are looked for anew each time.
+    pub means: BuildContext<'a>,
+    /// Where base images come from, unless the file says otherwise.
+    pub base_registry: &'a BaseRegistry,
+    /// Which documents go along with what is built.
+    pub documents: &'a AttachmentOptions,
+    /// The time that new layers carry, where it is not the base's.
+    pub created: Option<Timestamp>,
+    /// The day on which the support of Windows is looked at.
+    pub today: Date,
+}
+
+/// Says, and in [`SyncMode::Build`] makes, what is missing of a fleet for nodes. What fails of one image
+/// stands in its report and stops no other.
+pub async fn sync(
+    fleet: &Fleet,
+    nodes: &[Node],
+    run: SyncOptions<'_>,
+    mode: SyncMode,
+) -> FleetReport {
+    let work = SyncContext {
+        run,
+        mode,
+        nodes,
+        bases: BaseSearch::new(run.means.registry),
+        reached: RegistryReachability::default(),
+        said: Mutex::default(),
+        builds: Semaphore::new(BUILDS),
+    };
+    let entries = stream::iter(&fleet.entries);
+    let images = entries.map(|entry| Box::pin(work.one(entry)));
+    let images: Vec<ImageReport> = images.buffered(LOOKS).collect().await;
+    let silent = nodes.iter().filter(|node| node.build.is_none());
+    let left_out = silent.filter_map(|node| node.name.clone()).collect();
+    FleetReport::new(fleet.file.clone(), images, left_out)
+}
+
+/// What all images share.
+struct SyncContext<'a> {
+    run: SyncOptions<'a>,
+    mode: SyncMode,
+    nodes: &'a [Node],
+    bases: BaseSearch,
+    reached: RegistryReachability,
+    said: Mutex<HashSet<String>>,
+    builds: Semaphore,
+}
+
+/// Who is told about one image: what was said about another is not said again.
+struct DedupReporter<'a> {
+    tell: &'a dyn Reporter,
+    said: &'a Mutex<HashSet<String>>,
+    about: String,
+}
+
+impl DedupReporter<'_> {
+    fn is_new(&self, message: &str) -> bool {
+        let mut said = lock(self.said);
+        said.insert(message.to_owned())
+    }
+}
+
+impl Reporter for DedupReporter<'_> {
+    fn note(&self, message: &dyn Display) {
+        let message = message.to_string();
+        if self.is_new(&message) {
+            self.tell.note(&format_args!("{}: {message}", self.about));
+        }
+    }
+
+    fn warn(&self, message: &dyn Display) {
+        let message = message.to_string();
+        if self.is_new(&message) {
+            self.tell.warn(&format_args!("{}: {message}", self.about));
+        }
+    }
+}
+
+impl SyncContext<'_> {
+    /// One image, whatever becomes of it.
+    async fn one(&self, entry: &FleetEntry) -> ImageReport {
+        let mut report = ImageReport::new(entry);
+        if let Err(trouble) = Box::pin(self.settle(entry, &mut report)).await {
+            report.fail(trouble);
+        }
+        report
+    }
+
+    async fn settle(
+        &self,
+        entry: &FleetEntry,
+        report: &mut ImageReport,
+    ) -> Result<(), ReportedError> {
+        let voice = DedupReporter {
+            tell: self.run.means.tell,
+            said: &self.said,
+            about: entry.label(),
+        };
+        let means = BuildContext {
+            bases: &self.bases,
+            tell: &voice,
+            ..self.run.means
+        };
+        let nodes = self.nodes.iter().filter(|node| entry.matches(node));
+        let nodes: Vec<Node> = nodes.cloned().collect();
+        match &entry.work {
+            EntrySource::Build(named) => {
+                let building = self.build(entry, named, &nodes, &means, report);
+                Box::pin(building).await
+            }
+            EntrySource::Update { image, base } => {
+                let hosts = TargetHost::from_nodes(&nodes);
+                if !has_hosts(entry, &hosts, &means, report) {
+                    return Ok(());
+                }
+                self.reach(image).await?;
+                let updating = EntryUpdate {
+                    run: &self.run,
+                    mode: self.mode,
+                    entry,
+                    image,
+                    base: base.as_deref(),
+                    hosts: &hosts,
+                    nodes: &nodes,
+                    builds: &self.builds,
+                };
+                Box::pin(updating.run(&means, report)).await
+            }
+        }
+    }
+
+    /// Makes sure that an image's registry answers.
+    async fn reach(&self, reference: &Reference) -> Result<(), ReportedError> {
+        let reached = self
+            .reached
+            .check(self.run.means.registry, reference.registry());
+        reached.await
+    }
+
+    async fn build(
+        &self,
+        entry: &FleetEntry,
+        named: &BuildInput,
+        nodes: &[Node],
+        means: &BuildContext<'_>,
+        report: &mut ImageReport,
+    ) -> Result<(), ReportedError> {
+        let design = named.read(means.tell)?;
+        let hosts = if design.is_for_any_host()? {
+            Vec::new()
+        } else {
+            let hosts = TargetHost::from_nodes(nodes);
+            if !has_hosts(entry, &hosts, means, report) {
+                return Ok(());
+            }
+            hosts
+        };
+        let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
+            return Err(nameless(entry));
+        };
+        self.reach(&reference).await?;
+        let mut request = self.request(entry, design, hosts);
+        let standing = TagContents::read(means.registry, &reference);
+        let planning = plan(&mut request, report, means);
+        let (standing, images) = tokio::join!(standing, planning);
+        let (standing, mut images) = (standing?, images?);
+        let documents = self.documents(named, &request);
+        let review =
+            |outlooks: &[PlannedTag<'_>]| check_served(outlooks, nodes, self.run.today, means.tell);
+        let target = entry.target(name.clone(), documents, &review);
+        let publication = Publication::new(&images, &target.naming)?;
+        let planned: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
+        let (engine, why) = request.engine_for(planned.iter().map(|image| &image.plan));
+        let is_daemons = engine == Engine::Docker;
+        let inputs = request.inputs(&planned, entry.compression)?;
+        let mut judge = |image: &TaggedImage<'_>, made_of: &ImageInputs| {
+            let verdict = standing.status(&PlannedTagEntry::from_image(image), made_of, is_daemons);
+            report.record_status(image, &tagged(entry, name, &image.tag), &verdict);
+            !verdict.state.is_present()
+        };
+        let lacking = publication.images.iter().zip(inputs);
+        let lacking = lacking.filter_map(|(image, inputs)| {
+            let base = image.planned.base.digest().clone();
+            let made_of = ImageInputs { inputs, base };
+            judge(image, &made_of).then_some(made_of)
+        });
+        let lacking: Vec<ImageInputs> = lacking.collect();
+        if self.mode == SyncMode::Check || lacking.is_empty() {
+            return Ok(());
+        }
+        if is_daemons {
+            return Err(needs_daemon(entry, named, &request, &why));
+        }
+        let made_of = |image: &PlannedImage| {
+            let mut lacking = lacking.iter();
+            lacking.find(|made_of| made_of.base == *image.base.digest())
+        };
+        images.retain(|image| made_of(image).is_some());
+        // Whoever waits here holds nothing that others wait for.
+        let _place = self.builds.acquire().await;
+        request.noting = noting(named, &request);
+        let mut supply = request.downloads(means)?;
+        let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
+        Box::pin(finishing).await?;
+        let mut publication = Publication::new(&images, &target.naming)?;
+        for image in &mut publication.images {
+            image.annotations = made_of(image.planned)
+                .map(ImageInputs::annotations)
+                .unwrap_or_default();
+        }
+        let delivering = deliver_directly(&publication, &request.options, &target, means);
+        report.record_built(Box::pin(delivering).await?);
+        Ok(())
+    }
+
+    /// The request for one image of the fleet.
+    fn request(
+        &self,
+        entry: &FleetEntry,
+        design: BuildDefinition,
+        hosts: Vec<TargetHost>,
+    ) -> BuildRequest {
+        let base_registry = entry.base_registry.as_ref();
+        let base_registry = base_registry.unwrap_or(self.run.base_registry).clone();
+        let mut request = BuildRequest::new(design, hosts, base_registry, entry.matched);
+        request.labels.clone_from(&entry.labels);
+        request.options.compression = entry.compression;
+        request.options.created = self.run.created;
+        request.options.reuse = Some(Vec::new());
+        request
+    }
+
+    /// The documents that were asked for, with what this image was told by.
+    fn documents(&self, named: &BuildInput, request: &BuildRequest) -> AttachmentOptions {
+        let mut documents = self.run.documents.clone();
+        if let Some(told) = &mut documents.provenance {
+            let values = named.values.iter().chain(&named.arguments);
+            told.arguments = values.map(|(name, _)| name.clone()).collect();
+            told.arguments.sort();
+            told.arguments.dedup();
+            told.source = request.design.source();
+        }
+        documents
+    }
+}
+
+/// Notes an image's hosts; says so where there are none.
+fn has_hosts(
+    entry: &FleetEntry,
+    hosts: &[TargetHost],
+    means: &BuildContext<'_>,
+    report: &mut ImageReport,
+) -> bool {
+    for host in hosts {
+        report.for_host(Some(host));
+    }
+    if hosts.is_empty() {
+        let selector = entry.selector.as_ref();
+        let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
+        means.tell.warn(&format_args!(
+            "line {}: there is no Windows node{which}",
+            entry.line
+        ));
+    }
+    !hosts.is_empty()
+}
+
+/// The tag of one image of an index.
+fn tagged(entry: &FleetEntry, name: &str, tag: &str) -> String {
+    let joined = entry.registry.join(&format!("{name}:{tag}"));
+    joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
+}
+
+/// Finds the bases. Hosts that none fits are told, and the others go on without them.
+async fn plan(
+    request: &mut BuildRequest,
+    report: &mut ImageReport,
+    means: &BuildContext<'_>,
+) -> Result<Vec<PlannedImage>, ReportedError> {
+    loop {
+        let error = match request.plan(means).await {
+            Ok(images) => return Ok(images),
+            Err(error) => error,
+        };
+        let unserved = match search(&error) {
+            Some(ResolveError::NothingFits(nothing)) => nothing.host.version.build,
+            _ => return Err(error.into()),
+        };
+        let is_unserved = |host: &TargetHost| host.build.version.build == unserved;
+        if request.hosts.iter().all(is_unserved) {
+            return Err(error.into());
+        }
+        let trouble = ReportedError::from(error);
+        for host in request.hosts.iter().filter(|host| is_unserved(host)) {
+            let build = report.for_host(Some(host));
+            build.state = FleetImageState::Failed;
+            build.problem = Some(trouble.clone());
+        }
+        request.hosts.retain(|host| !is_unserved(host));
+    }
+}
+
+impl FleetEntry {
+    /// Its index in its registry, which takes in what is made.
+    pub(super) fn target<'a>(
+        &self,
+        name: String,
+        documents: AttachmentOptions,
+        review: &'a TagValidator<'a>,
+    ) -> DeliveryTarget<'a> {
+        DeliveryTarget {
+            naming: NamingOptions {
+                name,
+                tag: Some(self.tag.clone()),
+                index: IndexMode::Always,
+            },
+            destinations: vec![Destination::Registry(self.registry.clone())],
+            named_after: None,
+            flavour: self.flavour,
+            existing: TagPolicy::Join,
+            documents,
+            review,
+        }
+    }
+
+    /// Whether it is for a node.
+    pub(super) fn matches(&self, node: &Node) -> bool {
+        let selector = self.selector.as_ref();
+        selector.is_none_or(|selector| selector.matches(node))
+    }
+}
+
+/// The build of one image by itself, as far as names and hosts go.
+fn build_words(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
+    let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
+    words.push(named.image.clone());
+    for host in &request.hosts {
+        words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
+    }
+    for (name, value) in &named.values {
+        words.extend(["--set".to_owned(), format!("{name}={value}")]);
+    }
+    for (name, value) in &named.arguments {
+        words.extend(["--build-arg".to_owned(), format!("{name}={value}")]);
+    }
+    words
+}
+
+fn typed(words: &[String]) -> String {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    command_line(&words)
+}
+
+/// The command that notes what the downloads of one image are.
+fn noting(named: &BuildInput, request: &BuildRequest) -> String {
+    let mut words = build_words(named, request);
+    words.push(UPDATE_LOCK.to_owned());
+    typed(&words)
+}
+
+/// What only a daemon can make.
+fn needs_daemon(
+    entry: &FleetEntry,
+    named: &BuildInput,
+    request: &BuildRequest,
+    why: &EngineReason,
+) -> ReportedError {
+    let mut words = build_words(named, request);
+    let name = entry.name.clone().unwrap_or_default();
+    let registry = entry.registry.to_string();
+    for (flag, value) in [
+        ("--registry", registry),
+        ("--name", name),
+        ("--tag", entry.tag.clone()),
+    ] {
+        words.extend([flag.to_owned(), value]);
+    }
+    words.extend(["--join", "--push"].map(str::to_owned));
+    ReportedError {
+        problem: format!("a Docker daemon on Windows is needed: {why}"),
+        hint: Some(format!("{} --docker-host tcp://HOST:2376", typed(&words))),
+        blame: Blame::Answer,
+    }
+}
+
+/// An image of which the file says no name, and what is built neither.
+fn nameless(entry: &FleetEntry) -> ReportedError {
+    ReportedError {
+        problem: format!(
+            "the image in line {} has no name that can be pushed to {}",
+            entry.line, entry.registry
+        ),
+        hint: Some("give it one: name = \"…\"".to_owned()),
+        blame: Blame::Request,
+    }
+}

@@ -1,0 +1,174 @@
+//! What is there: what the tag of an image's index means, read with one request, and how each of its
+//! entries was made.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::OnceCell;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::lock;
+use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document};
+use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::RegistryClient;
+use wincimg_windows::version::WindowsVersion;
+
+use super::report::{FleetImageState, ReportedError};
+use crate::inputs::INPUTS;
+use crate::publication::PlannedTagEntry;
+
+/// What an image is to be made of, and how its entry in an index says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ImageInputs {
+    pub(super) inputs: Digest,
+    pub(super) base: Digest,
+}
+
+impl ImageInputs {
+    pub(super) fn annotations(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            (INPUTS.to_owned(), self.inputs.to_string()),
+            (BASE_DIGEST.to_owned(), self.base.to_string()),
+        ])
+    }
+}
+
+/// What the tag of an index means.
+pub(super) enum TagContents {
+    /// Nothing.
+    Nothing,
+    /// One image, without an index over it.
+    One,
+    /// An index with these entries.
+    Entries(Vec<Descriptor>),
+}
+
+/// How an image is there.
+pub(super) struct Verdict {
+    pub(super) state: FleetImageState,
+    pub(super) reason: Option<String>,
+    pub(super) digest: Option<Digest>,
+}
+
+impl TagContents {
+    /// Looks at a tag.
+    pub(super) async fn read(
+        registry: &RegistryClient,
+        reference: &Reference,
+    ) -> Result<Self, BoxError> {
+        let repository = registry.repository(reference).for_push();
+        let tag = reference.tag().unwrap_or_default();
+        let Some(raw) = repository.find_manifest(tag).await? else {
+            return Ok(Self::Nothing);
+        };
+        let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
+        let document = document.map_err(|error| {
+            let problem = format!("{reference} is neither an image nor an index");
+            Problem::new("image/document", problem)
+                .blame(Blame::Answer)
+                .source(error)
+        })?;
+        Ok(match document {
+            Document::Manifest(_) => Self::One,
+            Document::Index(index) => Self::Entries(index.into_value().manifests),
+        })
+    }
+
+    /// How an image is there. What only a daemon makes cannot be compared: its version has to do.
+    pub(super) fn status(
+        &self,
+        line: &PlannedTagEntry,
+        made_of: &ImageInputs,
+        is_daemons: bool,
+    ) -> Verdict {
+        let entries = match self {
+            Self::Nothing => return Verdict::missing(None),
+            Self::One => {
+                return Verdict::missing(Some("the tag is one image, without an index".to_owned()));
+            }
+            Self::Entries(entries) => entries,
+        };
+        let platform = &line.platform;
+        let mut alike = entries.iter().filter_map(|entry| {
+            let own = entry.platform.as_ref()?;
+            let is_system = own.os == platform.os && own.architecture == platform.architecture;
+            let version: Option<WindowsVersion> = match &own.os_version {
+                Some(text) => Some(text.parse().ok()?),
+                None => None,
+            };
+            let build = |version: Option<WindowsVersion>| version.map(|version| version.build);
+            (is_system && build(version) == build(line.version)).then_some((entry, version))
+        });
+        let Some((entry, version)) = alike.next() else {
+            return Verdict::missing(None);
+        };
+        let note = |name: &str| entry.annotations.get(name).map(String::as_str);
+        let reason = if version != line.version {
+            let text = |version: Option<WindowsVersion>| {
+                version.map_or_else(String::new, |version| version.os_version())
+            };
+            format!(
+                "is on {}, and {} fits now",
+                text(version),
+                text(line.version)
+            )
+        } else if note(INPUTS) == Some(made_of.inputs.as_ref())
+            || (is_daemons && note(INPUTS).is_none())
+        {
+            return Verdict {
+                state: FleetImageState::Current,
+                reason: None,
+                digest: Some(entry.digest.clone()),
+            };
+        } else {
+            match (note(INPUTS), note(BASE_DIGEST)) {
+                (None, _) => "nothing says what it was made of".to_owned(),
+                (_, Some(base)) if base != made_of.base.as_ref() => {
+                    "its base was published anew".to_owned()
+                }
+                _ => "what it is made of has changed".to_owned(),
+            }
+        };
+        Verdict {
+            state: FleetImageState::Outdated,
+            reason: Some(reason),
+            digest: Some(entry.digest.clone()),
+        }
+    }
+}
+
+impl Verdict {
+    fn missing(reason: Option<String>) -> Self {
+        Self {
+            state: FleetImageState::Missing,
+            reason,
+            digest: None,
+        }
+    }
+}
+
+/// Which registries answer: each is asked once, so that a thousand images do not wait one after the
+/// other for one that does not.
+#[derive(Default)]
+pub(super) struct RegistryReachability(Mutex<HashMap<String, PingResult>>);
+
+/// What a registry said, once it did.
+type PingResult = Arc<OnceCell<Result<(), ReportedError>>>;
+
+impl RegistryReachability {
+    pub(super) async fn check(
+        &self,
+        registry: &RegistryClient,
+        host: &str,
+    ) -> Result<(), ReportedError> {
+        let cell = {
+            let mut hosts = lock(&self.0);
+            Arc::clone(hosts.entry(host.to_owned()).or_default())
+        };
+        let answer = cell.get_or_init(async || match registry.ping(host).await {
+            // One that refuses this may still say what is asked of it.
+            Err(error) if error.status().is_none() => Err(ReportedError::from(error)),
+            _ => Ok(()),
+        });
+        answer.await.clone()
+    }
+}

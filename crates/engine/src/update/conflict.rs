@@ -1,0 +1,101 @@
+//! What keeps an image's layers from being put on another base.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use wincimg_oci::document::Digest;
+
+/// Something in a layer for which the other base makes a difference, or may.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UpdateConflict {
+    /// The layer, counted from 1 at the bottom of the image.
+    pub layer: usize,
+    /// Its digest.
+    pub digest: Digest,
+    /// The instruction that made it, as the image's history says.
+    pub instruction: Option<String>,
+    /// The file or key.
+    pub place: String,
+    /// What is in the way.
+    #[serde(flatten)]
+    pub conflict: Conflict,
+}
+
+/// What is in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Conflict {
+    /// The component store, or another place where servicing alone writes.
+    Servicing,
+    /// A hive of Windows as a file.
+    HiveFile,
+    /// Both bases have it, and not the same.
+    Changed,
+    /// Only the old base has it.
+    Gone,
+    /// Only the new base has it.
+    Came,
+    /// Something below what the layer hides is not the same in both bases.
+    ChangedBelow(String),
+    /// The layer repeats rights that the new base changed.
+    Rights,
+    /// A value is not the same in both bases.
+    Value(String),
+    /// It is not known whether the bases have it.
+    NotKnown(String),
+    /// It cannot be compared with anything.
+    Strange(String),
+}
+
+impl Conflict {
+    /// What programs tell it by.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Servicing => "servicing",
+            Self::HiveFile => "hive-file",
+            Self::Changed => "changed",
+            Self::Gone => "gone",
+            Self::Came => "new-in-base",
+            Self::ChangedBelow(_) => "changed-below",
+            Self::Rights => "rights",
+            Self::Value(_) => "value",
+            Self::NotKnown(_) => "not-known",
+            Self::Strange(_) => "cannot-compare",
+        }
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Servicing => f.write_str("Windows' servicing alone writes there"),
+            Self::HiveFile => f.write_str("it is a hive of the base, and layers change those in Hives"),
+            Self::Changed => f.write_str("servicing changed it, and the layer would hide the change"),
+            Self::Gone => f.write_str("the old base has it, and the new one does not"),
+            Self::Came => f.write_str("the new base brings it, and the layer would hide it"),
+            Self::ChangedBelow(path) => write!(
+                f,
+                "the layer hides what is below it, and {path} is not the same in both bases"
+            ),
+            Self::Rights => f.write_str(
+                "its rights differ between the bases, and the layer would set them to others than the \
+                 new base's",
+            ),
+            Self::Value(name) if name.is_empty() => {
+                f.write_str("its default value is not the same in both bases")
+            }
+            Self::Value(name) => write!(f, "its value {name:?} is not the same in both bases"),
+            Self::NotKnown(what) | Self::Strange(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Serialize for Conflict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+
+        let mut fields = serializer.serialize_struct("Conflict", 2)?;
+        fields.serialize_field("conflict", self.code())?;
+        fields.serialize_field("reason", &self.to_string())?;
+        fields.end()
+    }
+}

@@ -1,0 +1,125 @@
+//! Bringing updated images to where they belong, with what others have under their tag.
+
+use std::sync::Arc;
+
+use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_oci::reference::Reference;
+use wincimg_windows::compat::generation;
+use wincimg_windows::version::WindowsVersion;
+
+use super::rebase::{self, BaseLabel};
+use super::{PlannedUpdate, UpdatePlan, UpdateVerdict};
+use crate::build::BuildContext;
+use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget, TagPolicy};
+use crate::direct::{AssembledImage, ReusedLayers};
+use crate::plans::PlannedImage;
+use crate::publication::{IndexMode, Publication, TaggedImage};
+
+/// Makes the images and brings them to every destination. An index stays one; what is updated makes
+/// room for what it comes to, and what its index has for others stays.
+pub async fn deliver(
+    updates: &UpdatePlan,
+    image: &Reference,
+    mut target: DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> Result<DeliveryReport, BoxError> {
+    target.existing = existing(updates, image, &target, means);
+    if updates.is_index && target.naming.index == IndexMode::Several {
+        target.naming.index = IndexMode::Always;
+    }
+    let images = updates.planned.iter().map(|it| it.planned.clone());
+    let images: Vec<PlannedImage> = images.collect();
+    let publication = Publication::new(&images, &target.naming)?;
+    let delivery = Delivery {
+        registry: means.registry,
+        progress: Arc::clone(means.progress),
+        target: &target,
+    };
+    let made = make(&publication, updates)?.into_iter().map(Box::new);
+    let made = made.map(BuiltImage::Assembled).collect();
+    let delivered = delivery.deliver(&publication, async { Ok(made) });
+    Box::pin(delivered).await
+}
+
+/// What becomes of the tag: under its own one an image is replaced by what was made of it.
+fn existing(
+    updates: &UpdatePlan,
+    image: &Reference,
+    target: &DeliveryTarget<'_>,
+    means: &BuildContext<'_>,
+) -> TagPolicy {
+    let naming = &target.naming;
+    let is_same_tag = naming.tag.as_deref() == image.tag();
+    if target.existing != TagPolicy::Protect || !is_same_tag || naming.index == IndexMode::Never {
+        return target.existing;
+    }
+    if updates.is_index {
+        return TagPolicy::Join;
+    }
+    let planned = updates.planned.iter();
+    let new: Vec<_> = planned
+        .filter_map(|it| it.planned.base.os_version)
+        .collect();
+    let is_covered = |old: &WindowsVersion| new.iter().any(|new| new.build == old.build);
+    if !updates.versions.iter().all(is_covered) {
+        return TagPolicy::Protect;
+    }
+    for old in &updates.versions {
+        if !new.iter().any(|new| generation(*new) == generation(*old)) {
+            means.tell.note(&format_args!(
+                "{image} will no longer have {old}, which hosts of that version need: they will not \
+                 start what takes its place"
+            ));
+        }
+    }
+    TagPolicy::Replace
+}
+
+/// Makes the images of a publication, in their order: documents alone, as their layers are there.
+fn make(
+    publication: &Publication<'_>,
+    updates: &UpdatePlan,
+) -> Result<Vec<AssembledImage>, Problem> {
+    let images = publication.images.iter();
+    images.map(|image| make_one(image, updates)).collect()
+}
+
+fn make_one(image: &TaggedImage<'_>, updates: &UpdatePlan) -> Result<AssembledImage, Problem> {
+    let mut all = updates.planned.iter();
+    let is_it = |update: &&PlannedUpdate| std::ptr::eq(&raw const update.planned, image.planned);
+    let same_base = |update: &&PlannedUpdate| update.planned.plan == image.planned.plan;
+    let update = all.clone().find(is_it).or_else(|| all.find(same_base));
+    let Some(update) = update else {
+        unreachable!("a publication is of the images that were planned for it");
+    };
+    if update.verdict == UpdateVerdict::UpToDate {
+        return Ok(AssembledImage {
+            image: update.from.clone(),
+            added: Vec::new(),
+            carried: Some(ReusedLayers {
+                source: updates.source.clone(),
+                layers: update.from.manifest().layers.clone(),
+                has_base: true,
+            }),
+        });
+    }
+    let called = BaseLabel {
+        name: &update.planned.base.display_name(),
+        note: update.notes_base,
+    };
+    let new = &update.planned.base.image;
+    let carried = rebase::rebase(&update.from, &update.old, new, &called);
+    Ok(AssembledImage {
+        image: carried.map_err(|error| Problem::from_error("image/document", error))?,
+        added: Vec::new(),
+        carried: Some(ReusedLayers {
+            source: updates.source.clone(),
+            layers: update
+                .own
+                .iter()
+                .map(|layer| layer.descriptor.clone())
+                .collect(),
+            has_base: false,
+        }),
+    })
+}

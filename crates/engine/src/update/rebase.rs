@@ -1,0 +1,332 @@
+//! What an image's configuration says on another base: what the image had changed stays, and what it
+//! had from its old base is the new one's.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use wincimg_oci::document::{
+    BASE_DIGEST, BASE_NAME, ContainerConfig, Descriptor, DocumentError, History, Image,
+    ImageConfig, ManifestFormat, media_type,
+};
+use wincimg_windows::search_path;
+
+/// The label that says which version an image is, which some images take from their base.
+const VERSION: &str = "org.opencontainers.image.version";
+const ANNOTATIONS: &str = "annotations";
+
+/// How the new base is called in the image.
+pub(super) struct BaseLabel<'a> {
+    pub(super) name: &'a str,
+    /// Whether an image that says nothing of its base is to say it from now on.
+    pub(super) note: bool,
+}
+
+/// Puts the layers and the configuration that an image has above `old` on `new`.
+pub(super) fn rebase(
+    image: &Image,
+    old: &Image,
+    new: &Image,
+    called: &BaseLabel<'_>,
+) -> Result<Image, DocumentError> {
+    let flavour = image.manifest().flavour();
+    let base = new.with_distributable_layers()?.in_flavour(flavour)?;
+    let below = old.config().rootfs.diff_ids.len();
+    let own = image.manifest().layers.iter().skip(below).cloned();
+    let layers: Vec<Descriptor> = base.manifest().layers.iter().cloned().chain(own).collect();
+    let config = image.config().edit(|config| {
+        let merged = configuration(config, old.config(), new.config());
+        *config = merged;
+        let diff_ids = &mut config.rootfs.diff_ids;
+        let own = diff_ids.split_off(below);
+        diff_ids.clone_from(&new.config().rootfs.diff_ids);
+        diff_ids.extend(own);
+        note_base(config, flavour, new, called);
+        let version = |it: &ImageConfig| it.os_version.clone();
+        let label = config.config.labels.get_mut(VERSION);
+        if let (Some(label), Some(before), Some(now)) =
+            (label, version(old.config()), version(new.config()))
+            && *label == before
+        {
+            *label = now;
+        }
+    })?;
+    let manifest = image.manifest().edit(|manifest| {
+        let mut layers = layers;
+        for layer in &mut layers {
+            if media_type::is_foreign(&layer.media_type) {
+                layer.media_type = media_type::distributable(&layer.media_type);
+                layer.urls.clear();
+            }
+        }
+        manifest.layers = layers;
+        if manifest.config.digest != *config.digest() {
+            manifest.config.digest = config.digest().clone();
+            manifest.config.size = config.size();
+            // An embedded copy of the old configuration would contradict the digest.
+            manifest.config.other.remove("data");
+        }
+        note_base_beside(&mut manifest.other, flavour, new, called, image);
+    })?;
+    Image::new(manifest, config)
+}
+
+/// Says in the configuration what the base is, where the image says it there.
+fn note_base(
+    config: &mut ImageConfig,
+    flavour: ManifestFormat,
+    new: &Image,
+    called: &BaseLabel<'_>,
+) {
+    let labels = &mut config.config.labels;
+    let says_name = labels.contains_key(BASE_NAME);
+    let notes_here = called.note && flavour == ManifestFormat::Docker;
+    if says_name || notes_here {
+        labels.insert(BASE_NAME.to_owned(), called.name.to_owned());
+    }
+    if says_name || notes_here || labels.contains_key(BASE_DIGEST) {
+        labels.insert(BASE_DIGEST.to_owned(), new.digest().to_string());
+    }
+}
+
+/// The same in the manifest's annotations, which Docker's manifests have not.
+fn note_base_beside(
+    manifest: &mut Map<String, Value>,
+    flavour: ManifestFormat,
+    new: &Image,
+    called: &BaseLabel<'_>,
+    image: &Image,
+) {
+    let says_in_labels = image.config().config.labels.contains_key(BASE_NAME);
+    let notes_here = called.note && flavour == ManifestFormat::Oci && !says_in_labels;
+    if notes_here && !manifest.contains_key(ANNOTATIONS) {
+        manifest.insert(ANNOTATIONS.to_owned(), Value::Object(Map::new()));
+    }
+    let Some(Value::Object(annotations)) = manifest.get_mut(ANNOTATIONS) else {
+        return;
+    };
+    let says_name = annotations.contains_key(BASE_NAME);
+    if says_name || notes_here {
+        annotations.insert(BASE_NAME.to_owned(), called.name.into());
+    }
+    if says_name || notes_here || annotations.contains_key(BASE_DIGEST) {
+        let digest = new.digest().to_string();
+        annotations.insert(BASE_DIGEST.to_owned(), digest.into());
+    }
+}
+
+/// The configuration on the new base; the list of layers is still the image's.
+fn configuration(image: &ImageConfig, old: &ImageConfig, new: &ImageConfig) -> ImageConfig {
+    ImageConfig {
+        // What is made of two images is as old as the younger one.
+        created: later(image.created.as_ref(), new.created.as_ref()),
+        architecture: new.architecture.clone(),
+        os: new.os.clone(),
+        os_version: new.os_version.clone(),
+        os_features: new.os_features.clone(),
+        variant: new.variant.clone(),
+        config: container(&image.config, &old.config, &new.config),
+        rootfs: image.rootfs.clone(),
+        history: history(image, old, new),
+        other: fields(&image.other, &old.other, &new.other),
+    }
+}
+
+fn later(image: Option<&String>, new: Option<&String>) -> Option<String> {
+    let time = |text: Option<&String>| text?.parse::<Timestamp>().ok();
+    let is_newer = match (time(image), time(new)) {
+        (Some(image), Some(new)) => new > image,
+        (None, Some(_)) => image.is_none(),
+        _ => false,
+    };
+    if is_newer {
+        new.cloned()
+    } else {
+        image.cloned()
+    }
+}
+
+/// How a container starts.
+fn container(
+    image: &ContainerConfig,
+    old: &ContainerConfig,
+    new: &ContainerConfig,
+) -> ContainerConfig {
+    // A program of the image's own has its own arguments, or none.
+    let has_program = image.entrypoint != old.entrypoint;
+    let has_arguments = has_program || image.cmd != old.cmd;
+    ContainerConfig {
+        user: changed(&image.user, &old.user, &new.user),
+        exposed_ports: image
+            .exposed_ports
+            .iter()
+            .filter(|(port, _)| {
+                !old.exposed_ports.contains_key(*port) || new.exposed_ports.contains_key(*port)
+            })
+            .chain(
+                new.exposed_ports
+                    .iter()
+                    .filter(|(port, _)| !old.exposed_ports.contains_key(*port)),
+            )
+            .map(|(port, value)| (port.clone(), value.clone()))
+            .collect(),
+        env: environment(&image.env, &old.env, &new.env),
+        entrypoint: changed(&image.entrypoint, &old.entrypoint, &new.entrypoint),
+        cmd: if has_arguments {
+            image.cmd.clone()
+        } else {
+            new.cmd.clone()
+        },
+        args_escaped: if has_arguments {
+            image.args_escaped
+        } else {
+            changed(&image.args_escaped, &old.args_escaped, &new.args_escaped)
+        },
+        working_dir: changed(&image.working_dir, &old.working_dir, &new.working_dir),
+        labels: labels(image, old, new),
+        // A base's were for this image, not for those that are built on it.
+        on_build: image.on_build.clone(),
+        shell: changed(&image.shell, &old.shell, &new.shell),
+        other: fields(&image.other, &old.other, &new.other),
+    }
+}
+
+/// The image's value where it had changed it, else the new base's.
+fn changed<T: PartialEq + Clone>(image: &T, old: &T, new: &T) -> T {
+    if image == old {
+        new.clone()
+    } else {
+        image.clone()
+    }
+}
+
+fn labels(
+    image: &ContainerConfig,
+    old: &ContainerConfig,
+    new: &ContainerConfig,
+) -> BTreeMap<String, String> {
+    let own = image.labels.iter().filter_map(|(key, value)| {
+        let value = match old.labels.get(key) {
+            Some(before) if before == value => new.labels.get(key)?,
+            _ => value,
+        };
+        Some((key.clone(), value.clone()))
+    });
+    let came = new
+        .labels
+        .iter()
+        .filter(|(key, _)| !old.labels.contains_key(*key) && !image.labels.contains_key(*key));
+    own.chain(came.map(|(key, value)| (key.clone(), value.clone())))
+        .collect()
+}
+
+/// Fields that this program has no use for, and folders for volumes, each by itself.
+fn fields(
+    image: &Map<String, Value>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+) -> Map<String, Value> {
+    let mut merged = Map::new();
+    for (name, value) in image {
+        let value = match (value, old.get(name), new.get(name)) {
+            (value, Some(before), now) if before == value => now.cloned(),
+            (Value::Object(own), Some(Value::Object(before)), Some(Value::Object(now)))
+                if name == "Volumes" =>
+            {
+                Some(Value::Object(fields(own, before, now)))
+            }
+            (value, ..) => Some(value.clone()),
+        };
+        merged.extend(value.map(|value| (name.clone(), value)));
+    }
+    for (name, value) in new {
+        if !old.contains_key(name) && !image.contains_key(name) {
+            merged.insert(name.clone(), value.clone());
+        }
+    }
+    merged
+}
+
+/// Variables, whose names Windows does not tell apart by case. What the new base brings stands behind
+/// what is from bases.
+fn environment(image: &[String], old: &[String], new: &[String]) -> Vec<String> {
+    let mut merged: Vec<String> = Vec::new();
+    let mut behind = 0;
+    for line in image {
+        let Some((name, value)) = line.split_once('=') else {
+            merged.push(line.clone());
+            continue;
+        };
+        let (before, now) = (variable(old, name), variable(new, name));
+        match before {
+            Some((_, same)) if same == value => {
+                merged.extend(now.map(|(name, value)| format!("{name}={value}")));
+            }
+            _ if name.eq_ignore_ascii_case(search_path::VARIABLE) => {
+                let text =
+                    |found: Option<(&str, &str)>| found.map_or("", |(_, value)| value).to_owned();
+                let path = search_path::replace_prefix(value, &text(before), &text(now));
+                merged.push(format!("{name}={path}"));
+            }
+            _ => merged.push(line.clone()),
+        }
+        if before.is_some() {
+            behind = merged.len();
+        }
+    }
+    let came = new.iter().filter(|line| {
+        let name = line.split_once('=').map_or(line.as_str(), |(name, _)| name);
+        variable(old, name).is_none() && variable(image, name).is_none()
+    });
+    let came: Vec<String> = came.cloned().collect();
+    merged.splice(behind..behind, came);
+    merged
+}
+
+fn variable<'e>(env: &'e [String], name: &str) -> Option<(&'e str, &'e str)> {
+    let mut lines = env.iter().filter_map(|line| line.split_once('='));
+    lines.find(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
+/// The new base's steps, then the image's own.
+fn history(image: &ImageConfig, old: &ImageConfig, new: &ImageConfig) -> Vec<History> {
+    let own = own_history(image, old);
+    new.history.iter().chain(own.iter()).cloned().collect()
+}
+
+/// The steps that an image has above its base. A history that does not fit the layers says nothing of
+/// them, and each gets a step without a word.
+fn own_history<'i>(image: &'i ImageConfig, old: &ImageConfig) -> Cow<'i, [History]> {
+    let (all, count) = (&image.history, image.rootfs.diff_ids.len());
+    let below = old.rootfs.diff_ids.len();
+    let layers = |steps: &[History]| steps.iter().filter(|step| !step.empty_layer).count();
+    let begins = all.starts_with(&old.history) && layers(&old.history) == below;
+    if layers(all) != count {
+        return Cow::Owned(vec![History::default(); count - below]);
+    }
+    let end = if begins {
+        Some(old.history.len())
+    } else {
+        (0..=all.len()).find(|end| layers(&all[..*end]) == below)
+    };
+    Cow::Borrowed(&all[end.unwrap_or(all.len())..])
+}
+
+/// The instruction behind each of the layers that an image has above its base.
+pub(super) fn instructions(image: &ImageConfig, old: &ImageConfig) -> Vec<Option<String>> {
+    let count = image.rootfs.diff_ids.len() - old.rootfs.diff_ids.len();
+    let steps = own_history(image, old);
+    let mut made: Vec<Option<String>> = steps
+        .iter()
+        .filter(|step| !step.empty_layer)
+        .map(|step| step.created_by.clone().filter(|text| !text.is_empty()))
+        .collect();
+    if made.len() != count {
+        made = vec![None; count];
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,446 @@
+//! HTTP exchanges: streamed bodies, redirects that are checked hop by hop, time bounds, and errors
+//! that name host and purpose.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use reqwest::header::{CONTENT_LENGTH, LOCATION};
+use reqwest::{Body, Client, Request, Response, Url};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use wincimg_common::lock;
+use wincimg_common::progress::Progress;
+
+use super::certificates::CertificateFiles;
+use super::clients::{Clients, Trust};
+use super::error::HttpError;
+use super::exchange::{Exchange, Payload, SourceRange, TrustSource, location};
+use super::insecure_hosts::InsecureHosts;
+use super::retry::{RetryBudget, RetryPolicy, Transient, retry_after};
+use super::urls::{host_of, redacted};
+
+/// Connections to the hosts that this process talks to.
+pub struct HttpClient {
+    clients: Clients,
+    insecure: InsecureHosts,
+    idle_timeout: Duration,
+    /// When everything has to be over, and how long that was at the beginning.
+    limit: Option<(Instant, Duration)>,
+    retries: RetryPolicy,
+    progress: Arc<dyn Progress>,
+}
+
+/// The longest time without a byte before a connection counts as broken.
+pub const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+
+const MOST_REDIRECTS: usize = 10;
+/// Bytes read from a source at once; two such chunks wait for the connection at most.
+const CHUNK: usize = 128 * 1024;
+const CHUNKS_WAITING: usize = 2;
+/// A server that commits a large upload is silent for longer than one that reads it.
+const COMMIT_PATIENCE: u32 = 10;
+
+impl HttpClient {
+    /// `user_agent` is what requests say of who sends them; `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may speak plain HTTP or have a
+    /// certificate that nobody vouches for.
+    pub fn new(
+        user_agent: &'static str,
+        insecure: &[String],
+        retries: RetryPolicy,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, HttpError> {
+        Ok(Self {
+            clients: Clients::new(user_agent, CertificateFiles::default()),
+            insecure: InsecureHosts::parse(insecure)?,
+            idle_timeout: IDLE_TIMEOUT,
+            limit: None,
+            retries,
+            progress,
+        })
+    }
+
+    /// The same with another bound on the silence of a connection.
+    #[must_use]
+    pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// The same with a bound on everything that is done with it, counted from now.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Option<Duration>) -> Self {
+        self.limit = limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit)));
+        self
+    }
+
+    /// The same with certificates from elsewhere than the usual folders.
+    #[must_use]
+    pub fn with_certificates(mut self, files: CertificateFiles) -> Self {
+        self.clients = self.clients.with_certificates(files);
+        self
+    }
+
+    /// Whether the user listed the URL's host as insecure.
+    pub fn is_listed(&self, url: &Url) -> bool {
+        self.insecure.allows(url)
+    }
+
+    /// Where this work is shown.
+    pub fn progress(&self) -> &dyn Progress {
+        self.progress.as_ref()
+    }
+
+    /// The attempts that an operation has.
+    pub fn attempts(&self) -> RetryBudget {
+        let deadline = self.limit.map(|(deadline, _)| deadline);
+        RetryBudget::new(self.retries, deadline, Arc::clone(&self.progress))
+    }
+
+    /// Repeats an operation while its errors are passing ones.
+    pub async fn retry<T, E: Transient, F>(&self, mut operation: impl FnMut() -> F) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let mut attempts = self.attempts();
+        loop {
+            match operation().await {
+                Ok(value) => return Ok(value),
+                Err(error) => attempts.backoff(error).await?,
+            }
+        }
+    }
+
+    /// Sends, follows redirects, and takes nothing but success for an answer.
+    pub async fn send_checked(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
+        let response = self.send_following(exchange).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if response.headers().contains_key(LOCATION) {
+            let target = location(&exchange.what, &response)?;
+            return Err(exchange.not_followed(&target, "the request cannot be sent there"));
+        }
+        Err(HttpError::Status {
+            host: host_of(response.url()),
+            what: exchange.what.clone(),
+            status,
+            detail: String::new(),
+            retry_after: retry_after(response.headers(), SystemTime::now()),
+        })
+    }
+
+    /// The same for a whole page of text.
+    pub async fn page(&self, exchange: &Exchange<'_>, limit: u64) -> Result<String, HttpError> {
+        let response = self.send_checked(exchange).await?;
+        let body = self.read_body(response, &exchange.what, limit).await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// Sends and follows redirects; whatever status comes in the end is an answer.
+    pub async fn send_following(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
+        let mut next = exchange.clone();
+        for _ in 0..MOST_REDIRECTS {
+            let response = self.send(&next).await?;
+            if !next.follow_redirect(&response)? {
+                return Ok(response);
+            }
+        }
+        Err(exchange.not_followed(&next.url, "there were ten redirects before it"))
+    }
+
+    /// Sends once; whatever status comes is an answer.
+    pub async fn send(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
+        let url = &exchange.url;
+        let client = self.clients.get(url, self.trust(exchange)?)?;
+        let mut request = Request::new(exchange.method.clone(), url.clone());
+        *request.headers_mut() = exchange.headers.clone();
+        let started = Instant::now();
+        let sending = async {
+            match &exchange.payload {
+                Payload::Stream(piece) => self.stream(exchange, piece, client, request).await,
+                Payload::Bytes(bytes) => self.plain(exchange, bytes.clone(), client, request).await,
+                Payload::Empty => self.plain(exchange, Bytes::new(), client, request).await,
+            }
+        };
+        let sent = self.with_deadline(&exchange.what, sending).await;
+        let status = sent.as_ref().ok().map(|answer| answer.status().as_u16());
+        tracing::debug!(
+            method = %exchange.method,
+            url = %redacted(url),
+            status,
+            ms = started.elapsed().as_millis(),
+            "HTTP request"
+        );
+        sent
+    }
+
+    fn trust(&self, exchange: &Exchange<'_>) -> Result<Trust, HttpError> {
+        let url = &exchange.url;
+        let by_digest = url.scheme() == "http" && exchange.vouched == TrustSource::ByDigest;
+        Trust::for_url(url, &self.insecure)
+            .or(by_digest.then_some(Trust::PlainHttp))
+            .ok_or_else(|| HttpError::InsecureUrl {
+                url: redacted(url),
+                host: host_of(url),
+            })
+    }
+
+    /// Whether the exchange may be made as its URL says: with TLS, or without where that is allowed.
+    pub fn check(&self, exchange: &Exchange<'_>) -> Result<(), HttpError> {
+        self.trust(exchange).map(drop)
+    }
+
+    /// Sends a request whose body, if it has one, is in memory.
+    async fn plain(
+        &self,
+        exchange: &Exchange<'_>,
+        body: Bytes,
+        client: Client,
+        mut request: Request,
+    ) -> Result<Response, HttpError> {
+        if !exchange.is_safe() {
+            request
+                .headers_mut()
+                .insert(CONTENT_LENGTH, body.len().into());
+            *request.body_mut() = Some(Body::from(body));
+        }
+        let patience = self.patience(exchange);
+        match timeout(patience, client.execute(request)).await {
+            Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
+            Err(_) => Err(exchange.stall_error(patience)),
+        }
+    }
+
+    /// Sends a request whose body is read from a source while it is sent.
+    async fn stream(
+        &self,
+        exchange: &Exchange<'_>,
+        piece: &SourceRange<'_>,
+        client: Client,
+        mut request: Request,
+    ) -> Result<Response, HttpError> {
+        let unreadable = |source| HttpError::Source {
+            what: exchange.what.clone(),
+            source,
+        };
+        let kept = lock(piece.reader).take();
+        let mut reader = match kept {
+            Some((offset, reader)) if offset == piece.offset => reader,
+            _ => piece.source.open(piece.offset).await.map_err(unreadable)?,
+        };
+        piece.task.set_position(piece.offset);
+
+        let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(CHUNKS_WAITING);
+        let chunks = stream::unfold(receiver, |mut receiver| async {
+            receiver.recv().await.map(|chunk| (chunk, receiver))
+        });
+        request
+            .headers_mut()
+            .insert(CONTENT_LENGTH, piece.length.into());
+        *request.body_mut() = Some(Body::wrap_stream(chunks));
+
+        let idle = self.idle_timeout;
+        let mut answer = pin!(client.execute(request));
+        tokio::select! {
+            answer = &mut answer => {
+                return answer.map_err(|error| exchange.no_answer(error));
+            }
+            pumped = pump(&mut reader, piece, sender, idle) => match pumped {
+                UploadEnd::All => {
+                    *lock(piece.reader) = Some((piece.offset + piece.length, reader));
+                }
+                UploadEnd::Refused => {}
+                UploadEnd::Stalled => return Err(exchange.stall_error(idle)),
+                UploadEnd::Unreadable(error) => return Err(unreadable(error)),
+            },
+        }
+        let patience = self.patience(exchange);
+        match timeout(patience, answer).await {
+            Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
+            Err(_) => Err(exchange.stall_error(patience)),
+        }
+    }
+
+    fn patience(&self, exchange: &Exchange<'_>) -> Duration {
+        let times = if exchange.commits { COMMIT_PATIENCE } else { 1 };
+        self.idle_timeout.saturating_mul(times)
+    }
+
+    /// A whole body in memory, if it is not larger than `limit`.
+    pub async fn read_body(
+        &self,
+        mut response: Response,
+        what: &str,
+        limit: u64,
+    ) -> Result<Bytes, HttpError> {
+        let too_large = || HttpError::TooLarge {
+            what: format!("the answer to the request to {what}"),
+            limit,
+        };
+        let announced = response.content_length();
+        if announced.is_some_and(|length| length > limit) {
+            return Err(too_large());
+        }
+        let mut body = BytesMut::new();
+        loop {
+            let at = body.len() as u64;
+            let Some(chunk) = self.next_chunk(&mut response, what, at, announced).await? else {
+                return Ok(body.freeze());
+            };
+            if at + chunk.len() as u64 > limit {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+    }
+
+    /// The next bytes of a body; `at` and `size` say where in the whole an error happened.
+    pub async fn next_chunk(
+        &self,
+        response: &mut Response,
+        what: &str,
+        at: u64,
+        size: Option<u64>,
+    ) -> Result<Option<Bytes>, HttpError> {
+        let idle = self.idle_timeout;
+        let next = async { Ok::<_, HttpError>(timeout(idle, response.chunk()).await) };
+        let next = self.with_deadline(what, next).await?;
+        let host = || host_of(response.url());
+        match next {
+            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Err(error)) => Err(HttpError::Interrupted {
+                what: format!("the answer of {}", host()),
+                at,
+                size: size.unwrap_or(at),
+                source: Some(error.without_url()),
+            }),
+            Err(_) => Err(HttpError::Stalled {
+                host: host(),
+                what: what.to_owned(),
+                after: idle,
+            }),
+        }
+    }
+
+    /// Runs something until the total time bound is over.
+    pub async fn with_deadline<T, E: From<HttpError>>(
+        &self,
+        what: &str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let Some((deadline, limit)) = self.limit else {
+            return work.await;
+        };
+        let what = what.to_owned();
+        tokio::time::timeout_at(deadline, work)
+            .await
+            .unwrap_or_else(|_| Err(HttpError::TimeLimit { what, limit }.into()))
+    }
+}
+
+/// How the reading side of an upload ended.
+enum UploadEnd {
+    All,
+    /// The connection takes no more; the answer, or its error, says why.
+    Refused,
+    Stalled,
+    Unreadable(io::Error),
+}
+
+async fn pump(
+    reader: impl AsyncRead,
+    piece: &SourceRange<'_>,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    idle: Duration,
+) -> UploadEnd {
+    let mut reader = pin!(reader.take(piece.length));
+    let mut sent = 0;
+    while sent < piece.length {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        match reader.read_buf(&mut chunk).await {
+            Ok(0) => {
+                let reason = format!("it ended after {} bytes", piece.offset + sent);
+                return UploadEnd::Unreadable(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
+            }
+            Ok(_) => {}
+            Err(error) => return UploadEnd::Unreadable(error),
+        }
+        let length = chunk.len() as u64;
+        match timeout(idle, sender.send(Ok(chunk.freeze()))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return UploadEnd::Refused,
+            Err(_) => return UploadEnd::Stalled,
+        }
+        sent += length;
+        piece.task.advance(length);
+    }
+    UploadEnd::All
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_common::progress::Silent;
+
+    use super::*;
+
+    fn checked(insecure: &[&str], url: &str, vouched: TrustSource) -> Result<(), HttpError> {
+        let insecure: Vec<String> = insecure.iter().map(|&entry| entry.to_owned()).collect();
+        let http =
+            HttpClient::new("test", &insecure, RetryPolicy::default(), Arc::new(Silent)).unwrap();
+        let mut exchange = Exchange::get("read it", url.parse().unwrap());
+        exchange.vouched = vouched;
+        http.check(&exchange)
+    }
+
+    #[test]
+    fn plain_http_is_for_listed_hosts_and_for_bytes_that_a_digest_vouches_for() {
+        let allowed = |url: &str, vouched| checked(&["catalog.lan:8080"], url, vouched).is_ok();
+        assert!(allowed(
+            "http://catalog.lan:8080/x",
+            TrustSource::ByConnection
+        ));
+        assert!(!allowed(
+            "http://catalog.lan:8081/x",
+            TrustSource::ByConnection
+        ));
+        assert!(!allowed("http://127.0.0.1/x", TrustSource::ByConnection));
+        assert!(allowed("http://elsewhere/x", TrustSource::ByDigest));
+        assert!(!allowed("ftp://elsewhere/x", TrustSource::ByDigest));
+    }
+
+    #[test]
+    fn nobody_is_told_to_trust_an_address_of_the_link_or_a_file() {
+        use wincimg_common::diagnose::Diagnose as _;
+
+        let hint = |url: &str| {
+            checked(&[], url, TrustSource::ByConnection)
+                .unwrap_err()
+                .diagnosis()
+                .hint
+        };
+        for url in [
+            "http://169.254.169.254/latest/meta-data",
+            "http://[fe80::1]:5000/x",
+            "file:///etc/passwd",
+            "file://server/share",
+            "ftp://elsewhere/x",
+        ] {
+            assert_eq!(hint(url), None, "{url}");
+        }
+        assert!(hint("http://repo.lan/x").is_some());
+    }
+
+    #[test]
+    fn the_error_names_the_host_as_the_list_takes_it() {
+        let url = "http://user:secret@catalog.lan:8080/x?token=secret";
+        let error = checked(&[], url, TrustSource::ByConnection).unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+        assert!(matches!(error, HttpError::InsecureUrl { host, .. } if host == "catalog.lan:8080"));
+    }
+}

@@ -1,0 +1,257 @@
+//! What a command asks of IIS, as far as that is known without its configuration being changed.
+
+use wincimg_windows::invalid::InvalidText;
+
+use super::config::{
+    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, EditError, ElementPath, FilterError,
+    SITES, SchemaViolation, SectionPath, Selector, Server,
+};
+
+/// What a command asks of IIS: all of its changes, or none of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IisChange {
+    /// The changes.
+    pub edits: Vec<ConfigEdit>,
+    /// Whose `web.config` they go into; the server's own configuration where absent.
+    pub into: Option<ConfigLocation>,
+    /// A folder that has to be there.
+    pub folder: Option<RequiredFolder>,
+    /// Whether something would run that does not in an image.
+    pub is_skipped: bool,
+}
+
+/// A folder that has to be there for a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequiredFolder {
+    /// The folder, as it is written.
+    pub path: String,
+    /// Whether the command fails without it; otherwise what it does then is not certain.
+    pub fails: bool,
+}
+
+/// Why a command is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IisChangeError {
+    /// What it does is not certain.
+    #[error("{0}")]
+    Unclear(String),
+    /// It fails on Windows too.
+    #[error("{0}")]
+    Fails(String),
+}
+
+impl IisChangeError {
+    pub(super) fn unclear(why: impl Into<String>) -> Self {
+        Self::Unclear(why.into())
+    }
+
+    pub(super) fn failure(why: impl Into<String>) -> Self {
+        Self::Fails(why.into())
+    }
+}
+
+impl From<InvalidText> for IisChangeError {
+    fn from(error: InvalidText) -> Self {
+        Self::Unclear(error.to_string())
+    }
+}
+
+impl From<SchemaViolation> for IisChangeError {
+    fn from(error: SchemaViolation) -> Self {
+        Self::Fails(error.to_string())
+    }
+}
+
+impl From<EditError> for IisChangeError {
+    fn from(error: EditError) -> Self {
+        match error {
+            // Windows would write it down, and answer nobody.
+            error @ EditError::NoPool { .. } => Self::Unclear(error.to_string()),
+            error => Self::Fails(error.to_string()),
+        }
+    }
+}
+
+impl From<FilterError> for IisChangeError {
+    /// A cmdlet warns of a filter that leads nowhere, and changes nothing.
+    fn from(error: FilterError) -> Self {
+        Self::Unclear(error.to_string())
+    }
+}
+
+impl IisChange {
+    /// Changes of the server's own configuration.
+    pub(super) fn new(edits: Vec<ConfigEdit>) -> Self {
+        Self {
+            edits,
+            ..Self::default()
+        }
+    }
+
+    /// Something that would run.
+    pub(super) fn no_change() -> Self {
+        Self {
+            is_skipped: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// A site that is made.
+#[derive(Debug, Default)]
+pub(super) struct NewSite<'a> {
+    pub(super) name: &'a str,
+    pub(super) id: Option<u32>,
+    /// Protocols, and what they say about themselves.
+    pub(super) bindings: Vec<(String, String)>,
+    pub(super) folder: Option<&'a str>,
+    pub(super) app_pool: Option<&'a str>,
+}
+
+impl NewSite<'_> {
+    pub(super) fn edits(&self) -> Vec<ConfigEdit> {
+        let id = self.id.map(|id| id.to_string());
+        let id = id.iter().map(|id| ("id", id.as_str()));
+        let entry = std::iter::once(("name", self.name)).chain(id);
+        let mut edits = vec![new(SITES, ElementPath::default().entry(entry))];
+        if let Some(folder) = self.folder {
+            edits.extend(application(self.name, "/", Some(folder), self.app_pool));
+        }
+        if !self.bindings.is_empty() {
+            edits.push(bindings(self.name, &self.bindings));
+        }
+        edits
+    }
+}
+
+/// The bindings of a site: these and no others.
+pub(super) fn bindings(site: &str, bindings: &[(String, String)]) -> ConfigEdit {
+    let entries = bindings.iter().map(|(protocol, information)| {
+        Selector::from_attributes([
+            ("protocol", protocol.as_str()),
+            ("bindingInformation", information.as_str()),
+        ])
+    });
+    edit(
+        SITES,
+        ConfigChange::Fill {
+            collection: entry_named(site).element("bindings"),
+            entries: entries.collect(),
+        },
+    )
+}
+
+/// A new application of a site, with its folder.
+pub(super) fn application(
+    site: &str,
+    path: &str,
+    folder: Option<&str>,
+    app_pool: Option<&str>,
+) -> Vec<ConfigEdit> {
+    let at = entry_named(site).entry([("path", path)]);
+    let mut edits = vec![new(SITES, at.clone())];
+    edits.extend(app_pool.map(|pool| set(SITES, at.clone(), "applicationPool", pool)));
+    if folder.is_some() {
+        edits.extend(virtual_directory(site, path, "/", folder));
+    }
+    edits
+}
+
+/// A new folder of an application.
+pub(super) fn virtual_directory(
+    site: &str,
+    application: &str,
+    path: &str,
+    folder: Option<&str>,
+) -> Vec<ConfigEdit> {
+    let at = entry_named(site)
+        .entry([("path", application)])
+        .entry([("path", path)]);
+    let mut edits = vec![new(SITES, at.clone())];
+    edits.extend(folder.map(|folder| set(SITES, at, "physicalPath", folder)));
+    edits
+}
+
+/// A site loses everything.
+pub(super) fn without_site(name: &str, server: &Server) -> Result<ConfigEdit, IisChangeError> {
+    if server.has_locations(&name.parse()?) {
+        return Err(IisChangeError::unclear(format!(
+            "the server's configuration has settings for paths of {name:?}, and whether they go with it is not certain"
+        )));
+    }
+    Ok(take(SITES, entry_named(name)))
+}
+
+/// A new application pool.
+pub(super) fn app_pool(name: &str) -> ConfigEdit {
+    new(APP_POOLS, entry_named(name))
+}
+
+/// The entry of that name.
+pub(super) fn entry_named(name: &str) -> ElementPath {
+    ElementPath::default().entry([("name", name)])
+}
+
+pub(super) fn new(section: &str, entry: ElementPath) -> ConfigEdit {
+    let first = false;
+    edit(section, ConfigChange::New { entry, first })
+}
+
+pub(super) fn take(section: &str, entry: ElementPath) -> ConfigEdit {
+    edit(section, ConfigChange::Take { entry })
+}
+
+pub(super) fn set(section: &str, element: ElementPath, attribute: &str, value: &str) -> ConfigEdit {
+    let (attribute, value) = (attribute.to_owned(), value.to_owned());
+    let change = ConfigChange::Set {
+        element,
+        attribute,
+        value,
+    };
+    edit(section, change)
+}
+
+/// A change for the whole server.
+pub(super) fn edit(section: &str, change: ConfigChange) -> ConfigEdit {
+    ConfigEdit {
+        section: SectionPath::of(section),
+        location: None,
+        change,
+    }
+}
+
+/// A site, the path of an application of it, and the path of a folder of that.
+pub(super) fn split_folder(text: &str, server: &Server) -> (String, String, String) {
+    let (site, path) = text.split_once('/').unwrap_or((text, ""));
+    let path = format!("/{}", path.trim_matches('/'));
+    let mut ends: Vec<usize> = path.match_indices('/').map(|(at, _)| at).collect();
+    ends.push(path.len());
+    let application = ends
+        .into_iter()
+        .rev()
+        .map(|end| &path[..end])
+        .find(|path| !path.is_empty() && server.is_application(site, path))
+        .unwrap_or("/");
+    let rest = &path[application.trim_end_matches('/').len()..];
+    let folder = if rest.is_empty() { "/" } else { rest };
+    (site.to_owned(), application.to_owned(), folder.to_owned())
+}
+
+/// The location in a path such as `MACHINE/WEBROOT/APPHOST/Default Web Site`; none for the server.
+/// Paths above are refused: they are files of .NET.
+pub(super) fn location(path: &str) -> Result<Option<ConfigLocation>, IisChangeError> {
+    let path = path.trim_matches('/');
+    let lower = path.to_lowercase();
+    let host = "machine/webroot/apphost";
+    let rest = match lower.strip_prefix(host) {
+        Some("") => return Ok(None),
+        Some(rest) if rest.starts_with('/') => path[host.len()..].trim_matches('/'),
+        _ if lower == "machine" || lower.starts_with("machine/") => {
+            return Err(IisChangeError::unclear(format!(
+                "{path} is a file of .NET, which is not written"
+            )));
+        }
+        _ => path,
+    };
+    Ok((!rest.is_empty()).then(|| rest.parse()).transpose()?)
+}

@@ -1,0 +1,171 @@
+//! What settings come to in the sections of IIS's configuration.
+
+use super::config::{
+    APP_POOLS, ConfigChange, ConfigEdit, ElementPath, SITES, SectionPath, Selector,
+};
+use super::settings::{AppPool, Application, IisSettings, Site};
+use super::{Attribute, DEFAULT_PATH};
+
+/// The root of a site or an application, in URLs.
+const ROOT: &str = "/";
+
+impl IisSettings {
+    /// What goes into the site's `web.config`.
+    pub fn site_edits(&self) -> Vec<ConfigEdit> {
+        let extensions = self.file_extensions.iter().map(|extension| {
+            let entry = ElementPath::default()
+                .element("fileExtensions")
+                .entry([("fileExtension", extension.as_str()), ("allowed", "true")]);
+            add("system.webServer/security/requestFiltering", entry, false)
+        });
+        let types = self.mime_types.iter().map(|(extension, kind)| {
+            let entry = ElementPath::default().entry([
+                ("fileExtension", extension.as_str()),
+                ("mimeType", kind.as_str()),
+            ]);
+            add("system.webServer/staticContent", entry, false)
+        });
+        // Each goes before those that are there.
+        let documents = self.default_documents.iter().rev().map(|document| {
+            let entry = ElementPath::default()
+                .element("files")
+                .entry([("value", document.as_str())]);
+            add("system.webServer/defaultDocument", entry, true)
+        });
+        extensions.chain(types).chain(documents).collect()
+    }
+
+    /// What goes into the server's own `applicationHost.config`, in order: pools come before the
+    /// sites that run in them, and these before what is set for them.
+    pub fn server_edits(&self) -> Vec<ConfigEdit> {
+        let mut edits = Vec::new();
+        edits.extend(self.app_pools.iter().flat_map(pool_edits));
+        edits.extend(self.sites.iter().flat_map(site_edits));
+        if self.path.to_string() != DEFAULT_PATH && !self.has_own_site() {
+            let folder = named(self.site.as_str()).entry([("path", ROOT)]);
+            let folder = folder.entry([("path", ROOT)]);
+            edits.push(set(SITES, folder, "physicalPath", &self.path.to_string()));
+        }
+        let pool = named(self.app_pool.as_str());
+        edits.extend(set_all(APP_POOLS, &pool, &self.app_pool_settings));
+        edits.extend(self.config.iter().cloned());
+        edits
+    }
+
+    /// Whether the site is one of those that are described in full.
+    pub(crate) fn has_own_site(&self) -> bool {
+        self.sites.iter().any(|site| site.name == self.site)
+    }
+}
+
+fn pool_edits(pool: &AppPool) -> Vec<ConfigEdit> {
+    let at = named(pool.name.as_str());
+    let mut edits = vec![ensure(APP_POOLS, at.clone())];
+    edits.extend(set_all(APP_POOLS, &at, &pool.settings));
+    edits.extend(environment_edits(pool));
+    edits
+}
+
+/// The variables of a pool.
+pub(super) fn environment_edits(pool: &AppPool) -> Vec<ConfigEdit> {
+    let variables = named(pool.name.as_str()).element("environmentVariables");
+    let variables = pool.environment.iter().map(|(name, value)| {
+        let entry = variables
+            .clone()
+            .entry([("name", name.as_str()), ("value", value)]);
+        add(APP_POOLS, entry, false)
+    });
+    variables.collect()
+}
+
+fn site_edits(site: &Site) -> Vec<ConfigEdit> {
+    let at = named(site.name.as_str());
+    let id = site.id.map(|id| id.to_string());
+    let id = id.iter().map(|id| ("id", id.as_str()));
+    let new = ElementPath::default().entry(std::iter::once(("name", site.name.as_str())).chain(id));
+    let mut edits = vec![ensure(SITES, new)];
+    edits.extend(
+        site.applications
+            .iter()
+            .flat_map(|(path, application)| application_edits(&at, path.as_str(), application)),
+    );
+    edits.push(edit(
+        SITES,
+        ConfigChange::Fill {
+            collection: at.clone().element("bindings"),
+            entries: site
+                .bindings
+                .iter()
+                .map(|binding| {
+                    let (protocol, information) = binding.parts();
+                    Selector::from_attributes([
+                        ("protocol", protocol),
+                        ("bindingInformation", information),
+                    ])
+                })
+                .collect(),
+        },
+    ));
+    edits.extend(set_all(SITES, &at, &site.settings));
+    edits
+}
+
+fn application_edits(site: &ElementPath, path: &str, application: &Application) -> Vec<ConfigEdit> {
+    let at = site.clone().entry([("path", path)]);
+    let mut edits = vec![ensure(SITES, at.clone())];
+    if let Some(pool) = &application.app_pool {
+        edits.push(set(SITES, at.clone(), "applicationPool", pool.as_str()));
+    }
+    for (path, folder) in &application.folders {
+        let at = at.clone().entry([("path", path.as_str())]);
+        edits.push(ensure(SITES, at.clone()));
+        edits.push(set(SITES, at, "physicalPath", &folder.to_string()));
+    }
+    edits.extend(set_all(SITES, &at, &application.settings));
+    edits
+}
+
+fn named(name: &str) -> ElementPath {
+    ElementPath::default().entry([("name", name)])
+}
+
+fn set_all<'a>(
+    section: &'a str,
+    at: &'a ElementPath,
+    settings: impl IntoIterator<Item = (&'a Attribute, &'a String)>,
+) -> impl Iterator<Item = ConfigEdit> {
+    settings.into_iter().map(move |(attribute, value)| {
+        let mut names: Vec<&str> = attribute.as_str().split('.').collect();
+        let last = names.pop().unwrap_or_default();
+        let element = names.into_iter().fold(at.clone(), ElementPath::element);
+        set(section, element, last, value)
+    })
+}
+
+fn set(section: &str, element: ElementPath, attribute: &str, value: &str) -> ConfigEdit {
+    edit(
+        section,
+        ConfigChange::Set {
+            element,
+            attribute: attribute.to_owned(),
+            value: value.to_owned(),
+        },
+    )
+}
+
+fn add(section: &str, entry: ElementPath, first: bool) -> ConfigEdit {
+    edit(section, ConfigChange::Add { entry, first })
+}
+
+fn ensure(section: &str, entry: ElementPath) -> ConfigEdit {
+    edit(section, ConfigChange::Ensure { entry })
+}
+
+/// A change for the whole server.
+fn edit(section: &str, change: ConfigChange) -> ConfigEdit {
+    ConfigEdit {
+        section: SectionPath::of(section),
+        location: None,
+        change,
+    }
+}

@@ -1,0 +1,68 @@
+//! The files whose content is kept: those of which somebody has to write another version.
+
+/// Longer ones are not kept; the longest of IIS is its schema, with 70 KiB.
+pub(super) const LONGEST: u64 = 4 << 20;
+
+/// Folders below `Files`, and how the names in them end.
+const KEPT: [(&str, &str); 3] = [
+    ("Windows/System32/inetsrv/config", ".config"),
+    ("Windows/System32/inetsrv/config/schema", ".xml"),
+    ("inetpub/wwwroot", "web.config"),
+];
+
+/// Names of files that Windows keeps in its component store, of which those above may be hard links.
+const IN_STORE: [&str; 3] = ["_schema.xml", "rscaext.xml", ".config"];
+
+/// Whether the content of a file is kept for those who ask.
+pub(super) fn has_stored_content(path: &str) -> bool {
+    let Some((folder, name)) = path.rsplit_once('/') else {
+        return false;
+    };
+    KEPT.iter()
+        .any(|(kept, ending)| folder.eq_ignore_ascii_case(kept) && ends_with(name, ending))
+}
+
+/// Whether a file whose content is kept may turn out to be another name of this one.
+pub(super) fn may_have_stored_content(path: &str) -> bool {
+    const STORE: &str = "Windows/WinSxS/";
+    path.get(..STORE.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(STORE))
+        && IN_STORE.iter().any(|ending| ends_with(path, ending))
+}
+
+fn ends_with(name: &str, ending: &str) -> bool {
+    let start = name.len().checked_sub(ending.len());
+    start
+        .and_then(|start| name.get(start..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_configures_iis_is_kept() {
+        for path in [
+            "Windows/System32/inetsrv/config/applicationHost.config",
+            "windows/system32/INETSRV/Config/Schema/IIS_schema.XML",
+            "inetpub/wwwroot/web.config",
+        ] {
+            assert!(has_stored_content(path), "{path}");
+        }
+        for path in [
+            "Windows/System32/inetsrv/config/x.dll",
+            "Windows/System32/inetsrv/config/Export/x.config",
+            "web.config",
+            "inetpub/wwwroot/iisstart.htm",
+        ] {
+            assert!(!has_stored_content(path), "{path}");
+        }
+        assert!(may_have_stored_content(
+            "Windows/WinSxS/amd64_iis_31bf/iis_schema.xml"
+        ));
+        assert!(!may_have_stored_content(
+            "Windows/WinSxS/amd64_iis_31bf/iis.dll"
+        ));
+    }
+}

@@ -1,0 +1,230 @@
+//! Bases as Dockerfiles name them.
+//!
+//! A tag such as `4.8-windowsservercore-ltsc2019` says which program is meant, and which Windows its
+//! author had in mind. The host decides on the latter, as for any base. A tag without a word about
+//! Windows is the name of one image or index, and nothing else is taken in place of it.
+
+use futures_util::future::try_join_all;
+use wincimg_oci::reference::{Reference, parse_reference, with_digest};
+use wincimg_oci::remote::RegistryClient;
+use wincimg_windows::compat::HostBuild;
+
+use super::best_fit::{BaseMatch, Fit};
+use super::flavour_selector::FlavourSelector;
+use super::name::{BaseName, BaseNameError, BaseRegistry};
+use super::resolve::{
+    BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError,
+};
+use super::tag::{BaseTag, TagPrecision};
+use super::tag_target::read_tag;
+
+/// The host of Microsoft's images.
+const MICROSOFT: &str = "mcr.microsoft.com";
+
+/// A base by the name that a Dockerfile has for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamedBase {
+    /// A program, on the Windows that fits the host.
+    OfHost {
+        /// The repository and the program.
+        name: BaseName,
+        /// The build of Windows that its author had in mind.
+        build: u32,
+    },
+    /// Exactly what the reference names.
+    Exact(Reference),
+}
+
+impl BaseRegistry {
+    /// The base that a name in a Dockerfile means. Microsoft's come from here, others from where they
+    /// are.
+    pub fn parse_dockerfile_name(&self, text: &str) -> Result<NamedBase, BaseNameError> {
+        let mut reference = parse_reference(text)?;
+        let (tag, digest) = (reference.tag(), reference.digest());
+        if reference.registry() == MICROSOFT {
+            let here = self.join(reference.repository())?;
+            let (host, path) = (here.registry().to_owned(), here.repository().to_owned());
+            reference = match (tag, digest) {
+                (tag, Some(digest)) => Reference::with_tag_and_digest(
+                    host,
+                    path,
+                    tag.unwrap_or("latest").to_owned(),
+                    digest.to_owned(),
+                ),
+                (Some(tag), None) => Reference::with_tag(host, path, tag.to_owned()),
+                (None, None) => here,
+            };
+        }
+        let tag = reference.tag().filter(|_| reference.digest().is_none());
+        let read = tag.and_then(BaseTag::parse);
+        let build = read.as_ref().and_then(|tag| match tag.names {
+            TagPrecision::Version(version) => Some(version.build),
+            TagPrecision::Update { build, .. } | TagPrecision::Release { build } => Some(build),
+            TagPrecision::Nothing => None,
+        });
+        Ok(match (read, build) {
+            (Some(tag), Some(build)) if tag.is_for_servers() => NamedBase::OfHost {
+                name: BaseName {
+                    flavour: FlavourSelector::from_flavour(&tag.flavour),
+                    repository: reference,
+                },
+                build,
+            },
+            _ => NamedBase::Exact(reference),
+        })
+    }
+}
+
+impl NamedBase {
+    /// Finds the image for each of some hosts.
+    pub async fn resolve(
+        &self,
+        registry: &RegistryClient,
+        hosts: &[HostBuild],
+        wanted: BaseMatch,
+    ) -> Result<Vec<Resolution>, ResolveError> {
+        match self {
+            Self::OfHost { name, .. } => {
+                let bases = BaseRepository::open_for(registry, name, hosts).await?;
+                let bases = bases.with_single_flavour(hosts, wanted)?;
+                let searches = hosts.iter().map(|host| bases.resolve(*host, wanted));
+                try_join_all(searches).await
+            }
+            Self::Exact(reference) => {
+                let searches = hosts.iter().map(async |host| {
+                    let base = exactly(registry, reference, *host, wanted).await?;
+                    let set_aside = Vec::new();
+                    Ok(Resolution { base, set_aside })
+                });
+                try_join_all(searches).await
+            }
+        }
+    }
+}
+
+/// The image that a reference names, or that fits the host best of those that an index has.
+async fn exactly(
+    registry: &RegistryClient,
+    reference: &Reference,
+    host: HostBuild,
+    wanted: BaseMatch,
+) -> Result<BaseImage, ResolveError> {
+    let repository = registry.repository(reference);
+    let tag = reference.tag().unwrap_or("latest");
+    let which = reference.digest().unwrap_or(tag);
+    let mut set_aside = Vec::new();
+    let mut best = None;
+    match read_tag(&repository, which).await? {
+        Ok(seen) => {
+            for (version, found) in seen {
+                match Fit::of(version, host, wanted) {
+                    Some(fit) => {
+                        if best.as_ref().is_none_or(|(known, _, _)| *known < fit) {
+                            best = Some((fit, version, found));
+                        }
+                    }
+                    None => set_aside.push(RejectedTag {
+                        tag: which.to_owned(),
+                        reason: format!("its image is {}", version.os_version()),
+                    }),
+                }
+            }
+        }
+        Err(reason) => set_aside.push(RejectedTag {
+            tag: which.to_owned(),
+            reason,
+        }),
+    }
+    if let Some((_, version, found)) = best {
+        match found.load(&repository, version).await? {
+            Ok(image) => {
+                return Ok(BaseImage {
+                    reference: with_digest(
+                        repository.host(),
+                        repository.name(),
+                        tag,
+                        image.digest(),
+                    ),
+                    index: found.index,
+                    os_version: version,
+                    matched: BaseMatch::compare(version, host),
+                    image,
+                });
+            }
+            Err(reason) => set_aside.push(RejectedTag {
+                tag: which.to_owned(),
+                reason,
+            }),
+        }
+    }
+    Err(ResolveError::NothingFits(Box::new(NoMatchingBase {
+        repository: format!("{repository}:{which}"),
+        host,
+        wanted,
+        below: None,
+        above: None,
+        set_aside,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(registry: &str, text: &str) -> String {
+        let registry: BaseRegistry = registry.parse().unwrap();
+        match registry.parse_dockerfile_name(text).unwrap() {
+            NamedBase::OfHost { name, build } => {
+                let repository = &name.repository;
+                format!(
+                    "{}/{} {:?} {build}",
+                    repository.registry(),
+                    repository.repository(),
+                    name.flavour
+                )
+            }
+            NamedBase::Exact(reference) => reference.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_host_decides_on_the_windows_of_a_tag_and_on_nothing_else() {
+        for (text, expected) in [
+            (
+                "mcr.microsoft.com/windows/servercore:ltsc2019",
+                "mcr.microsoft.com/windows/servercore Usual 17763",
+            ),
+            (
+                "mcr.microsoft.com/windows/nanoserver:10.0.20348.2402",
+                "mcr.microsoft.com/windows/nanoserver Usual 20348",
+            ),
+            (
+                "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+                "mcr.microsoft.com/dotnet/framework/aspnet Named([\"4.8\", \"windowsservercore\"]) 17763",
+            ),
+            (
+                "golang:1.22-nanoserver-1809",
+                "docker.io/library/golang Named([\"1.22\", \"nanoserver\"]) 17763",
+            ),
+            ("golang:1.22", "docker.io/library/golang:1.22"),
+            ("repo.lan:5000/own:1.4", "repo.lan:5000/own:1.4"),
+            ("repo.lan/own", "repo.lan/own:latest"),
+        ] {
+            assert_eq!(named("mcr.microsoft.com", text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn microsofts_images_come_from_the_mirror_and_others_do_not() {
+        let mirror = "repo.lan:9999/mcr";
+        assert_eq!(
+            named(mirror, "mcr.microsoft.com/windows/nanoserver:1809"),
+            "repo.lan:9999/mcr/windows/nanoserver Usual 17763"
+        );
+        assert_eq!(
+            named(mirror, "mcr.microsoft.com/own/tool:1"),
+            "repo.lan:9999/mcr/own/tool:1"
+        );
+        assert_eq!(named(mirror, "repo.lan/own:1"), "repo.lan/own:1");
+    }
+}

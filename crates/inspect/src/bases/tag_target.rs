@@ -1,0 +1,190 @@
+//! What a tag leads to, read with as few requests as an answer takes: an index says the versions of
+//! its images, any other image's configuration has to be read for it.
+
+use wincimg_common::diagnose::error_chain;
+use wincimg_oci::document::{
+    Descriptor, Digest, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
+};
+use wincimg_oci::remote::{RegistryError, Repository};
+use wincimg_windows::version::WindowsVersion;
+
+/// An image that a tag leads to.
+pub(super) struct TagTarget {
+    pub(super) index: Option<Digest>,
+    image: Pointer,
+}
+
+enum Pointer {
+    /// Named by an index.
+    Entry(Digest),
+    /// Read already.
+    Loaded(Box<Image>),
+}
+
+/// What a broken or unsuitable image gives instead of itself: why it cannot be a base. A
+/// registry that cannot be reached is another matter.
+pub(super) type Suitable<T> = Result<T, String>;
+
+impl TagTarget {
+    /// The image, checked to be of the version that it was found as.
+    pub(super) async fn load(
+        &self,
+        repository: &Repository,
+        version: WindowsVersion,
+    ) -> Result<Suitable<Image>, RegistryError> {
+        let image = match &self.image {
+            Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
+            Pointer::Entry(entry) => {
+                repository.prefetch_referrers(entry);
+                match load_entry(repository, entry).await? {
+                    Ok(image) => image,
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
+        };
+        Ok(windows_version(&image).and_then(|own| {
+            if own == version {
+                return Ok(image);
+            }
+            Err(format!(
+                "its index says {}, its image {}",
+                version.os_version(),
+                own.os_version()
+            ))
+        }))
+    }
+}
+
+/// Reads what a tag names, once.
+pub(super) async fn read_tag(
+    repository: &Repository,
+    tag: &str,
+) -> Result<Suitable<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
+    let document = match read_document(repository, tag).await? {
+        Ok(document) => document,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    match document {
+        Document::Index(index) => read_index(repository, &index).await,
+        Document::Manifest(manifest) => {
+            repository.prefetch_referrers(manifest.digest());
+            let image = match load_config(repository, *manifest).await? {
+                Ok(image) => image,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            Ok(windows_version(&image).map(|version| {
+                let image = Pointer::Loaded(Box::new(image));
+                vec![(version, TagTarget { index: None, image })]
+            }))
+        }
+    }
+}
+
+/// The images for Windows nodes in an index. Entries without `os.version`, as some build tools
+/// write them, have it in their configurations.
+async fn read_index(
+    repository: &Repository,
+    index: &Verbatim<Index>,
+) -> Result<Suitable<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
+    let mut seen = Vec::new();
+    let mut problem = None;
+    for entry in index.manifests.iter().filter(|entry| is_for_nodes(entry)) {
+        let stated = entry
+            .platform
+            .as_ref()
+            .and_then(|platform| platform.os_version.as_deref());
+        let outcome = match stated.map(str::parse) {
+            Some(Ok(version)) => Ok((version, Pointer::Entry(entry.digest.clone()))),
+            Some(Err(_)) | None => load_entry(repository, &entry.digest)
+                .await?
+                .and_then(|image| Ok((windows_version(&image)?, Pointer::Loaded(Box::new(image))))),
+        };
+        match outcome {
+            Ok((version, image)) => {
+                let index = Some(index.digest().clone());
+                seen.push((version, TagTarget { index, image }));
+            }
+            Err(reason) => problem = Some(reason),
+        }
+    }
+    if seen.is_empty() {
+        return Ok(Err(problem.unwrap_or_else(|| {
+            "its index has no image for windows/amd64".to_owned()
+        })));
+    }
+    Ok(Ok(seen))
+}
+
+fn is_for_nodes(entry: &Descriptor) -> bool {
+    entry
+        .platform
+        .as_ref()
+        .is_some_and(|platform| platform.os == "windows" && platform.architecture == "amd64")
+}
+
+async fn load_entry(
+    repository: &Repository,
+    digest: &Digest,
+) -> Result<Suitable<Image>, RegistryError> {
+    match read_document(repository, digest.as_ref()).await? {
+        Ok(Document::Manifest(manifest)) => load_config(repository, *manifest).await,
+        Ok(Document::Index(_)) => Ok(Err("its index leads to another index".to_owned())),
+        Err(reason) => Ok(Err(reason)),
+    }
+}
+
+async fn read_document(
+    repository: &Repository,
+    which: &str,
+) -> Result<Suitable<Document>, RegistryError> {
+    let raw = match repository.get_manifest(which).await {
+        Ok(raw) => raw,
+        // Deleted since the tags were listed.
+        Err(error) if error.is_not_found() => return Ok(Err(format!("{which} is not there"))),
+        Err(error) => return Err(error),
+    };
+    Ok(Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+        .map_err(|error| error_chain(&error)))
+}
+
+async fn load_config(
+    repository: &Repository,
+    manifest: Verbatim<Manifest>,
+) -> Result<Suitable<Image>, RegistryError> {
+    if !manifest.is_image() {
+        return Ok(Err(format!(
+            "its configuration is of type {}, not an image's",
+            manifest.config.media_type
+        )));
+    }
+    let descriptor = &manifest.config;
+    let bytes = match repository.get_blob(descriptor, MAX_DOCUMENT).await {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => {
+            return Ok(Err("its configuration is not there".to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Verbatim::<ImageConfig>::verify(bytes, &descriptor.digest)
+        .and_then(|config| Image::new(manifest, config))
+        .map_err(|error| error_chain(&error)))
+}
+
+/// The version of Windows in an image; a reason where it is none for Windows nodes.
+fn windows_version(image: &Image) -> Suitable<WindowsVersion> {
+    let platform = image.config().platform();
+    if platform.os != "windows" || platform.architecture != "amd64" {
+        return Err(format!(
+            "its image is for {}/{}, not windows/amd64",
+            platform.os, platform.architecture
+        ));
+    }
+    match platform.os_version.as_deref().map(str::parse) {
+        Some(Ok(version)) => Ok(version),
+        Some(Err(_)) => Err(format!(
+            "its image has {:?} as its os.version",
+            platform.os_version.unwrap_or_default()
+        )),
+        None => Err("its image has no os.version".to_owned()),
+    }
+}

@@ -1,0 +1,257 @@
+//! Files taken out of an image: what its layers, laid over each other, have at some paths and below
+//! them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use wincimg_common::diagnose::Problem;
+use wincimg_common::files::{SpoolPart, SpoolWriter};
+use wincimg_common::progress::Progress;
+use wincimg_layer::{LayerReader, Limits, TarEntryKind, TarReadError};
+use wincimg_oci::document::{Descriptor, Digest, Image};
+use wincimg_oci::store::Source;
+use wincimg_registry::Root;
+use wincimg_windows::base_contents::FileKind;
+
+use super::error::LayerProblem;
+use super::layers::{Budget, LayerHives, below_hives};
+use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
+
+/// The most that the layers may have which are searched for everything, unpacked.
+const MOST: u64 = 16 << 30;
+
+/// What an image has at a path.
+pub type ExtractedEntry = FileKind<SpoolPart>;
+
+/// A layer of an image could not be read for its files.
+pub(super) fn unreadable(layer: &Digest, problem: LayerProblem) -> Problem {
+    let what = format!("cannot read layer {layer} for files of the image");
+    Problem::new("base/unreadable", what).source(problem)
+}
+
+/// What a layer has at a path.
+#[derive(Debug, Clone)]
+pub(super) enum FoundEntry {
+    Taken(ExtractedEntry),
+    /// Another name of the file at this path.
+    Again(String),
+}
+
+/// Takes what is at some paths and below them, by paths from the drive's root with slashes. Layers
+/// are read from the top, and no more of them than it takes; one is read to its end, so that its
+/// digest is known to be right.
+pub async fn extract(
+    source: &Source,
+    image: &Image,
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
+    let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
+    let seen = search(source, &layers, paths, progress).await?.entries;
+    // Windows' own layers have many files of System32 as second names of others.
+    let targets = seen.values().filter_map(|seen| match seen {
+        FoundEntry::Again(target) => Some(target.clone()),
+        FoundEntry::Taken(_) => None,
+    });
+    let targets: BTreeSet<String> = targets.collect();
+    let behind = if targets.is_empty() {
+        BTreeMap::new()
+    } else {
+        search(source, &layers, &targets, progress).await?.entries
+    };
+    let find = |target: &str| {
+        let mut behind = behind.iter();
+        let found = behind.find(|(path, _)| path.eq_ignore_ascii_case(target));
+        match found.map(|(_, seen)| seen) {
+            Some(FoundEntry::Taken(taken)) => taken.clone(),
+            _ => ExtractedEntry::Link(()),
+        }
+    };
+    let resolved = seen.into_iter().map(|(path, seen)| match seen {
+        FoundEntry::Taken(taken) => (path, taken),
+        FoundEntry::Again(target) => (path, find(&target)),
+    });
+    Ok(resolved.collect())
+}
+
+/// What layers have, before second names are followed.
+#[derive(Default)]
+pub(super) struct SearchedLayers {
+    /// What is there, by its path.
+    pub(super) entries: BTreeMap<String, FoundEntry>,
+    /// Paths, in small letters, that a layer deletes.
+    pub(super) gone: Vec<String>,
+    /// The hives, from the lowest layer up, where everything is searched for.
+    pub(super) hives: Vec<LayerHives>,
+}
+
+/// Searches layers, counted from 0 at the bottom of their image, for paths; an empty path is
+/// everything that they have, hives too.
+pub(super) async fn search(
+    source: &Source,
+    layers: &[(usize, &Descriptor)],
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<SearchedLayers, Problem> {
+    let mut found = SearchedLayers::default();
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut hidden: BTreeSet<String> = BTreeSet::new();
+    let budget = Budget::default();
+    let mut left = layer_limits().stream;
+    if paths.contains("") {
+        left = left.min(MOST);
+    }
+    let mut wanted: BTreeSet<String> = paths.iter().map(|path| path.to_lowercase()).collect();
+    for &(number, blob) in layers.iter().rev() {
+        if wanted.is_empty() {
+            break;
+        }
+        let failed = |problem| unreadable(&blob.digest, problem);
+        let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
+        let reader = source.open_blob(blob).await;
+        let reader = reader.map_err(|error| failed(error.into()))?;
+        let (here, budget) = (wanted.clone(), budget.clone());
+        let limits = Limits {
+            stream: left,
+            ..layer_limits()
+        };
+        let work = move |input: &mut Input| search_layer(input, &here, limits, &budget);
+        let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
+        let (BlobReadOutcome::Whole(layer) | BlobReadOutcome::Part(layer)) =
+            outcome.map_err(failed)?
+        else {
+            continue;
+        };
+        for (path, seen) in layer.entries {
+            let key = path.to_lowercase();
+            if !is_below_any(&key, &hidden) && known.insert(key.clone()) {
+                // What is not a folder hides all that lower layers have at its path and below.
+                if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
+                    hidden.insert(key);
+                }
+                found.entries.insert(path, seen);
+            }
+        }
+        if !layer.hives.is_empty() {
+            found.hives.push(LayerHives {
+                layer: number,
+                digest: blob.digest.clone(),
+                hives: layer.hives,
+                others: Vec::new(),
+            });
+        }
+        found.gone.extend(layer.gone.iter().cloned());
+        hidden.extend(layer.gone);
+        wanted.retain(|path| !is_below_any(path, &hidden));
+        if paths.contains("") {
+            left = left.saturating_sub(layer.size);
+        }
+    }
+    found.hives.reverse();
+    Ok(found)
+}
+
+/// What one layer has.
+#[derive(Default)]
+struct LayerFiles {
+    size: u64,
+    entries: Vec<(String, FoundEntry)>,
+    gone: Vec<String>,
+    hives: BTreeMap<Root, Vec<u8>>,
+}
+
+fn search_layer(
+    input: &mut Input,
+    wanted: &BTreeSet<String>,
+    limits: Limits,
+    budget: &Budget,
+) -> Result<LayerFiles, LayerProblem> {
+    let mut reader = LayerReader::new(input, limits)?;
+    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
+    let mut found = LayerFiles::default();
+    let is_everything = wanted.contains("");
+    while let Some(entry) = reader.next_entry()? {
+        if is_everything
+            && entry.kind == TarEntryKind::File
+            && let Some(root) = below_hives(&entry.path).and_then(Root::from_delta_name)
+        {
+            budget.reserve(entry.size)?;
+            found.hives.insert(root, reader.content()?);
+        }
+        let Some(path) = entry.path.strip_prefix("Files/") else {
+            continue;
+        };
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if let Some(gone) = name.strip_prefix(".wh.") {
+            let gone = if folder.is_empty() {
+                gone.to_lowercase()
+            } else {
+                format!("{folder}/{gone}").to_lowercase()
+            };
+            found.gone.push(gone);
+            continue;
+        }
+        let key = path.to_lowercase();
+        if !is_everything && !is_below_any(&key, wanted) {
+            continue;
+        }
+        found.size += entry.size;
+        let seen = match entry.kind {
+            TarEntryKind::File => FoundEntry::Taken(ExtractedEntry::File(parts.append(|out| {
+                let mut written = Ok(());
+                reader.each_piece(|piece| {
+                    if written.is_ok() {
+                        written = out.write_all(piece);
+                    }
+                })?;
+                Ok::<(), ExtractFailure>(written?)
+            })?)),
+            TarEntryKind::Directory => FoundEntry::Taken(ExtractedEntry::Folder),
+            TarEntryKind::HardLink => {
+                let target = entry.target.as_deref().unwrap_or_default();
+                FoundEntry::Again(target.strip_prefix("Files/").unwrap_or(target).to_owned())
+            }
+            TarEntryKind::Symlink | TarEntryKind::Other => {
+                FoundEntry::Taken(ExtractedEntry::Link(()))
+            }
+        };
+        found.entries.push((path.to_owned(), seen));
+    }
+    Ok(found)
+}
+
+/// Whether a path is one of these or lies below one; all in small letters.
+fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    !folders.is_empty()
+        && ends
+            .chain([path.len()])
+            .any(|end| folders.contains(&path[..end]))
+}
+
+enum ExtractFailure {
+    Disk(io::Error),
+    Read(TarReadError),
+}
+
+impl From<io::Error> for ExtractFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<TarReadError> for ExtractFailure {
+    fn from(error: TarReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<ExtractFailure> for LayerProblem {
+    fn from(failed: ExtractFailure) -> Self {
+        match failed {
+            ExtractFailure::Disk(error) => Self::Read(error),
+            ExtractFailure::Read(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! What is known of bases, and how it comes to be known: it is kept on this machine, lies beside a
+//! base in its registry, or is read from the base's layers.
+//!
+//! Whoever can write to a repository can say anything of the bases in it. So what a repository says
+//! counts for that repository alone, and only where it names the base's digest; what was read from
+//! layers, whose digests were checked, counts wherever the base is.
+
+mod cache;
+mod layer_diff;
+mod layers;
+mod mirror;
+mod remote;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{fmt, io};
+
+use bytes::Bytes;
+pub use cache::{CacheNamespace, FactsCache};
+pub use mirror::MirrorFactsCollector;
+use wincimg_common::diagnose::{BoxError, Diagnose, error_chain};
+use wincimg_common::lock;
+use wincimg_common::progress::Progress;
+use wincimg_http::FileError;
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Source;
+use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence as Answer};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, BaseRequirements};
+use wincimg_windows::path::ImagePath;
+
+use super::base::{
+    BaseFacts, BaseHive, BaseKeyPath, BaseProblem, CollectedLayer, Extent, FactsError, assemble,
+};
+
+/// How long a registry may take to say whether it has facts that nobody needs.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Knows bases, or finds out about them.
+#[derive(Clone)]
+pub struct BaseFactsProvider {
+    registry: RegistryClient,
+    cache: Option<FactsCache>,
+    progress: Arc<dyn Progress>,
+    /// What went wrong without anything failing, each once.
+    warnings: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// Where what is known of a base comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FactsSource {
+    /// It was on this machine.
+    Cache,
+    /// It lies beside the base in this repository.
+    Repository(String),
+    /// The layers were read.
+    Layers,
+    /// Nothing is known.
+    Nowhere,
+}
+
+impl fmt::Display for FactsSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cache => f.write_str("from the cache"),
+            Self::Repository(name) => write!(f, "from {name}"),
+            Self::Layers => f.write_str("from the base's layers"),
+            Self::Nowhere => {
+                f.write_str("not known: descriptors are those that Windows' documentation has")
+            }
+        }
+    }
+}
+
+/// What is known of a base, and where from.
+#[derive(Debug, Clone)]
+pub struct ResolvedFacts {
+    /// What is inside.
+    pub facts: Arc<BaseFacts>,
+    /// Where that comes from.
+    pub from: FactsSource,
+    /// The file that it is read from as it is asked for, in the cache.
+    file: Option<(FactsCache, PathBuf)>,
+}
+
+/// A base has none of the hives that every Windows has.
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[error("{0}")]
+#[diagnose(code = "base/unreadable")]
+struct NoRegistry(String);
+
+impl BaseFactsProvider {
+    /// A library that keeps facts in `cache`, if there is one.
+    pub fn new(
+        registry: RegistryClient,
+        cache: Option<FactsCache>,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            registry,
+            cache,
+            progress,
+            warnings: Arc::default(),
+        }
+    }
+
+    /// What went wrong so far without anything failing.
+    pub fn take_warnings(&self) -> BTreeSet<String> {
+        let mut warnings = lock(&self.warnings);
+        std::mem::take(&mut warnings)
+    }
+
+    /// What is known of a base without reading its layers. Where that is not needed, a registry that
+    /// does not answer soon is not waited for.
+    pub async fn find_cached(
+        &self,
+        place: &Source,
+        base: &Digest,
+        needs: &BaseRequirements,
+    ) -> Option<ResolvedFacts> {
+        if let Some(known) = self.in_cache(place, base, needs) {
+            return Some(known);
+        }
+        let Source::Registry(repository) = place else {
+            return None;
+        };
+        let name = repository.to_string();
+        if let Some(cache) = &self.cache
+            && cache.is_known_absent(base, &name)
+        {
+            return None;
+        }
+        match self.in_registry(repository, base, needs.is_empty()).await {
+            Ok(Some((facts, bytes))) => {
+                self.keep(|cache| cache.store(base, CacheNamespace::Repository(&name), &bytes));
+                Some(ResolvedFacts {
+                    facts: Arc::new(facts),
+                    from: FactsSource::Repository(name),
+                    file: None,
+                })
+            }
+            Ok(None) => {
+                self.keep(|cache| cache.store_absence(base, &name));
+                None
+            }
+            Err(error) => {
+                let problem = error_chain(&error);
+                tracing::info!("cannot ask {name} what is inside {base}: {problem}");
+                if needs.is_empty() {
+                    // The next build need not wait for the same.
+                    self.keep(|cache| cache.store_absence(base, &name));
+                } else {
+                    self.warn(format!(
+                        "cannot ask {name} what is inside the base: {problem}"
+                    ));
+                }
+                None
+            }
+        }
+    }
+
+    /// Reads the layers of a base as far as `extent` goes, and keeps what they say; the bytes of
+    /// that too.
+    pub async fn read(
+        &self,
+        place: &Source,
+        image: &Image,
+        extent: &Extent,
+    ) -> Result<(ResolvedFacts, Bytes), BoxError> {
+        let layers =
+            layers::read(&self.registry, place, image, extent, self.progress.as_ref()).await?;
+        let (base, version) = (image.digest(), image.config().os_version.as_deref());
+        let (facts, bytes) = self.made(base, version, extent, layers).await?;
+        if let Extent::Part(_) = extent {
+            // The layers were not read to their ends, so it is the place's word.
+            let place = place.to_string();
+            self.keep(|cache| cache.store(base, CacheNamespace::Part(&place), &bytes));
+        }
+        let known = ResolvedFacts {
+            facts: Arc::new(facts),
+            from: FactsSource::Layers,
+            file: None,
+        };
+        Ok((known, bytes))
+    }
+
+    /// Makes facts of what the layers of a base say; all that facts can say is kept.
+    async fn made(
+        &self,
+        base: &Digest,
+        os_version: Option<&str>,
+        extent: &Extent,
+        layers: Vec<CollectedLayer>,
+    ) -> Result<(BaseFacts, Bytes), BoxError> {
+        let (about, version) = (base.clone(), os_version.map(str::to_owned));
+        let made_to = extent.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            assemble(&about, version.as_deref(), &made_to, layers)
+        });
+        // It ends otherwise only where the program is being ended.
+        let bytes = made
+            .await
+            .map_err(|error| FactsError::Io(io::Error::other(error)))??;
+        let facts = BaseFacts::read(bytes.clone())?;
+        if let Extent::Everything = extent {
+            if !BaseHive::ALL.iter().any(|&hive| facts.has_hive(hive)) {
+                let problems = facts.problems().iter();
+                let why = problems.map(|it| format!(": {}: {}", it.place, it.problem));
+                let why: String = why.take(1).collect();
+                return Err(
+                    NoRegistry(format!("{base} has no registry that can be read{why}")).into(),
+                );
+            }
+            self.keep(|cache| cache.store(base, CacheNamespace::Layers, &bytes));
+        }
+        Ok((facts, bytes))
+    }
+
+    /// The bytes of the facts that were read from a base's layers here.
+    fn own(&self, base: &Digest) -> Option<Bytes> {
+        let cache = self.cache.as_ref()?;
+        let path = cache.find(base, CacheNamespace::Layers)?;
+        self.opened(cache, &path, base)?;
+        std::fs::read(path).ok().map(Into::into)
+    }
+
+    fn in_cache(
+        &self,
+        place: &Source,
+        base: &Digest,
+        needs: &BaseRequirements,
+    ) -> Option<ResolvedFacts> {
+        let cache = self.cache.as_ref()?;
+        let place = place.to_string();
+        let whole = CacheNamespace::complete_namespaces(&place);
+        // Knowing a part only where it is needed makes images that depend on who built before.
+        let part = (!needs.is_empty()).then_some(CacheNamespace::Part(&place));
+        whole.into_iter().chain(part).find_map(|origin| {
+            let path = cache.find(base, origin)?;
+            let facts = self.opened(cache, &path, base)?;
+            let known = ResolvedFacts {
+                facts: Arc::new(facts),
+                from: FactsSource::Cache,
+                file: Some((cache.clone(), path)),
+            };
+            known.covers(needs).then_some(known)
+        })
+    }
+
+    /// Opens a file of the cache; one that is damaged or about something else is removed.
+    fn opened(&self, cache: &FactsCache, path: &Path, base: &Digest) -> Option<BaseFacts> {
+        match BaseFacts::open(path) {
+            Ok(facts) if facts.base_digest() == base => Some(facts),
+            Err(FactsError::Io(_)) => None,
+            outcome => {
+                let problem = outcome.err().map_or_else(
+                    || "it is about another base".to_owned(),
+                    |error| error_chain(&error),
+                );
+                self.warn(format!(
+                    "removed {}, which is made again when it is needed: {problem}",
+                    path.display()
+                ));
+                cache.remove(path);
+                None
+            }
+        }
+    }
+
+    /// Does something with the cache; where that fails, all else goes on.
+    fn keep(&self, write: impl FnOnce(&FactsCache) -> io::Result<()>) {
+        let Some(cache) = &self.cache else { return };
+        if let Err(source) = write(cache) {
+            let error = FileError::io("write to", cache.folder())(source);
+            self.warn(format!(
+                "what is inside bases cannot be kept: {}",
+                error_chain(&error)
+            ));
+        }
+    }
+
+    fn warn(&self, warning: String) {
+        let mut warnings = lock(&self.warnings);
+        warnings.insert(warning);
+    }
+}
+
+impl ResolvedFacts {
+    /// Whether it is enough for a plan. What all layers were read for and did not tell, nobody finds.
+    pub fn covers(&self, needs: &BaseRequirements) -> bool {
+        let facts = &self.facts;
+        let knows_content = |path: &ImagePath| {
+            let content = facts.content(path);
+            content.is_ok_and(|content| content != Answer::Unknown)
+        };
+        let mut hives = needs.hives.iter().map(|&root| BaseHive::from_root(root));
+        facts.is_complete()
+            || hives.all(|hive| facts.has_hive(hive))
+                && (!needs.files || facts.has_files())
+                && needs.contents.iter().all(knows_content)
+    }
+
+    /// What is wrong with the hives that a plan needs.
+    pub fn problems_of(&self, needs: &BaseRequirements) -> impl Iterator<Item = &BaseProblem> {
+        let hives: Vec<BaseHive> = needs
+            .hives
+            .iter()
+            .map(|&root| BaseHive::from_root(root))
+            .collect();
+        let is_about = move |place: &str| {
+            hives.iter().any(|hive| {
+                let below = place.strip_prefix(hive.short_name());
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+                    || hive.base_files().contains(&place)
+                    || hive.delta_file() == place
+            })
+        };
+        let problems = self.facts.problems().iter();
+        problems.filter(move |problem| is_about(&problem.place))
+    }
+
+    /// Removes the file that it is read from where that is damaged, so that it is made again; whether
+    /// it did.
+    pub fn remove_if_damaged(&self) -> bool {
+        let Some((cache, path)) = &self.file else {
+            return false;
+        };
+        let is_damaged = self.read_all().is_err();
+        if is_damaged {
+            cache.remove(path);
+        }
+        is_damaged
+    }
+
+    fn read_all(&self) -> Result<(), FactsError> {
+        for hive in BaseHive::ALL {
+            let components = Vec::new();
+            let root = BaseKeyPath { hive, components };
+            self.facts
+                .keys_below(&root)?
+                .try_for_each(|key| key.map(drop))?;
+        }
+        let mut files = self.facts.files_below(&ImagePath::drive())?;
+        files.try_for_each(|file| file.map(drop))
+    }
+
+    /// The same for those who write layers over the base.
+    pub fn inside(self) -> Arc<dyn BaseContents> {
+        match self.file {
+            Some((cache, path)) => Arc::new(CachedFacts {
+                facts: self.facts,
+                cache,
+                path,
+            }),
+            None => self.facts,
+        }
+    }
+}
+
+/// Facts in a file of the cache. One that turns out to be damaged goes, to be made again.
+#[derive(Debug)]
+struct CachedFacts {
+    facts: Arc<BaseFacts>,
+    cache: FactsCache,
+    path: PathBuf,
+}
+
+impl CachedFacts {
+    fn checked<T>(&self, answer: Result<T, BaseReadError>) -> Result<T, BaseReadError> {
+        if answer.is_err() {
+            self.cache.remove(&self.path);
+        }
+        answer
+    }
+}
+
+impl BaseKeys for CachedFacts {
+    fn key(&self, path: &KeyPath) -> Result<Answer<BaseKey>, BaseReadError> {
+        self.checked(self.facts.key(path))
+    }
+}
+
+impl BaseContents for CachedFacts {
+    fn file(&self, path: &ImagePath) -> Result<Answer<BaseFile>, BaseReadError> {
+        self.checked(self.facts.file(path))
+    }
+
+    fn read_dir(&self, folder: &ImagePath) -> Result<Answer<Vec<BaseFile>>, BaseReadError> {
+        self.checked(self.facts.read_dir(folder))
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Answer<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
+        self.checked(self.facts.folders_below(path))
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Answer<Vec<u8>>, BaseReadError> {
+        self.checked(self.facts.content(path))
+    }
+}

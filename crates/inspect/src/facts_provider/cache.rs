@@ -1,0 +1,249 @@
+//! Facts about bases on this machine: a file for each base.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+
+use wincimg_common::files::FileCache;
+use wincimg_oci::document::{Digest, sha256};
+
+/// How long it counts that a repository had no facts.
+const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
+const FACTS: &str = "facts";
+const ABSENCE: &str = "none";
+/// What a layer above a base touches.
+const LAYER: &str = "layer";
+
+/// A folder of facts about bases.
+#[derive(Debug, Clone)]
+pub struct FactsCache(FileCache);
+
+/// Whose word facts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheNamespace<'a> {
+    /// This program's, which read the base's layers.
+    Layers,
+    /// A repository's, `HOST/NAME`; for bases of others, with the same digest or not, it says
+    /// nothing.
+    Repository(&'a str),
+    /// The same of a place whose layers were read in part, so that their digests were not checked.
+    Part(&'a str),
+}
+
+impl<'a> CacheNamespace<'a> {
+    /// Those that know all of a base in a repository, the best first.
+    pub(super) fn complete_namespaces(repository: &'a str) -> [Self; 2] {
+        [Self::Layers, Self::Repository(repository)]
+    }
+}
+
+impl FactsCache {
+    /// The facts in `folder`, which need not be there yet, with no more than `limit` bytes in all.
+    pub fn new(folder: PathBuf, limit: u64) -> Self {
+        Self(FileCache::new(folder, limit))
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        self.0.folder()
+    }
+
+    /// The file of facts about a base, which counts as used by that.
+    pub fn find(&self, base: &Digest, origin: CacheNamespace<'_>) -> Option<PathBuf> {
+        self.find_of_kind(base, origin, FACTS)
+    }
+
+    fn find_of_kind(&self, of: &Digest, origin: CacheNamespace<'_>, kind: &str) -> Option<PathBuf> {
+        let path = self.path(of, origin, kind);
+        FileCache::open(&path).ok()?;
+        Some(path)
+    }
+
+    /// Keeps facts about a base. What does not fit is not kept.
+    pub fn store(&self, base: &Digest, origin: CacheNamespace<'_>, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > self.0.limit() {
+            return Ok(());
+        }
+        let path = self.path(base, origin, FACTS);
+        self.0.write(&path, bytes)?;
+        if let CacheNamespace::Repository(_) = origin {
+            self.remove(&self.path(base, origin, ABSENCE));
+        }
+        self.trim(&path);
+        Ok(())
+    }
+
+    /// The file of what a layer touches, which counts as used by that.
+    pub(super) fn find_layer(&self, layer: &Digest) -> Option<PathBuf> {
+        self.find_of_kind(layer, CacheNamespace::Layers, LAYER)
+    }
+
+    /// Keeps what a layer touches, whose bytes were checked. What does not fit is not kept.
+    pub(super) fn store_layer(&self, layer: &Digest, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > self.0.limit() {
+            return Ok(());
+        }
+        let path = self.path(layer, CacheNamespace::Layers, LAYER);
+        self.0.write(&path, bytes)?;
+        self.trim(&path);
+        Ok(())
+    }
+
+    /// Remembers for a while that a repository has no facts about a base.
+    pub(crate) fn store_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
+        if self.0.limit() == 0 {
+            return Ok(());
+        }
+        let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
+        self.0.write(&path, &[])?;
+        self.trim(&path);
+        Ok(())
+    }
+
+    /// Whether a repository had none a short while ago.
+    pub(crate) fn is_known_absent(&self, base: &Digest, repository: &str) -> bool {
+        let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
+        let seen = fs::metadata(path).and_then(|found| found.modified());
+        seen.is_ok_and(|seen| !is_old(seen))
+    }
+
+    /// Whether a repository need not be asked about a base: the answer is here.
+    pub(super) fn has_answer(&self, base: &Digest, repository: &str) -> bool {
+        let mut origins = CacheNamespace::complete_namespaces(repository).into_iter();
+        origins.any(|origin| self.find(base, origin).is_some())
+            || self.is_known_absent(base, repository)
+    }
+
+    /// Removes a file that is of no use. One that is in use on Windows stays.
+    pub fn remove(&self, path: &Path) {
+        FileCache::remove(path);
+    }
+
+    fn path(&self, base: &Digest, origin: CacheNamespace<'_>, kind: &str) -> PathBuf {
+        let (algorithm, hash) = (base.algorithm(), base.digest());
+        let named = |name: &str| {
+            let name = sha256(name.as_bytes());
+            format!("{}.", name.digest().get(..16).unwrap_or_default())
+        };
+        let whose = match origin {
+            CacheNamespace::Layers => String::new(),
+            CacheNamespace::Repository(name) => named(name),
+            CacheNamespace::Part(name) => format!("part.{}", named(name)),
+        };
+        self.folder()
+            .join(format!("{algorithm}-{hash}.{whose}{kind}"))
+    }
+
+    /// Makes room for what was just written; absences that count no more go too.
+    fn trim(&self, written: &Path) {
+        let is_named = |path: &Path, kind: &str| path.extension().is_some_and(|it| it == kind);
+        for (path, seen, _) in self.0.files() {
+            if is_named(&path, ABSENCE) && is_old(seen) {
+                self.remove(&path);
+            }
+        }
+        let counts = |path: &Path| is_named(path, FACTS) || is_named(path, LAYER);
+        self.0.evict(written, counts, |path| self.remove(path));
+    }
+}
+
+/// A time in the future is of a clock that was wrong.
+fn is_old(seen: SystemTime) -> bool {
+    seen.elapsed().is_ok_and(|age| age > ABSENCE_HOLDS) || seen > SystemTime::now() + ABSENCE_HOLDS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn age(path: &Path, by: Duration) {
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - by).unwrap();
+    }
+
+    fn read(cache: &FactsCache, base: &Digest, origin: CacheNamespace<'_>) -> Option<Vec<u8>> {
+        cache.find(base, origin).map(|path| fs::read(path).unwrap())
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_the_base_and_by_who_said_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().join("deep/bases"), 100);
+        let (one, two) = (sha256(b"one"), sha256(b"two"));
+        assert_eq!(cache.find(&one, CacheNamespace::Layers), None);
+        let mirror = CacheNamespace::Repository("repo.lan/nanoserver");
+        cache.store(&one, CacheNamespace::Layers, b"own").unwrap();
+        cache.store(&one, mirror, b"theirs").unwrap();
+        assert_eq!(read(&cache, &one, CacheNamespace::Layers).unwrap(), b"own");
+        assert_eq!(read(&cache, &one, mirror).unwrap(), b"theirs");
+        assert_eq!(
+            cache.find(&one, CacheNamespace::Repository("repo.lan/a")),
+            None
+        );
+        assert_eq!(cache.find(&two, CacheNamespace::Layers), None);
+        cache.store(&one, CacheNamespace::Layers, b"new").unwrap();
+        assert_eq!(read(&cache, &one, CacheNamespace::Layers).unwrap(), b"new");
+    }
+
+    #[test]
+    fn the_least_used_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 10);
+        let bases: Vec<Digest> = (0..4_u8).map(|number| sha256(&[number])).collect();
+        for (base, hours) in bases[..3].iter().zip(1..) {
+            cache.store(base, CacheNamespace::Layers, b"abc").unwrap();
+            let path = cache.path(base, CacheNamespace::Layers, FACTS);
+            age(&path, Duration::from_hours(hours));
+        }
+        // The oldest is used again, so that the one in the middle is the least used.
+        assert!(cache.find(&bases[2], CacheNamespace::Layers).is_some());
+        cache
+            .store(&bases[3], CacheNamespace::Layers, b"abc")
+            .unwrap();
+        let kept: Vec<bool> = bases
+            .iter()
+            .map(|base| cache.find(base, CacheNamespace::Layers).is_some())
+            .collect();
+        assert_eq!(kept, [true, false, true, true]);
+        cache
+            .store(&bases[1], CacheNamespace::Layers, &[0; 11])
+            .unwrap();
+        assert_eq!(cache.find(&bases[1], CacheNamespace::Layers), None);
+    }
+
+    #[test]
+    fn that_there_are_none_counts_for_an_hour_or_until_there_are_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 100);
+        let (base, name) = (sha256(b"base"), "repo.lan/nanoserver");
+        let origin = CacheNamespace::Repository(name);
+        cache.store_absence(&base, name).unwrap();
+        assert!(cache.is_known_absent(&base, name));
+        assert!(!cache.is_known_absent(&base, "repo.lan/other"));
+        let path = cache.path(&base, origin, ABSENCE);
+        age(&path, Duration::from_mins(61));
+        assert!(!cache.is_known_absent(&base, name));
+        cache.store(&sha256(b"other"), origin, b"abc").unwrap();
+        assert!(!path.exists());
+        cache.store_absence(&base, name).unwrap();
+        cache.store(&base, origin, b"abc").unwrap();
+        assert!(!cache.is_known_absent(&base, name));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_a_name_of_ours_and_is_no_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 1);
+        let base = sha256(b"base");
+        let path = cache.path(&base, CacheNamespace::Layers, FACTS);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(cache.find(&base, CacheNamespace::Layers), None);
+        cache
+            .store(&sha256(b"other"), CacheNamespace::Layers, b"a")
+            .unwrap();
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,94 @@
+//! Looking through the layers of a base where they are.
+
+use futures_util::{StreamExt, TryStreamExt, stream as futures};
+use wincimg_common::progress::Progress;
+use wincimg_oci::document::{Descriptor, Image, media_type};
+use wincimg_oci::remote::{BlobReader, BlobSource, RegistryClient};
+use wincimg_oci::store::Source;
+
+use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
+use crate::error::{LayerProblem, LayerReadError};
+use crate::stream;
+use crate::stream::{BlobReadOutcome, Depth, Input};
+
+/// How many layers are looked through at once. Each takes a processor, and memory for what is in it.
+const AT_ONCE: usize = 2;
+
+/// What each layer of an image says, the bottom one first.
+pub(super) async fn read(
+    registry: &RegistryClient,
+    place: &Source,
+    image: &Image,
+    extent: &Extent,
+    progress: &dyn Progress,
+) -> Result<Vec<CollectedLayer>, LayerReadError> {
+    let layers = image.manifest().layers.iter().enumerate();
+    let reads: Vec<_> = layers
+        .map(|(number, blob)| async move {
+            let found = read_layer(registry, place, blob, place_of(number), extent, progress);
+            found.await.map_err(|source| LayerReadError {
+                layer: number,
+                digest: blob.digest.clone(),
+                source,
+            })
+        })
+        .collect();
+    futures::iter(reads).buffered(AT_ONCE).try_collect().await
+}
+
+/// What a layer is by its number, counted from 0.
+pub(super) fn place_of(number: usize) -> LayerPosition {
+    match number {
+        0 => LayerPosition::Bottom,
+        _ => LayerPosition::Above,
+    }
+}
+
+/// Looks through one layer.
+pub(super) async fn read_layer(
+    registry: &RegistryClient,
+    place: &Source,
+    blob: &Descriptor,
+    layer: LayerPosition,
+    extent: &Extent,
+    progress: &dyn Progress,
+) -> Result<CollectedLayer, LayerProblem> {
+    let reader = open(registry, place, blob).await?;
+    let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
+    let depth = match extent {
+        Extent::Everything => Depth::ToTheEnd,
+        Extent::Part(_) => Depth::UntilFound,
+    };
+    let extent = extent.clone();
+    let work = move |input: &mut Input| Ok(collect_layer(input, layer, &extent)?);
+    match stream::read(reader, depth, task.as_ref(), work).await? {
+        BlobReadOutcome::Whole(found) => {
+            task.done("read");
+            Ok(found)
+        }
+        BlobReadOutcome::Part(found) => {
+            task.done("read as far as needed");
+            Ok(found)
+        }
+        // Only where no more than a beginning is read.
+        BlobReadOutcome::OutOfReach => Err(LayerProblem::ForeignBase),
+    }
+}
+
+/// The bytes of a layer, a foreign one's from where its image says.
+pub(super) async fn open(
+    registry: &RegistryClient,
+    place: &Source,
+    blob: &Descriptor,
+) -> Result<BlobReader, LayerProblem> {
+    let is_elsewhere = media_type::is_foreign(&blob.media_type) && !place.has_blob(blob).await?;
+    if !is_elsewhere {
+        return Ok(place.open_blob(blob).await?);
+    }
+    if blob.urls.is_empty() {
+        return Err(LayerProblem::ForeignBase);
+    }
+    // Read from its beginning, it is checked at its end.
+    let bytes = registry.url_source(&blob.urls, blob);
+    bytes.open(0).await.map_err(LayerProblem::Read)
+}

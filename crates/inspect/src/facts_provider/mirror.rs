@@ -1,0 +1,383 @@
+//! Facts made while images are mirrored, of the bytes that pass by.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, Weak};
+
+use bytes::{Buf, Bytes};
+use futures_util::future::{BoxFuture, join_all};
+use tokio::sync::{mpsc, watch};
+use wincimg_common::diagnose::{BoxError, error_chain};
+use wincimg_common::lock;
+use wincimg_oci::copy::Watcher;
+use wincimg_oci::document::{
+    Descriptor, Digest, Document, Hasher, ImageConfig, Manifest, Verbatim, check, hasher_of,
+    media_type,
+};
+use wincimg_oci::mirror::{
+    CompanionOutcome, CompanionReport, CompanionTask, MirrorHook, MirrorJob,
+};
+use wincimg_oci::store::Source;
+
+use super::layers::{place_of, read_layer};
+use super::{BaseFactsProvider, NoRegistry};
+use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
+use crate::error::{LayerProblem, LayerReadError};
+
+/// How many pieces of a layer may wait until they are looked through.
+const WAITING: usize = 8;
+
+/// Looks through Windows images while they are mirrored, and puts facts beside them.
+pub struct MirrorFactsCollector {
+    library: BaseFactsProvider,
+    /// The layers that somebody waits for.
+    layers: Mutex<HashMap<String, Weak<Slot>>>,
+}
+
+/// A layer that is looked through as it passes by.
+struct Slot {
+    place: LayerPosition,
+    /// How far that is; sent once it is over.
+    seen: watch::Sender<ObservedState>,
+}
+
+#[derive(Clone, Default)]
+enum ObservedState {
+    /// It did not come by.
+    #[default]
+    Nothing,
+    /// It is on its way.
+    Coming,
+    /// It came by whole.
+    Whole(Arc<CollectedLayer>),
+    /// It broke off, or could not be read.
+    Broken,
+}
+
+/// An image that facts are made about.
+struct Subject {
+    /// As the mirror has it.
+    manifest: Descriptor,
+    os_version: String,
+    plan: FactsPlan,
+}
+
+enum FactsPlan {
+    /// The mirror has facts.
+    Present,
+    /// They are known.
+    Known(Bytes, CompanionOutcome),
+    /// They are made of these layers.
+    Make(Vec<(Descriptor, Arc<Slot>)>),
+}
+
+impl MirrorFactsCollector {
+    /// One that uses what the library knows, and adds to it.
+    pub fn new(library: BaseFactsProvider) -> Self {
+        Self {
+            library,
+            layers: Mutex::default(),
+        }
+    }
+
+    /// What there is to do for each Windows image of a copy.
+    async fn subjects(&self, copying: &MirrorJob<'_>) -> Vec<Subject> {
+        let documents = copying.plan.children.iter().chain([&copying.plan.root]);
+        let manifests = documents.filter_map(|document| match document {
+            Document::Manifest(manifest) if manifest.is_image() => Some(manifest.as_ref()),
+            _ => None,
+        });
+        let subjects = manifests.map(|manifest| self.subject(copying, manifest));
+        join_all(subjects).await.into_iter().flatten().collect()
+    }
+
+    /// Nothing where an image is not for Windows, or has no Windows inside.
+    async fn subject(
+        &self,
+        copying: &MirrorJob<'_>,
+        manifest: &Verbatim<Manifest>,
+    ) -> Option<Subject> {
+        let from = Source::Registry(copying.from.clone());
+        let config: Verbatim<ImageConfig> = from.read(&manifest.config).await.ok()?;
+        let os_version = config.os_version.clone()?;
+        if config.os != "windows" || manifest.layers.is_empty() {
+            return None;
+        }
+        let base = manifest.digest();
+        Some(Subject {
+            manifest: Descriptor::new(manifest.media_type(), base.clone(), manifest.size()),
+            os_version,
+            plan: self.plan(copying, manifest).await,
+        })
+    }
+
+    async fn plan(&self, copying: &MirrorJob<'_>, manifest: &Verbatim<Manifest>) -> FactsPlan {
+        let (library, base) = (&self.library, manifest.digest());
+        match library.in_registry(copying.to, base, true).await {
+            Ok(Some(_)) => return FactsPlan::Present,
+            Ok(None) => {}
+            Err(error) => tracing::info!("{}", error_chain(&error)),
+        }
+        if let Some(bytes) = library.own(base) {
+            return FactsPlan::Known(bytes, CompanionOutcome::Made);
+        }
+        // An image that was rewritten for the mirror is not what the source's facts are about.
+        if let Ok(Some((_, bytes))) = library.in_registry(copying.from, base, true).await {
+            return FactsPlan::Known(bytes, CompanionOutcome::Copied);
+        }
+        // As the source has them: that is how they are asked for, and where foreign ones are.
+        let sources = &copying.plan.blobs;
+        let layers = manifest.layers.iter().enumerate().map(|(number, layer)| {
+            let source = sources
+                .iter()
+                .find(|blob| blob.descriptor.digest == layer.digest);
+            let blob = source.map_or(layer, |blob| &blob.descriptor);
+            (blob.clone(), self.slot(&layer.digest, place_of(number)))
+        });
+        FactsPlan::Make(layers.collect())
+    }
+
+    fn slot(&self, digest: &Digest, place: LayerPosition) -> Arc<Slot> {
+        let mut layers = lock(&self.layers);
+        let known = layers.get(digest.as_ref()).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.place == place) {
+            return known;
+        }
+        let slot = Arc::new(Slot {
+            place,
+            seen: watch::Sender::default(),
+        });
+        layers.insert(digest.to_string(), Arc::downgrade(&slot));
+        slot
+    }
+
+    /// Does for one image what there is to do, now that it is in the mirror.
+    async fn conclude(&self, copying: &MirrorJob<'_>, subject: Subject) -> Option<CompanionReport> {
+        let image = subject.manifest.digest.to_string();
+        let (outcome, size, problem) = match self.finish(copying, subject).await {
+            Ok((outcome, size)) => (outcome, size, None),
+            // Something that only says to be for Windows: a base it is not.
+            Err(error) if error.downcast_ref::<NoRegistry>().is_some() => {
+                tracing::info!("{}", error_chain(error.as_ref()));
+                return None;
+            }
+            Err(error) => (
+                CompanionOutcome::Failed,
+                None,
+                Some(error_chain(error.as_ref())),
+            ),
+        };
+        Some(CompanionReport {
+            image,
+            outcome,
+            size,
+            problem,
+        })
+    }
+
+    async fn finish(
+        &self,
+        copying: &MirrorJob<'_>,
+        subject: Subject,
+    ) -> Result<(CompanionOutcome, Option<u64>), BoxError> {
+        let base = &subject.manifest.digest;
+        let (bytes, outcome) = match subject.plan {
+            FactsPlan::Present => return Ok((CompanionOutcome::Present, None)),
+            FactsPlan::Known(bytes, outcome) => (bytes, outcome),
+            FactsPlan::Make(layers) => {
+                let mut found = Vec::with_capacity(layers.len());
+                for (number, (blob, slot)) in layers.into_iter().enumerate() {
+                    let layer = self.layer(copying, &blob, slot).await;
+                    found.push(layer.map_err(|source| LayerReadError {
+                        layer: number,
+                        digest: blob.digest.clone(),
+                        source,
+                    })?);
+                }
+                let (version, everything) = (Some(&*subject.os_version), Extent::Everything);
+                let made = self.library.made(base, version, &everything, found).await;
+                let (_, bytes) = made?;
+                (bytes, CompanionOutcome::Made)
+            }
+        };
+        self.library
+            .push(copying.to, &subject.manifest, &bytes)
+            .await?;
+        Ok((outcome, Some(bytes.len() as u64)))
+    }
+
+    /// What a layer says: seen as it passed by, or else read back from the mirror, which has it now.
+    async fn layer(
+        &self,
+        copying: &MirrorJob<'_>,
+        blob: &Descriptor,
+        slot: Arc<Slot>,
+    ) -> Result<CollectedLayer, LayerProblem> {
+        let mut seen = slot.seen.subscribe();
+        let over = seen
+            .wait_for(|seen| !matches!(seen, ObservedState::Coming))
+            .await;
+        let whole = match over.map(|seen| seen.clone()) {
+            Ok(ObservedState::Whole(layer)) => Some(layer),
+            _ => None,
+        };
+        let place = slot.place;
+        drop(seen);
+        drop(slot);
+        if let Some(layer) = whole {
+            return Ok(Arc::unwrap_or_clone(layer));
+        }
+        // In the mirror no layer is foreign.
+        let mut here = blob.clone();
+        here.media_type = media_type::distributable(&blob.media_type);
+        let mirror = Source::Registry(copying.to.clone());
+        let library = &self.library;
+        let everything = Extent::Everything;
+        let progress = library.progress.as_ref();
+        read_layer(
+            &library.registry,
+            &mirror,
+            &here,
+            place,
+            &everything,
+            progress,
+        )
+        .await
+    }
+}
+
+impl Watcher for MirrorFactsCollector {
+    fn watch(&self, blob: &Descriptor) -> Option<mpsc::Sender<Bytes>> {
+        let layers = lock(&self.layers);
+        let slot = layers.get(blob.digest.as_ref()).and_then(Weak::upgrade)?;
+        drop(layers);
+        let hasher = hasher_of(&blob.digest).ok()?;
+        if matches!(
+            *slot.seen.borrow(),
+            ObservedState::Coming | ObservedState::Whole(_)
+        ) {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel(WAITING);
+        slot.seen.send_replace(ObservedState::Coming);
+        let mut passing = ObservedBytes {
+            receiver,
+            chunk: Bytes::new(),
+            hasher: Some(hasher),
+            blob: blob.clone(),
+            left: blob.size,
+        };
+        tokio::task::spawn_blocking(move || {
+            let seen = match passing.collect_facts(slot.place) {
+                Ok(found) => ObservedState::Whole(Arc::new(found)),
+                Err(error) => {
+                    let digest = &passing.blob.digest;
+                    let why = error_chain(&error);
+                    tracing::info!("layer {digest} could not be read as it passed by: {why}");
+                    ObservedState::Broken
+                }
+            };
+            slot.seen.send_replace(seen);
+        });
+        Some(sender)
+    }
+}
+
+impl MirrorHook for MirrorFactsCollector {
+    fn start_image<'a>(&'a self, copying: MirrorJob<'a>) -> BoxFuture<'a, CompanionTask<'a>> {
+        Box::pin(async move {
+            let subjects = self.subjects(&copying).await;
+            CompanionTask(Box::pin(async move {
+                let mut learnt = Vec::with_capacity(subjects.len());
+                // One after the other: each holds what is in its layers.
+                for subject in subjects {
+                    learnt.extend(self.conclude(&copying, subject).await);
+                }
+                learnt
+            }))
+        })
+    }
+}
+
+/// The bytes of a layer that passes by, which end well only if they were the right ones.
+struct ObservedBytes {
+    receiver: mpsc::Receiver<Bytes>,
+    chunk: Bytes,
+    blob: Descriptor,
+    left: u64,
+    hasher: Option<Hasher>,
+}
+
+impl ObservedBytes {
+    /// What the layer says. The first error is the last that is read: the copy goes on alone.
+    fn collect_facts(&mut self, place: LayerPosition) -> Result<CollectedLayer, LayerProblem> {
+        let found = collect_layer(&mut *self, place, &Extent::Everything)?;
+        // The end of the layer's archive need not be the end of its bytes.
+        io::copy(self, &mut io::sink()).map_err(LayerProblem::Read)?;
+        Ok(found)
+    }
+
+    /// Whether what came is what the digest names.
+    fn check(&mut self) -> io::Result<()> {
+        let Some(hasher) = self.hasher.take() else {
+            return Ok(());
+        };
+        if self.left > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        check(hasher, &self.blob.digest).map_err(io::Error::other)
+    }
+}
+
+impl Read for ObservedBytes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            let Some(chunk) = self.receiver.blocking_recv() else {
+                return self.check().map(|()| 0);
+            };
+            if let Some(hasher) = &mut self.hasher {
+                hasher.update(&chunk);
+            }
+            self.left = self
+                .left
+                .checked_sub(chunk.len() as u64)
+                .ok_or(io::ErrorKind::InvalidData)?;
+            self.chunk = chunk;
+        }
+        let count = self.chunk.len().min(buffer.len());
+        self.chunk.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+    use wincimg_common::progress::Silent;
+    use wincimg_oci::document::sha256;
+    use wincimg_oci::remote::{RegistryClient, RegistryOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_layer_that_cannot_be_read_is_not_read_to_its_end() {
+        let registry = RegistryClient::new(RegistryOptions::default(), Arc::new(Silent)).unwrap();
+        let maker =
+            MirrorFactsCollector::new(BaseFactsProvider::new(registry, None, Arc::new(Silent)));
+        let chunk = Bytes::from(vec![7; 64 << 10]);
+        let blob = Descriptor::new(media_type::OCI_LAYER, sha256(&chunk), 1 << 40);
+        let slot = maker.slot(&blob.digest, place_of(0));
+        let sender = maker.watch(&blob).unwrap();
+        let sends = async {
+            let mut sent: u64 = 0;
+            while sender.send(chunk.clone()).await.is_ok() {
+                sent += chunk.len() as u64;
+                assert!(sent < 64 << 20, "all of it is read");
+            }
+        };
+        timeout(Duration::from_secs(20), sends).await.unwrap();
+        assert!(matches!(*slot.seen.borrow(), ObservedState::Broken));
+    }
+}

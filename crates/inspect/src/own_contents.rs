@@ -1,0 +1,135 @@
+//! What an image's own layers come to: those that are not Windows itself, laid over each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read as _, Take};
+use std::sync::Arc;
+
+use wincimg_common::diagnose::Problem;
+use wincimg_common::progress::Progress;
+use wincimg_oci::document::{Descriptor, Image};
+use wincimg_oci::store::Source;
+use wincimg_registry::Root;
+
+use super::extract::{ExtractedEntry, FoundEntry, search, unreadable};
+use super::facts::ImageFacts;
+use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
+use super::registry::{RegistryFormat, RegistryReport, analyse};
+
+/// What the history of Microsoft's bases says of their layers.
+const STEPS_OF_WINDOWS: [&str; 2] = ["Apply image ", "Install update "];
+
+/// An image without Windows.
+#[derive(Debug, Default)]
+pub struct Own {
+    /// Files and folders, by paths from the drive's root with slashes.
+    pub files: BTreeMap<String, ExtractedEntry>,
+    /// What layers delete, in small letters.
+    pub gone: Vec<String>,
+    /// What layers do to the registry, as a registration file; none where they do nothing.
+    pub registry: Option<String>,
+    /// The layers that this is, counted from 1 at the bottom.
+    pub layers: Vec<usize>,
+    /// The layers that are Windows itself, with their sizes as they are stored.
+    pub windows: Vec<(usize, u64)>,
+}
+
+/// Reads an image's own layers to their end. Windows itself is what is foreign, what the history
+/// says Microsoft applied, and a bottom layer that is large or has a registry.
+pub async fn own(
+    source: &Source,
+    image: &Image,
+    progress: &Arc<dyn Progress>,
+) -> Result<Own, Problem> {
+    let facts = ImageFacts::new(image);
+    let mut layers: Vec<(usize, &Descriptor)> = Vec::new();
+    let mut own = Own::default();
+    for (number, blob) in image.manifest().layers.iter().enumerate() {
+        let facts = facts.layers.get(number);
+        let step = facts.and_then(|layer| layer.created_by.as_deref());
+        let step_of_windows = |step: &str| {
+            let mut steps = STEPS_OF_WINDOWS.iter();
+            steps.any(|known| step.starts_with(known))
+        };
+        let is_windows = facts.is_none_or(|layer| layer.foreign)
+            || step.is_some_and(step_of_windows)
+            || number == 0 && blob.size > SMALL_LAYER;
+        if is_windows {
+            own.windows.push((number + 1, blob.size));
+        } else {
+            layers.push((number, blob));
+        }
+    }
+    if let Some(&(0, bottom)) = layers.first()
+        && has_registry_of_windows(source, bottom, progress).await?
+    {
+        layers.remove(0);
+        own.windows.insert(0, (1, bottom.size));
+    }
+    own.layers = layers.iter().map(|(number, _)| number + 1).collect();
+    let everything = BTreeSet::from([String::new()]);
+    let found = search(source, &layers, &everything, progress).await?;
+    own.gone = found.gone;
+    own.files = resolved(found.entries);
+    if !found.hives.is_empty() {
+        let mut hives = found.hives;
+        for hives in &mut hives {
+            // What is taken for Windows' own registry at the bottom is not here.
+            hives.layer = hives.layer.max(1);
+        }
+        let read = move || analyse(&hives, Some(RegistryFormat::File));
+        // It fails only where the program is being ended, and then nobody waits for the answer.
+        if let Ok(mut findings) = tokio::task::spawn_blocking(read).await {
+            if let Some(problem) = findings.problems.pop() {
+                return Err(unreadable(&problem.digest, problem.source));
+            }
+            if let Some(RegistryReport::File(text)) = findings.registry {
+                own.registry = Some(text);
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// An image for `HostProcess` containers has nothing but stubs there.
+async fn has_registry_of_windows(
+    source: &Source,
+    bottom: &Descriptor,
+    progress: &Arc<dyn Progress>,
+) -> Result<bool, Problem> {
+    let file = base_files(Root::System)[0];
+    let path = file.strip_prefix("Files/").unwrap_or(file).to_owned();
+    let found = search(source, &[(0, bottom)], &BTreeSet::from([path]), progress).await?;
+    let mut found = found.entries.into_values();
+    Ok(found.any(|seen| match seen {
+        FoundEntry::Taken(ExtractedEntry::File(part)) => {
+            let mut bytes = Vec::new();
+            let read = |mut file: Take<File>| file.read_to_end(&mut bytes);
+            let is_read = part.length() <= ROOT_ALONE && part.open().and_then(read).is_ok();
+            !(is_read && has_root_alone(&bytes))
+        }
+        // Windows' own layers have it as a second name.
+        FoundEntry::Again(_) => true,
+        FoundEntry::Taken(_) => false,
+    }))
+}
+
+/// Second names of files become what they name; one whose file is in Windows' layers stays a link.
+fn resolved(entries: BTreeMap<String, FoundEntry>) -> BTreeMap<String, ExtractedEntry> {
+    let by_name: BTreeMap<String, ExtractedEntry> = entries
+        .iter()
+        .filter_map(|(path, seen)| match seen {
+            FoundEntry::Taken(taken) => Some((path.to_lowercase(), taken.clone())),
+            FoundEntry::Again(_) => None,
+        })
+        .collect();
+    let resolve = |seen| match seen {
+        FoundEntry::Taken(taken) => taken,
+        FoundEntry::Again(target) => {
+            let taken = by_name.get(&target.to_lowercase());
+            taken.cloned().unwrap_or(ExtractedEntry::Link(()))
+        }
+    };
+    let entries = entries.into_iter();
+    entries.map(|(path, seen)| (path, resolve(seen))).collect()
+}

@@ -1,0 +1,100 @@
+//! Documents beside the images that they are about, in a registry or a layout.
+
+use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::progress::Progress;
+use wincimg_oci::document::Descriptor;
+use wincimg_oci::store::{Sink, Source};
+
+use super::document::ImageDocument;
+use super::layer::{LayerContents, scan_layer};
+use crate::{LayerProblem, read_blob};
+
+/// The largest document that is held against a new one.
+const LARGEST: u64 = 512 << 20;
+
+/// A document that is beside its image now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttachmentReport {
+    /// SPDX, `CycloneDX` or provenance.
+    pub document: &'static str,
+    /// The type of it and of its artifact.
+    pub media_type: &'static str,
+    /// The digest of the artifact's manifest.
+    pub digest: String,
+    /// The digest of the document.
+    pub content: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Whether it was there before.
+    pub up_to_date: bool,
+}
+
+/// Puts a document beside an image, unless one is there that says the same.
+pub async fn attach(
+    sink: &Sink,
+    image: &Descriptor,
+    document: &ImageDocument,
+    progress: &dyn Progress,
+) -> Result<AttachmentReport, BoxError> {
+    let artifact = document.artifact(image);
+    let artifact = artifact.map_err(|error| Problem::from_error("image/document", error))?;
+    let blob = document.blob();
+    let told = |artifact: &Descriptor, content: &Descriptor, up_to_date| AttachmentReport {
+        document: document.name,
+        media_type: document.media_type,
+        digest: artifact.digest.to_string(),
+        content: content.digest.to_string(),
+        size: content.size,
+        up_to_date,
+    };
+    if let Some(place) = sink.as_source() {
+        for known in place
+            .artifacts(&image.digest, Some(document.media_type))
+            .await?
+        {
+            let [content] = known.manifest().layers.as_slice() else {
+                continue;
+            };
+            // A statement about another thing need not be read.
+            let is_alike = known.annotations().keys().eq(document.annotations.keys());
+            let is_same = content.digest == blob.digest
+                || is_alike
+                    && content.size <= LARGEST
+                    && document.depends_on_times()
+                    && document.is_equivalent(&place.bytes(content, LARGEST).await?);
+            if is_same {
+                return Ok(told(&known.entry(), content, true));
+            }
+        }
+    }
+    if !sink.has_blob(&blob).await? {
+        let label = format!("{sink} {} of {}", document.name, image.digest);
+        let task = progress.task(&label, Some(blob.size));
+        sink.put_blob(&blob, &document.bytes, task.as_ref()).await?;
+        task.done("attached");
+    }
+    sink.attach(&artifact).await?;
+    Ok(told(&artifact.entry(), &blob, false))
+}
+
+/// What a layer has that is in a registry or a layout.
+pub async fn scan_blob(
+    place: &Source,
+    blob: &Descriptor,
+    progress: &dyn Progress,
+) -> Result<LayerContents, LayerProblem> {
+    let reader = place.open_blob(blob).await?;
+    let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
+    let work = |bytes: &mut (dyn Read + Send)| {
+        // The reading ends by itself when nobody waits for it any more.
+        let found = scan_layer(bytes, &AtomicBool::new(false));
+        found.map_err(|error| LayerProblem::Read(io::Error::other(error)))
+    };
+    let found = read_blob(reader, task.as_ref(), work).await?;
+    task.done("read");
+    Ok(found)
+}

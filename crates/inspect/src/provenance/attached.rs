@@ -1,0 +1,254 @@
+//! What is found beside an image, whoever put it there: artifacts that name it, what cosign keeps
+//! under tags of its digest, and the attestations that buildx puts into the image's index.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+use wincimg_oci::document::{Descriptor, Digest, Document};
+use wincimg_oci::remote::tag_of;
+use wincimg_oci::store::{Source, StoreError};
+
+use super::document::{IN_TOTO, PREDICATE_TYPE, SbomFormat};
+use super::slsa::PREDICATE;
+
+/// The largest document that is read.
+const LARGEST: u64 = 512 << 20;
+/// A statement in a signed envelope.
+const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
+/// The same with what it takes to check it.
+const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
+/// What cosign puts behind the digest in its tags.
+const ENDINGS: [&str; 3] = ["sbom", "att", "sig"];
+/// The annotations by which others say what a statement says.
+const PREDICATES: [&str; 3] = [
+    PREDICATE_TYPE,
+    "predicateType",
+    "dev.sigstore.bundle.predicateType",
+];
+/// The annotation by which buildx' attestations name the image that they are about.
+const ABOUT: &str = "vnd.docker.reference.digest";
+
+/// Something beside an image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AttachedDocument {
+    /// What it is.
+    pub what: DocumentKind,
+    /// Its type.
+    pub media_type: String,
+    /// What it says, where it is a statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicate_type: Option<String>,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// Its content.
+    #[serde(skip)]
+    content: Option<Descriptor>,
+    /// Whether the content is in an envelope, as signed things are.
+    #[serde(skip)]
+    is_enveloped: bool,
+}
+
+/// What lies beside an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentKind {
+    /// A bill of materials in SPDX.
+    Spdx,
+    /// A bill of materials in `CycloneDX`.
+    CycloneDx,
+    /// How it was made.
+    Provenance,
+    /// A signature.
+    Signature,
+    /// Another thing.
+    Other,
+}
+
+impl DocumentKind {
+    /// Whether it is a bill of materials, of that form or of any.
+    pub fn is_sbom(self, form: Option<SbomFormat>) -> bool {
+        match form {
+            Some(SbomFormat::Spdx) => self == Self::Spdx,
+            Some(SbomFormat::CycloneDx) => self == Self::CycloneDx,
+            None => matches!(self, Self::Spdx | Self::CycloneDx),
+        }
+    }
+
+    fn from_media_type(media_type: &str, predicate: Option<&str>) -> Self {
+        let has =
+            |word: &str| media_type.contains(word) || predicate.is_some_and(|it| it.contains(word));
+        if has("spdx") {
+            Self::Spdx
+        } else if has("cyclonedx") {
+            Self::CycloneDx
+        } else if predicate.is_some_and(|it| it.contains("slsa.dev/provenance")) {
+            Self::Provenance
+        } else if has("signature") || has("simplesigning") || has("notary") {
+            Self::Signature
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// All that lies beside an image; `named` is what was asked for, an index that may have attestations.
+pub async fn list_attached(
+    place: &Source,
+    image: &Digest,
+    named: &Document,
+) -> Result<Vec<AttachedDocument>, StoreError> {
+    let mut found = Vec::new();
+    for artifact in place.artifacts(image, None).await? {
+        let manifest = artifact.manifest();
+        let predicate = predicate_in(artifact.annotations());
+        for content in contents(&manifest.layers) {
+            let media_type = artifact.artifact_type();
+            found.push(AttachedDocument::new(
+                media_type,
+                manifest.digest(),
+                content,
+                predicate,
+            ));
+        }
+    }
+    if let Source::Registry(repository) = place {
+        for ending in ENDINGS {
+            let tag = format!("{}.{ending}", tag_of(image));
+            if repository.head_manifest(&tag).await?.is_none() {
+                continue;
+            }
+            let Document::Manifest(manifest) = place.resolve(Some(&tag)).await? else {
+                continue;
+            };
+            for content in contents(&manifest.layers) {
+                let media_type = content.map_or("", |content| &content.media_type);
+                found.push(AttachedDocument::new(
+                    media_type,
+                    manifest.digest(),
+                    content,
+                    None,
+                ));
+            }
+        }
+    }
+    if let Document::Index(index) = named {
+        let is_about = |entry: &&Descriptor| {
+            let about = entry.annotations.get(ABOUT);
+            about.is_some_and(|about| about == image.as_ref())
+        };
+        for entry in index.manifests.iter().filter(is_about) {
+            let Document::Manifest(manifest) = place.document(entry).await? else {
+                continue;
+            };
+            for content in contents(&manifest.layers) {
+                let media_type = content.map_or("", |content| &content.media_type);
+                found.push(AttachedDocument::new(
+                    media_type,
+                    &entry.digest,
+                    content,
+                    None,
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Each of the contents, or none once.
+fn contents(layers: &[Descriptor]) -> impl Iterator<Item = Option<&Descriptor>> {
+    let none = layers.is_empty().then_some(None);
+    layers.iter().map(Some).chain(none)
+}
+
+fn predicate_in(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
+    let mut names = PREDICATES.iter();
+    names
+        .find_map(|name| annotations.get(*name))
+        .map(String::as_str)
+}
+
+impl AttachedDocument {
+    fn new(
+        media_type: &str,
+        manifest: &Digest,
+        content: Option<&Descriptor>,
+        predicate: Option<&str>,
+    ) -> Self {
+        let own = content.and_then(|content| predicate_in(&content.annotations));
+        let predicate = own.or(predicate);
+        let of_content = content.map_or("", |content| &content.media_type);
+        Self {
+            what: match DocumentKind::from_media_type(media_type, predicate) {
+                DocumentKind::Other => DocumentKind::from_media_type(of_content, predicate),
+                what => what,
+            },
+            media_type: media_type.to_owned(),
+            predicate_type: predicate.map(str::to_owned),
+            digest: manifest.to_string(),
+            is_enveloped: of_content == ENVELOPE || of_content.starts_with(BUNDLE),
+            content: content.cloned(),
+        }
+    }
+
+    /// Whether it is signed; what it says is shown all the same, and nobody checks that here.
+    pub fn is_enveloped(&self) -> bool {
+        self.is_enveloped
+    }
+
+    /// The document as it is there, whole and by its digest; out of its envelope and, where a bill of
+    /// materials is said in a statement, out of that.
+    pub async fn read(&self, place: &Source) -> Result<Option<Bytes>, StoreError> {
+        let Some(content) = &self.content else {
+            return Ok(None);
+        };
+        let bytes = place.bytes(content, LARGEST).await?;
+        let bytes = if self.is_enveloped {
+            match opened(&bytes) {
+                Some(inside) => inside,
+                None => return Ok(Some(bytes)),
+            }
+        } else {
+            bytes
+        };
+        let is_statement = self.is_enveloped || content.media_type == IN_TOTO;
+        if is_statement && self.what.is_sbom(None) {
+            return Ok(Some(predicate_of(&bytes).unwrap_or(bytes)));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// What a statement says that does not say it on its outside.
+    pub async fn with_predicate(mut self, place: &Source) -> Result<Self, StoreError> {
+        let is_statement = self.is_enveloped || self.media_type == IN_TOTO;
+        if is_statement && self.predicate_type.is_none() && self.what == DocumentKind::Other {
+            let said = self.read(place).await?;
+            let said = said.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            let said = said.and_then(|it| Some(it.get("predicateType")?.as_str()?.to_owned()));
+            self.what = DocumentKind::from_media_type(&self.media_type, said.as_deref());
+            self.predicate_type = said;
+        }
+        Ok(self)
+    }
+
+    /// Whether it was made by the same rules as ours.
+    pub fn is_provenance(&self) -> bool {
+        self.what == DocumentKind::Provenance || self.predicate_type.as_deref() == Some(PREDICATE)
+    }
+}
+
+/// What is in an envelope, or in one within a bundle.
+fn opened(bytes: &[u8]) -> Option<Bytes> {
+    let envelope: Value = serde_json::from_slice(bytes).ok()?;
+    let envelope = envelope.get("dsseEnvelope").unwrap_or(&envelope);
+    let payload = envelope.get("payload")?.as_str()?;
+    Some(STANDARD.decode(payload).ok()?.into())
+}
+
+/// A bill of materials that a statement says.
+fn predicate_of(bytes: &[u8]) -> Option<Bytes> {
+    let statement: Value = serde_json::from_slice(bytes).ok()?;
+    let predicate = statement.get("predicate")?;
+    Some(serde_json::to_vec(predicate).ok()?.into())
+}

@@ -1,0 +1,138 @@
+//! Files of an image into a drive of wine: folders and files only, in names that differ in more than
+//! their case, and nowhere but below the drive.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wincimg_registry::name_folding::FoldedName;
+use wincimg_windows::path::name_problem;
+
+use super::error::{WineError, unwritable};
+use crate::ExtractedEntry;
+
+/// A drive that is being filled.
+pub(super) struct Drive {
+    root: PathBuf,
+    /// What folders have, by their names as Windows compares them.
+    known: HashMap<PathBuf, BTreeMap<FoldedName, PathBuf>>,
+}
+
+impl Drive {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Lays one thing at a path with slashes. Links are left out, and so is what has a name that no
+    /// file of Windows has, or that leads elsewhere: false.
+    pub(super) fn write_entry(
+        &mut self,
+        path: &str,
+        what: &ExtractedEntry,
+    ) -> Result<bool, WineError> {
+        if path.split('/').any(is_refused) {
+            return Ok(false);
+        }
+        match what {
+            ExtractedEntry::Folder => self.folder(path).map(|_| true),
+            ExtractedEntry::Link(()) => Ok(false),
+            ExtractedEntry::File(part) => {
+                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+                let folder = self.folder(folder)?;
+                let file = self.place(&folder, name)?;
+                let failed = unwritable(&file);
+                if remove(&file).map_err(&failed)? {
+                    self.forget(&file);
+                }
+                let mut content = part.open().map_err(&failed)?;
+                let mut out = File::create_new(&file).map_err(&failed)?;
+                io::copy(&mut content, &mut out).map_err(failed)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Takes away what is at a path with slashes, unless a link leads there.
+    pub(super) fn delete(&mut self, path: &str) -> Result<(), WineError> {
+        let mut at = self.root.clone();
+        for name in path.split('/') {
+            if is_refused(name) || !fs::symlink_metadata(&at).is_ok_and(|found| found.is_dir()) {
+                return Ok(());
+            }
+            let Some(found) = self.inside(&at)?.get(&FoldedName::new(name)) else {
+                return Ok(());
+            };
+            at = found.clone();
+        }
+        remove(&at).map_err(unwritable(&at))?;
+        self.forget(&at);
+        if let Some(inside) = at.parent().and_then(|parent| self.known.get_mut(parent)) {
+            inside.retain(|_, file| *file != at);
+        }
+        Ok(())
+    }
+
+    /// A folder of the drive, made where it is missing. What is in its way goes, links too: what they
+    /// lead to is not the image's.
+    pub(super) fn folder(&mut self, path: &str) -> Result<PathBuf, WineError> {
+        let mut at = self.root.clone();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            let next = self.place(&at, name)?;
+            let is_folder = fs::symlink_metadata(&next).is_ok_and(|found| found.is_dir());
+            if !is_folder {
+                remove(&next).map_err(unwritable(&next))?;
+                fs::create_dir(&next).map_err(unwritable(&next))?;
+            }
+            at = next;
+        }
+        Ok(at)
+    }
+
+    /// Where a name is in a folder, or is to be.
+    fn place(&mut self, folder: &Path, name: &str) -> Result<PathBuf, WineError> {
+        let inside = self.inside(folder)?;
+        let place = inside.entry(FoldedName::new(name));
+        Ok(place.or_insert_with(|| folder.join(name)).clone())
+    }
+
+    fn inside(&mut self, folder: &Path) -> Result<&mut BTreeMap<FoldedName, PathBuf>, WineError> {
+        if !self.known.contains_key(folder) {
+            let failed = unwritable(folder);
+            let mut found = BTreeMap::new();
+            for entry in fs::read_dir(folder).map_err(&failed)? {
+                let entry = entry.map_err(&failed)?;
+                let name = entry.file_name();
+                found.insert(FoldedName::new(&name.to_string_lossy()), entry.path());
+            }
+            self.known.insert(folder.to_owned(), found);
+        }
+        Ok(self.known.entry(folder.to_owned()).or_default())
+    }
+
+    /// What was known of a folder that is not there any more.
+    fn forget(&mut self, path: &Path) {
+        self.known.retain(|folder, _| !folder.starts_with(path));
+    }
+}
+
+fn is_refused(name: &str) -> bool {
+    name_problem(name).is_some() || name.len() > 255
+}
+
+/// Removes whatever is at a path and follows no link; whether it was a folder.
+fn remove(path: &Path) -> io::Result<bool> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        found => found?,
+    };
+    if found.is_dir() {
+        fs::remove_dir_all(path)?;
+    } else {
+        fs::remove_file(path)?;
+    }
+    Ok(found.is_dir())
+}

@@ -1,0 +1,178 @@
+//! Files and folders that go into an image: from which folder they come, and what of them is left
+//! out.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use serde::{Serialize, Serializer};
+
+use super::dockerignore::{IgnoreError, IgnoreRules};
+
+/// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnDisk {
+    /// The folder that it comes from, whose `.dockerignore` counts for it: the context, or the
+    /// recipe's own.
+    pub top: Arc<Path>,
+    /// Itself.
+    pub path: Arc<Path>,
+}
+
+/// What is left out of a folder: by the rules at the top of where it comes from, and by its own.
+#[derive(Debug, Default)]
+pub struct IgnoreFilter(Vec<Rules>);
+
+#[derive(Debug)]
+struct Rules {
+    ignore: IgnoreRules,
+    /// The path of the folder from where the rules are.
+    folder: String,
+}
+
+impl OnDisk {
+    /// Its path from the top, with slashes; empty where it is the top.
+    pub fn inside(&self) -> String {
+        let inside = self.path.strip_prefix(&self.top).unwrap_or(&self.path);
+        let names = inside.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy()),
+            _ => None,
+        });
+        names.collect::<Vec<_>>().join("/")
+    }
+
+    /// What of it is left out.
+    pub fn ignore_filter(&self) -> Result<IgnoreFilter, IgnoreError> {
+        let folder = self.inside();
+        let mut rules = Vec::new();
+        let mut add = |ignore: IgnoreRules, folder: String| {
+            if !ignore.is_empty() {
+                rules.push(Rules { ignore, folder });
+            }
+        };
+        if !folder.is_empty() {
+            add(IgnoreRules::read_folder(&self.top)?, folder);
+        }
+        if self.path.is_dir() {
+            add(IgnoreRules::read_folder(&self.path)?, String::new());
+        }
+        Ok(IgnoreFilter(rules))
+    }
+
+    /// Whether nothing of it goes into an image.
+    pub fn is_ignored_path(&self) -> Result<bool, IgnoreError> {
+        let rules = self.ignore_filter()?;
+        Ok(rules.is_ignored("") && !(self.path.is_dir() && rules.may_reinclude("")))
+    }
+
+    /// Where it really is, if that is outside the folder that it comes from.
+    pub fn escape(&self) -> io::Result<Option<PathBuf>> {
+        let top = match self.top.as_os_str() {
+            empty if empty.is_empty() => Path::new("."),
+            _ => &self.top,
+        };
+        let (top, path) = (fs::canonicalize(top)?, fs::canonicalize(&self.path)?);
+        Ok((!path.starts_with(top)).then_some(path))
+    }
+}
+
+/// Its path.
+impl Serialize for OnDisk {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.path.serialize(serializer)
+    }
+}
+
+impl IgnoreFilter {
+    /// Whether something is left out; its path is from the folder, and empty for the folder itself.
+    pub fn is_ignored(&self, inside: &str) -> bool {
+        self.0.iter().any(|rules| rules.leaves_out(inside))
+    }
+
+    /// Whether a folder that is left out may still hold something that is not.
+    pub fn may_reinclude(&self, inside: &str) -> bool {
+        let mut against = self.0.iter().filter(|rules| rules.leaves_out(inside));
+        against.all(|rules| rules.ignore.may_reinclude())
+    }
+}
+
+impl Rules {
+    fn leaves_out(&self, inside: &str) -> bool {
+        match (self.folder.as_str(), inside) {
+            ("", "") => false,
+            ("", path) | (path, "") => self.ignore.is_ignored(path),
+            (folder, inside) => self.ignore.is_ignored(&format!("{folder}/{inside}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(rules: &str, own: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("site")).unwrap();
+        fs::write(folder.path().join(".dockerignore"), rules).unwrap();
+        fs::write(folder.path().join("site/.dockerignore"), own).unwrap();
+        fs::write(folder.path().join("site/.env"), "KEY=1").unwrap();
+        folder
+    }
+
+    fn on_disk(folder: &tempfile::TempDir, inside: &str) -> OnDisk {
+        OnDisk {
+            top: folder.path().into(),
+            path: folder.path().join(inside).into(),
+        }
+    }
+
+    #[test]
+    fn the_rules_at_the_top_count_from_there_and_the_folders_own_from_the_folder() {
+        let folder = site("**/.env\nlogs\nsite/tmp\n", "obj\n");
+        let site = on_disk(&folder, "./site");
+        assert_eq!(site.inside(), "site");
+        let rules = site.ignore_filter().unwrap();
+        for (path, is_left_out) in [
+            (".env", true),
+            ("tmp", true),
+            ("obj", true),
+            ("logs", false),
+            ("index.html", false),
+            ("", false),
+        ] {
+            assert_eq!(rules.is_ignored(path), is_left_out, "{path}");
+        }
+        assert!(!site.is_ignored_path().unwrap());
+        assert!(on_disk(&folder, "site/.env").is_ignored_path().unwrap());
+    }
+
+    #[test]
+    fn a_folder_is_left_out_unless_something_in_it_may_come_back() {
+        let all = site("site\n", "");
+        assert!(on_disk(&all, "site").is_ignored_path().unwrap());
+        let but_one = site("site\n!site/keep\n", "");
+        let site = on_disk(&but_one, "site");
+        assert!(!site.is_ignored_path().unwrap());
+        let rules = site.ignore_filter().unwrap();
+        assert!(rules.is_ignored(".env") && !rules.is_ignored("keep"));
+        assert!(rules.may_reinclude("deep"));
+        assert!(on_disk(&but_one, "site/.env").is_ignored_path().unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it() {
+        use std::os::unix::fs::symlink;
+
+        let folder = site("", "");
+        let outside = tempfile::tempdir().unwrap();
+        symlink(outside.path(), folder.path().join("out")).unwrap();
+        symlink("site", folder.path().join("in")).unwrap();
+        fs::write(outside.path().join("passwd"), "").unwrap();
+        let escape = |inside: &str| on_disk(&folder, inside).escape().unwrap();
+        assert_eq!(escape("in/.env"), None);
+        assert_eq!(escape("."), None);
+        let passwd = fs::canonicalize(outside.path().join("passwd")).unwrap();
+        assert_eq!(escape("out/passwd"), Some(passwd));
+    }
+}

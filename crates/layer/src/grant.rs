@@ -1,0 +1,304 @@
+//! Rights on what a layer brings, and on the base's folders, in the descriptors of its entries.
+//!
+//! `icacls` gives a folder's grant to what lies in it. So does this: to the layer's own files and
+//! folders, and to those folders of the base that take rights from above. The base's files stay as
+//! they are, as a layer that changes a file's descriptor has to bring the whole file.
+
+use std::collections::{HashMap, HashSet};
+
+use wincimg_common::diagnose::Diagnose;
+use wincimg_registry::security::{SecurityDescriptor, UnreadableDescriptor};
+use wincimg_registry::{BaseReadError, Presence};
+use wincimg_windows::access::Access;
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
+use wincimg_windows::path::ImagePath;
+
+use super::content::{EntryContent, Layer, is_below};
+use super::descriptor::{self, Security};
+use super::error::LayerError;
+use super::path::{LayerPath, fold};
+
+/// A folder of Windows with more folders than this is hardly meant.
+const MOST_FOLDERS: usize = 4096;
+
+/// Why rights could not be granted.
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "recipe/access", blame = Request)]
+pub enum GrantError {
+    /// Nothing brings it, and whether the base has it is not known.
+    #[error(
+        "cannot grant rights on {path}: the recipe does not bring it, and nobody has looked into the base"
+    )]
+    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
+    Unknown {
+        /// The file or folder.
+        path: ImagePath,
+    },
+    /// Neither the base nor the recipe has it.
+    #[error("cannot grant rights on {path}: neither the base nor the recipe has it")]
+    #[diagnose(hint = "bring it with [[files]], or make it the working_dir")]
+    Nowhere {
+        /// The file or folder.
+        path: ImagePath,
+    },
+    /// It is a file of the base, or a link.
+    #[error(
+        "cannot grant rights on {path}, a file or link of the base: a layer would have to bring it whole"
+    )]
+    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
+    OfBase {
+        /// The file.
+        path: ImagePath,
+    },
+    /// There is more in it than anybody means.
+    #[error(
+        "cannot grant rights on {path} and the {count} folders of the base in it: {MOST_FOLDERS} is the most"
+    )]
+    #[diagnose(hint = "add inherit = \"none\", or name a folder further down")]
+    TooMany {
+        /// The folder.
+        path: ImagePath,
+        /// How many there are.
+        count: usize,
+    },
+    /// What is in it has rights that are to be replaced.
+    #[error(
+        "cannot replace the rights on {path}: what is in it has them from there, and would lose them"
+    )]
+    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
+    PassedOn {
+        /// The folder.
+        path: ImagePath,
+    },
+    /// Its descriptor cannot be read.
+    #[error("cannot read the security descriptor of {path}")]
+    #[diagnose(code = "base/unreadable", blame = Circumstances)]
+    Unreadable {
+        /// The file or folder.
+        path: String,
+        /// Why not.
+        source: UnreadableDescriptor,
+    },
+    /// What is known of the base could not be read.
+    #[error(transparent)]
+    #[diagnose(code = "base/unreadable", blame = Circumstances)]
+    Inside(#[from] BaseReadError),
+    /// The layer's entries do not fit together.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Layer(#[from] LayerError),
+}
+
+impl Layer {
+    /// Grants rights, in order, on what the layer has by now and on folders of the base. Settling
+    /// the layer before gives what it brings the descriptors that the rights are added to; settling
+    /// it after that repeats the attributes of the base's folders.
+    pub fn grant(
+        &mut self,
+        access: &[Access],
+        inside: &dyn BaseContents,
+    ) -> Result<(), GrantError> {
+        for access in access {
+            let granted = GrantContext::descriptors(self, access, inside)?;
+            // Most descriptors are one of a few.
+            let mut written: HashMap<SecurityDescriptor, Security> = HashMap::new();
+            for (path, descriptor) in granted {
+                let security = written
+                    .entry(descriptor)
+                    .or_insert_with_key(|descriptor| Security::from(descriptor));
+                self.set_security(path, security.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rights on their way into a layer.
+struct GrantContext<'a> {
+    access: &'a Access,
+    inside: &'a dyn BaseContents,
+    /// The descriptors that the layer has of its own by now.
+    secured: HashMap<String, Security>,
+    granted: Vec<(LayerPath, SecurityDescriptor)>,
+    /// Whether rights that are replaced were passed on.
+    withdraws: bool,
+}
+
+impl<'a> GrantContext<'a> {
+    fn descriptors(
+        layer: &Layer,
+        access: &'a Access,
+        inside: &'a dyn BaseContents,
+    ) -> Result<Vec<(LayerPath, SecurityDescriptor)>, GrantError> {
+        let mut granting = Self {
+            access,
+            inside,
+            secured: layer.securities(),
+            granted: Vec::new(),
+            withdraws: false,
+        };
+        let top = LayerPath::try_from(&access.path).map_err(LayerError::Path)?;
+        let key = fold(top.as_str());
+        let entries = layer.drive()?;
+        let own = entries.iter().filter_map(|(path, content)| {
+            let is_folder = match content {
+                EntryContent::Directory => true,
+                EntryContent::File(_) => false,
+                EntryContent::Symlink(_) | EntryContent::Deletion => return None,
+            };
+            let own = fold(path);
+            (own == key || is_below(&own, &key)).then_some((path, own, is_folder))
+        });
+        let own: Vec<_> = own.collect();
+        let of_base = inside.file(&access.path)?;
+        let is_folder_of_base =
+            matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
+        // The folder itself comes before what is in it.
+        if own.first().is_none_or(|(_, own, _)| *own != key) {
+            let path = access.path.clone();
+            match of_base {
+                Presence::Present(file) if is_folder_of_base => {
+                    let found = base_descriptor(&path, &file)?;
+                    let found = found.map_or_else(|| usual(true), Ok)?;
+                    granting.top(top, &found, true);
+                }
+                Presence::Present(_) => return Err(GrantError::OfBase { path }),
+                Presence::Absent => return Err(GrantError::Nowhere { path }),
+                Presence::Unknown => return Err(GrantError::Unknown { path }),
+            }
+        }
+        let mut known = HashSet::new();
+        for (path, own, is_folder) in own {
+            granting.entry(path, &own, is_folder, own == key)?;
+            known.insert(own);
+        }
+        if is_folder_of_base {
+            granting.folders_of_base(&known)?;
+        }
+        Ok(granting.granted)
+    }
+
+    /// An entry of the layer.
+    fn entry(
+        &mut self,
+        path: &str,
+        key: &str,
+        is_folder: bool,
+        is_top: bool,
+    ) -> Result<(), GrantError> {
+        let unreadable = |source| GrantError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let found = match self.secured.get(key) {
+            Some(security) => Some(security.descriptor().map_err(unreadable)?),
+            None if is_folder => self.folder_of_base(path)?,
+            None => None,
+        };
+        let found = found.map_or_else(|| usual(is_folder), Ok)?;
+        let entry = path.parse().map_err(LayerError::Path)?;
+        if is_top {
+            self.top(entry, &found, is_folder);
+        } else if let Some(after) = self.inside_of_it(&found, is_folder)? {
+            self.granted.push((entry, after));
+        }
+        Ok(())
+    }
+
+    /// The file or folder itself.
+    fn top(&mut self, path: LayerPath, found: &SecurityDescriptor, is_folder: bool) {
+        self.withdraws = self.access.revokes_inherited(found);
+        self.granted
+            .push((path, self.access.grant_to(found, is_folder)));
+    }
+
+    /// The descriptor of something in the folder, where that changes. What it has of rights that are
+    /// replaced it would lose, but only as far as it has them from there.
+    fn inside_of_it(
+        &self,
+        found: &SecurityDescriptor,
+        is_folder: bool,
+    ) -> Result<Option<SecurityDescriptor>, GrantError> {
+        if self.withdraws && self.access.is_inherited_by(found) {
+            let path = self.access.path.clone();
+            return Err(GrantError::PassedOn { path });
+        }
+        let passed_on = self.access.inherited_descriptor(found, is_folder);
+        if !self.access.each_inside {
+            return Ok(passed_on);
+        }
+        let found = passed_on.as_ref().unwrap_or(found);
+        Ok(Some(self.access.grant_to(found, is_folder)))
+    }
+
+    /// The descriptor of a folder that the base has, too.
+    fn folder_of_base(&self, path: &str) -> Result<Option<SecurityDescriptor>, GrantError> {
+        let Ok(path) = format!("/{path}").parse::<ImagePath>() else {
+            return Ok(None);
+        };
+        match self.inside.file(&path)?.present() {
+            Some(file) if file.kind == FileKind::Folder => base_descriptor(&path, &file),
+            _ => Ok(None),
+        }
+    }
+
+    /// The folders of the base below, but for those that the layer has, too, and those that take no
+    /// rights from above with what is in them.
+    fn folders_of_base(&mut self, known: &HashSet<String>) -> Result<(), GrantError> {
+        let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
+            return Ok(());
+        };
+        let mut apart: Option<ImagePath> = None;
+        for (path, file) in &folders {
+            if apart
+                .as_ref()
+                .is_some_and(|top| path.strip_prefix(top).is_some())
+            {
+                continue;
+            }
+            let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
+            let Some(found) = base_descriptor(path, file)? else {
+                continue;
+            };
+            match self.inside_of_it(&found, true)? {
+                None => apart = Some(path.clone()),
+                Some(_) if known.contains(&fold(entry.as_str())) => {}
+                Some(after) => self.granted.push((entry, after)),
+            }
+        }
+        let count = folders.len();
+        if self.granted.len() > MOST_FOLDERS + known.len() {
+            let path = self.access.path.clone();
+            return Err(GrantError::TooMany { path, count });
+        }
+        Ok(())
+    }
+}
+
+fn base_descriptor(
+    path: &ImagePath,
+    file: &BaseFile,
+) -> Result<Option<SecurityDescriptor>, GrantError> {
+    let bytes = file.security.as_deref();
+    let descriptor = bytes.map(SecurityDescriptor::from_bytes).transpose();
+    descriptor.map_err(|source| GrantError::Unreadable {
+        path: path.to_string(),
+        source,
+    })
+}
+
+/// The descriptor that an entry has without any word on it.
+fn usual(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
+    let usual = if is_folder {
+        &descriptor::DIRECTORY
+    } else {
+        &descriptor::FILE
+    };
+    usual.descriptor().map_err(|source| GrantError::Unreadable {
+        path: "a new entry".to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! A base with layers over it that are not written anywhere yet: the next layer is fitted to both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use wincimg_registry::hive::{Hive, Key, Semantics};
+use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
+use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, Root};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
+use wincimg_windows::path::ImagePath;
+
+use super::content::{ContentSource, EntryContent, Layer, LayerEntry, is_below, sort_directory};
+use super::descriptor::{self, Security};
+use super::error::LayerError;
+use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
+
+/// The longest file that somebody may look into.
+const LONGEST: u64 = 4 << 20;
+
+/// What is inside a base, with the files and keys of layers laid over it.
+#[derive(Debug)]
+pub struct BaseOverlay<'a> {
+    base: &'a dyn BaseContents,
+    layers: Vec<Arc<Layer>>,
+    /// The files of all the layers, once somebody asks for one: many builds do not.
+    drive: OnceLock<Result<Drive, BaseReadError>>,
+    keys: BTreeMap<KeyPlace, BaseKey>,
+    /// Keys of the base that are gone, with all that is below them.
+    deleted_keys: BTreeSet<KeyPlace>,
+    knows_files: Result<bool, BaseReadError>,
+}
+
+/// What layers come to, one laid over the other.
+#[derive(Debug, Default)]
+struct Drive {
+    files: BTreeMap<String, OverlayFile>,
+    /// What of the base is gone, with all that is in it.
+    deleted: BTreeSet<String>,
+}
+
+/// A file or folder of a layer, of which there may be many.
+#[derive(Debug, PartialEq, Eq)]
+struct OverlayFile {
+    /// As it is spelled.
+    name: Box<str>,
+    kind: FileKind<ContentSource>,
+    attributes: u32,
+    security: Security,
+}
+
+impl Drive {
+    fn from_layers(layers: &[Arc<Layer>]) -> Result<Self, LayerError> {
+        let mut drive = Self::default();
+        layers.iter().try_for_each(|layer| drive.add_layer(layer))?;
+        Ok(drive)
+    }
+
+    fn add_layer(&mut self, layer: &Layer) -> Result<(), LayerError> {
+        let mut items = Vec::with_capacity(layer.files.len());
+        sort_directory("Files", &layer.files, Some(&layer.secured), &mut items)?;
+        for item in &items[1..] {
+            let path = item.name.strip_prefix("Files/").unwrap_or_default();
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (kind, attributes, usual) = match item.content {
+                EntryContent::Directory => (FileKind::Folder, 0x10, &descriptor::DIRECTORY),
+                EntryContent::Symlink(_) => (FileKind::Link(()), 0x400, &descriptor::FILE),
+                EntryContent::File(source) => {
+                    (FileKind::File(source.clone()), 0x20, &descriptor::FILE)
+                }
+                EntryContent::Deletion => {
+                    let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
+                    let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
+                    self.files
+                        .retain(|own, _| *own != key && !is_below(own, &key));
+                    self.deleted.insert(key);
+                    continue;
+                }
+            };
+            let laid = OverlayFile {
+                name: name.into(),
+                kind,
+                attributes: item.attributes.unwrap_or(attributes),
+                security: Security::clone(item.security.unwrap_or(usual)),
+            };
+            self.files.insert(fold(path), laid);
+        }
+        Ok(())
+    }
+
+    fn at(&self, key: &str) -> Presence<&OverlayFile> {
+        if let Some(file) = self.files.get(key) {
+            return Presence::Present(file);
+        }
+        let mut above = Some(key);
+        while let Some(folder) = above {
+            if self.deleted.contains(folder) {
+                return Presence::Absent;
+            }
+            above = folder.rsplit_once('\0').map(|(above, _)| above);
+        }
+        Presence::Unknown
+    }
+
+    /// What is in a folder or anywhere below it, in the order of the paths.
+    fn below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &OverlayFile)> {
+        let above = LayerPath::try_from(folder);
+        let above = above.map_or_else(
+            |_| String::new(),
+            |above| format!("{}\0", fold(above.as_str())),
+        );
+        let files = self.files.range(above.clone()..);
+        files.map_while(move |(own, file)| Some((own.strip_prefix(&above)?, file)))
+    }
+}
+
+impl OverlayFile {
+    /// As whoever looks into a base finds it.
+    fn found(&self) -> BaseFile {
+        BaseFile {
+            name: self.name.to_string(),
+            kind: match self.kind {
+                FileKind::Folder => FileKind::Folder,
+                FileKind::Link(()) => FileKind::Link(()),
+                // A layer is fitted to what is there, whatever is in it.
+                FileKind::File(_) => FileKind::File(FileDigest::default()),
+            },
+            attributes: self.attributes,
+            security: Some(self.security.bytes()),
+        }
+    }
+}
+
+/// A hive, and the names on the way to a key in it.
+type KeyPlace = (Root, Vec<FoldedName>);
+
+impl<'a> BaseOverlay<'a> {
+    /// A base without any layer over it.
+    pub fn over(base: &'a dyn BaseContents) -> Self {
+        Self {
+            base,
+            layers: Vec::new(),
+            drive: OnceLock::new(),
+            keys: BTreeMap::new(),
+            deleted_keys: BTreeSet::new(),
+            knows_files: base
+                .file(&ImagePath::drive())
+                .map(|drive| drive != Presence::Unknown),
+        }
+    }
+
+    /// Lays a layer over, once it is settled.
+    pub fn lay(&mut self, layer: &Arc<Layer>) -> Result<(), LayerError> {
+        self.layers.push(Arc::clone(layer));
+        if let Some(Ok(drive)) = self.drive.get_mut() {
+            drive.add_layer(layer)?;
+        }
+        for hive in &layer.hives {
+            self.add_hive(hive)?;
+        }
+        Ok(())
+    }
+
+    fn add_hive(&mut self, hive: &LayerEntry) -> Result<(), LayerError> {
+        let (Some(root), EntryContent::File(ContentSource::Bytes(bytes))) =
+            (Root::from_delta_name(hive.path.as_str()), &hive.content)
+        else {
+            return Ok(());
+        };
+        let hive = Hive::read(bytes).map_err(|error| BaseReadError(Arc::new(error)))?;
+        let mut path = KeyPath::root_of(root);
+        for key in &hive.root.subkeys {
+            self.add_key(&mut path, key)?;
+        }
+        Ok(())
+    }
+
+    fn add_key(&mut self, above: &mut KeyPath, key: &Key<'_>) -> Result<(), BaseReadError> {
+        // Names that were written are names that keys may have.
+        if above.push(&key.name).is_err() {
+            return Ok(());
+        }
+        let semantics = key.layer.semantics;
+        let mut below = self.key(above)?;
+        let at = place(above);
+        if matches!(semantics, Semantics::Tombstone | Semantics::SupersedeTree) {
+            self.keys.retain(|own, _| !is_within(own, &at));
+            self.deleted_keys.insert(at.clone());
+            below = Presence::Absent;
+        }
+        // What a key has beside the layer's values is as unknown as its base.
+        if semantics != Semantics::Tombstone && below != Presence::Unknown {
+            let mut laid = below.present().unwrap_or_else(|| BaseKey {
+                security: Vec::new(),
+                class: None,
+                link: None,
+                values: Vec::new(),
+            });
+            laid.security = key.security.to_vec();
+            if !key.layer.inherit_class {
+                laid.class.clone_from(&key.class);
+            }
+            if semantics == Semantics::SupersedeLocal {
+                laid.values.clear();
+            }
+            for value in &key.values {
+                laid.values
+                    .retain(|(name, _)| !eq_ignore_case(name, &value.name));
+                let data = value.data();
+                laid.values
+                    .extend(data.map(|data| (value.name.clone(), data)));
+            }
+            self.keys.insert(at, laid);
+        }
+        if semantics != Semantics::Tombstone {
+            for subkey in &key.subkeys {
+                self.add_key(above, subkey)?;
+            }
+        }
+        above.pop();
+        Ok(())
+    }
+
+    fn drive(&self) -> Result<&Drive, BaseReadError> {
+        let drive = self.drive.get_or_init(|| {
+            let drive = Drive::from_layers(&self.layers);
+            drive.map_err(|error| BaseReadError(Arc::new(error)))
+        });
+        drive.as_ref().map_err(Clone::clone)
+    }
+
+    /// What layers have at a path.
+    fn own(&self, path: &ImagePath) -> Result<Presence<&OverlayFile>, BaseReadError> {
+        let Ok(own) = LayerPath::try_from(path) else {
+            return Ok(Presence::Unknown);
+        };
+        Ok(self.drive()?.at(&fold(own.as_str())))
+    }
+
+    /// Whether nothing but the base has something to say about a path.
+    fn is_of_base(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
+        Ok(self.own(path)? == Presence::Unknown)
+    }
+}
+
+fn place(path: &KeyPath) -> KeyPlace {
+    let names = path.components().iter();
+    (
+        path.root(),
+        names.map(|name| FoldedName::new(name)).collect(),
+    )
+}
+
+fn is_within((root, names): &KeyPlace, (of, above): &KeyPlace) -> bool {
+    root == of && names.starts_with(above)
+}
+
+impl BaseKeys for BaseOverlay<'_> {
+    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
+        let mut at = place(path);
+        if let Some(key) = self.keys.get(&at) {
+            return Ok(Presence::Present(key.clone()));
+        }
+        while !at.1.is_empty() {
+            if self.deleted_keys.contains(&at) {
+                return Ok(Presence::Absent);
+            }
+            at.1.pop();
+        }
+        self.base.key(path)
+    }
+}
+
+impl BaseContents for BaseOverlay<'_> {
+    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
+        if !self.knows_files.clone()? {
+            return Ok(Presence::Unknown);
+        }
+        match self.own(path)? {
+            Presence::Unknown => self.base.file(path),
+            own => Ok(own.map(OverlayFile::found)),
+        }
+    }
+
+    fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
+        let is_folder = match self.file(folder)? {
+            Presence::Unknown => return Ok(Presence::Unknown),
+            Presence::Present(found) => found.kind == FileKind::Folder,
+            Presence::Absent => false,
+        };
+        if !is_folder {
+            return Ok(Presence::Absent);
+        }
+        let of_base = self.base.read_dir(folder)?.present().unwrap_or_default();
+        let mut found = Vec::with_capacity(of_base.len());
+        for file in of_base {
+            let path = folder.join(&file.name);
+            if path.map_or(Ok(true), |path| self.is_of_base(&path))? {
+                found.push(file);
+            }
+        }
+        let own = self.drive()?.below(folder);
+        let own = own.filter(|(inside, _)| !inside.contains('\0'));
+        found.extend(own.map(|(_, laid)| laid.found()));
+        Ok(Presence::Present(found))
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
+        let of_base = match self.base.folders_below(path)? {
+            Presence::Unknown => return Ok(Presence::Unknown),
+            Presence::Absent => Vec::new(),
+            Presence::Present(found) => found,
+        };
+        let mut found = Vec::with_capacity(of_base.len());
+        for (path, file) in of_base {
+            if self.is_of_base(&path)? {
+                found.push((path, file));
+            }
+        }
+        let mut names = Vec::new();
+        // A folder comes right before what is in it.
+        for (inside, laid) in self.drive()?.below(path) {
+            names.truncate(inside.matches('\0').count());
+            names.push(&laid.name);
+            if laid.kind == FileKind::Folder
+                && let Ok(folder) = path.join_all(&names)
+            {
+                found.push((folder, laid.found()));
+            }
+        }
+        found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));
+        Ok(Presence::Present(found))
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
+        let source = match self.own(path)? {
+            Presence::Present(OverlayFile {
+                kind: FileKind::File(source),
+                ..
+            }) => source,
+            Presence::Present(_) | Presence::Absent => return Ok(Presence::Absent),
+            Presence::Unknown => return self.base.content(path),
+        };
+        match source.read(LONGEST) {
+            Ok(bytes) => Ok(Presence::Present(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(Presence::Unknown),
+            Err(error) => Err(BaseReadError(Arc::new(error))),
+        }
+    }
+}
+
+/// A base without some folders and what is in them.
+#[derive(Debug)]
+pub struct Without<'a> {
+    /// The base.
+    pub inside: &'a dyn BaseContents,
+    /// The folders.
+    pub gone: &'a [ImagePath],
+}
+
+impl Without<'_> {
+    fn lacks(&self, path: &ImagePath) -> bool {
+        self.gone
+            .iter()
+            .any(|gone| path.strip_prefix(gone).is_some())
+    }
+}
+
+impl BaseKeys for Without<'_> {
+    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
+        self.inside.key(path)
+    }
+}
+
+impl BaseContents for Without<'_> {
+    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
+        if self.lacks(path) {
+            return Ok(Presence::Absent);
+        }
+        self.inside.file(path)
+    }
+
+    fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
+        if self.lacks(folder) {
+            return Ok(Presence::Absent);
+        }
+        let is_there = |file: &BaseFile| {
+            let path = folder.join(&file.name);
+            path.map_or(true, |path| !self.lacks(&path))
+        };
+        let found = self.inside.read_dir(folder)?;
+        Ok(found.map(|found| found.into_iter().filter(is_there).collect()))
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
+        let found = self.inside.folders_below(path)?.map(|mut found| {
+            found.retain(|(path, _)| !self.lacks(path));
+            found
+        });
+        Ok(found)
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
+        if self.lacks(path) {
+            return Ok(Presence::Absent);
+        }
+        self.inside.content(path)
+    }
+}

@@ -1,0 +1,308 @@
+//! Files on disk on their way into a layer, read ahead of their turn: many small ones take a disk, or
+//! a server of files, longer to find than to read, and several are looked for at once.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::Scope;
+use std::{mem, vec};
+
+use wincimg_common::files;
+use wincimg_common::lock;
+
+use super::error::LayerError;
+use super::pipeline::{Stream, thread_panicked};
+
+/// How many threads read.
+pub(super) const READERS: usize = 4;
+
+/// How many files a thread takes at once: to hand over costs something too.
+const BATCH: usize = 16;
+
+/// How many batches are read ahead.
+const AHEAD: usize = 2 * READERS;
+
+/// A longer file is opened ahead of its turn, and read when that comes.
+const SMALL: usize = 64 << 10;
+
+/// Files in their order.
+pub(super) struct ReadAhead<'scope, 'env, 'a, P> {
+    scope: &'scope Scope<'scope, 'env>,
+    paths: P,
+    /// Those who read, once there is more than a batch.
+    readers: Option<SyncSender<Job<'a>>>,
+    /// Batches on their way.
+    awaited: VecDeque<Receiver<Batch<'a>>>,
+    current: Batch<'a>,
+    /// Room of batches that are done with.
+    spare: Vec<Vec<u8>>,
+}
+
+/// A file whose turn it is.
+pub(super) enum Ready<'a, 'b> {
+    /// All of it.
+    Read(&'b [u8]),
+    /// One that is too long for that.
+    Open(OpenFile<'a>),
+}
+
+/// Files that were read together.
+#[derive(Default)]
+struct Batch<'a> {
+    files: vec::IntoIter<Result<BatchFile<'a>, LayerError>>,
+    /// The small ones' bytes, one after another.
+    bytes: Vec<u8>,
+}
+
+enum BatchFile<'a> {
+    /// Some of the batch's bytes.
+    Small(Range<usize>),
+    Large(OpenFile<'a>),
+}
+
+struct Job<'a> {
+    paths: Vec<&'a Path>,
+    room: Vec<u8>,
+    result: SyncSender<Batch<'a>>,
+}
+
+impl<'scope, 'env, 'a, P> ReadAhead<'scope, 'env, 'a, P>
+where
+    P: Iterator<Item = &'a Path>,
+    'a: 'scope,
+{
+    /// The scope is where threads run, which end with this.
+    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, paths: P) -> Self {
+        Self {
+            scope,
+            paths,
+            readers: None,
+            awaited: VecDeque::new(),
+            current: Batch::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// The file whose turn it is.
+    pub(super) fn next(&mut self) -> Result<Ready<'a, '_>, LayerError> {
+        if self.current.files.len() == 0 {
+            let done = mem::take(&mut self.current);
+            self.spare.push(done.bytes);
+            self.current = self.batch()?;
+        }
+        let batch = &mut self.current;
+        Ok(match batch.files.next().ok_or_else(thread_panicked)?? {
+            BatchFile::Small(own) => Ready::Read(&batch.bytes[own]),
+            BatchFile::Large(file) => Ready::Open(file),
+        })
+    }
+
+    fn batch(&mut self) -> Result<Batch<'a>, LayerError> {
+        while self.awaited.len() < AHEAD {
+            let paths: Vec<&Path> = self.paths.by_ref().take(BATCH).collect();
+            if paths.is_empty() {
+                break;
+            }
+            let room = self.spare.pop().unwrap_or_default();
+            if self.readers.is_none() && paths.len() < BATCH {
+                return Ok(Batch::read_batch(&paths, room));
+            }
+            let scope = self.scope;
+            let readers = self.readers.get_or_insert_with(|| start_readers(scope));
+            let (result, awaited) = sync_channel(1);
+            let job = Job {
+                paths,
+                room,
+                result,
+            };
+            readers.send(job).map_err(|_| thread_panicked())?;
+            self.awaited.push_back(awaited);
+        }
+        let next = self.awaited.pop_front().ok_or_else(thread_panicked)?;
+        next.recv().map_err(|_| thread_panicked())
+    }
+}
+
+fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSender<Job<'a>> {
+    let (readers, jobs) = sync_channel(AHEAD);
+    let jobs = Arc::new(Mutex::new(jobs));
+    for _ in 0..READERS {
+        let jobs = Arc::clone(&jobs);
+        scope.spawn(move || read_files(&jobs));
+    }
+    readers
+}
+
+fn read_files(jobs: &Mutex<Receiver<Job>>) {
+    loop {
+        let next = lock(jobs).recv();
+        let Ok(job) = next else { return };
+        // Nobody awaits files any more once one cannot be read.
+        let _ = job.result.send(Batch::read_batch(&job.paths, job.room));
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn read_batch(paths: &[&'a Path], mut room: Vec<u8>) -> Self {
+        room.clear();
+        let files: Vec<_> = paths
+            .iter()
+            .map(|path| BatchFile::at(path, &mut room))
+            .collect();
+        Self {
+            files: files.into_iter(),
+            bytes: room,
+        }
+    }
+}
+
+impl<'a> BatchFile<'a> {
+    /// Opens a file, and adds its bytes to those of others where it is small.
+    fn at(path: &'a Path, bytes: &mut Vec<u8>) -> Result<Self, LayerError> {
+        let mut file = OpenFile::at(path)?;
+        let size = match usize::try_from(file.size()) {
+            Ok(size) if size <= SMALL => size,
+            _ => return Ok(Self::Large(file)),
+        };
+        let own = bytes.len()..bytes.len() + size;
+        bytes.resize(own.end, 0);
+        let mut read = own.start;
+        while read < own.end {
+            read += file.read(&mut bytes[read..])?;
+        }
+        file.check_unchanged()?;
+        Ok(Self::Small(own))
+    }
+}
+
+/// A file on disk whose size was promised to the reader of the stream.
+pub(super) struct OpenFile<'a> {
+    path: &'a Path,
+    file: File,
+    metadata: fs::Metadata,
+}
+
+impl<'a> OpenFile<'a> {
+    fn at(path: &'a Path) -> Result<Self, LayerError> {
+        let (file, metadata) =
+            files::open_with_metadata(path).map_err(|source| match fs::metadata(path) {
+                Ok(found) if !found.is_file() => LayerError::NotAFile {
+                    path: path.to_owned(),
+                },
+                _ => unreadable(path, source),
+            })?;
+        Ok(Self {
+            path,
+            file,
+            metadata,
+        })
+    }
+
+    /// Its bytes as the file system told them before.
+    pub(super) fn size(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    /// Writes all of it.
+    pub(super) fn copy(mut self, blocks: &mut impl Stream) -> Result<(), LayerError> {
+        blocks.fill(self.size(), |room| self.read(room))?;
+        self.check_unchanged()
+    }
+
+    /// Some of it: at least a byte.
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, LayerError> {
+        loop {
+            match self.file.read(room) {
+                Ok(0) => return Err(self.changed()),
+                Ok(read) => return Ok(read),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(self.path, error)),
+            }
+        }
+    }
+
+    fn check_unchanged(&self) -> Result<(), LayerError> {
+        let after = self.file.metadata();
+        let after = after.map_err(|source| unreadable(self.path, source))?;
+        let is_same =
+            after.len() == self.size() && after.modified().ok() == self.metadata.modified().ok();
+        if is_same { Ok(()) } else { Err(self.changed()) }
+    }
+
+    fn changed(&self) -> LayerError {
+        LayerError::Changed {
+            path: self.path.to_owned(),
+        }
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> LayerError {
+    LayerError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::{Layer, WriteOptions, WrittenLayer};
+    use super::*;
+
+    /// Many files of all sizes, in a folder and in memory.
+    fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let sizes = [0, 1, 700, 64 << 10, (64 << 10) + 1, 3 << 20];
+        let sizes = sizes.into_iter().chain((0..300).map(|size| 7 * size));
+        let files = sizes.enumerate().map(|(number, size)| {
+            let bytes = vec![u8::try_from(number % 251).unwrap(); size];
+            let path = folder.join(format!("{number}.bin"));
+            fs::write(&path, &bytes).unwrap();
+            (path, bytes)
+        });
+        files.collect()
+    }
+
+    fn written(layer: &Layer) -> Result<WrittenLayer, LayerError> {
+        layer.write(io::sink(), &WriteOptions::default())
+    }
+
+    #[test]
+    fn files_come_whole_and_in_their_order_however_many_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = files(folder.path());
+        for count in [0, 1, 6, BATCH - 1, BATCH, BATCH + 1, files.len()] {
+            let mut on_disk = Layer::new(1);
+            let mut in_memory = Layer::new(1);
+            for (path, bytes) in &files[..count] {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                on_disk.file(name.parse().unwrap(), path.clone());
+                in_memory.file(name.parse().unwrap(), bytes.clone());
+            }
+            assert_eq!(written(&on_disk).unwrap(), written(&in_memory).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_first_file_that_cannot_be_read_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut layer = Layer::new(1);
+        for (path, _) in files(folder.path()) {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            layer.file(name.parse().unwrap(), path);
+        }
+        for (gone, told) in [("299.bin", "299.bin"), ("200.bin", "200.bin")] {
+            fs::remove_file(folder.path().join(gone)).unwrap();
+            let error = written(&layer).unwrap_err();
+            let path = folder.path().join(told);
+            assert!(
+                error.to_string().contains(&path.display().to_string()),
+                "{error}"
+            );
+        }
+    }
+}

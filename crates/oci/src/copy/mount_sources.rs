@@ -1,0 +1,61 @@
+//! Which other repository of the target's registry has a blob already.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::document::Descriptor;
+use crate::remote::Repository;
+
+/// Smaller blobs are sent sooner than they are looked for.
+const WORTH_A_SEARCH: u64 = 4 * 1024 * 1024;
+/// How many repositories are asked at once.
+const QUESTIONS: usize = 16;
+
+/// The repositories of each registry, listed when first needed.
+#[derive(Default)]
+pub(super) struct MountSources(Mutex<HashMap<String, Listing>>);
+
+type Listing = Arc<OnceCell<Vec<Repository>>>;
+
+impl MountSources {
+    /// The name of a repository beside `target` that has the blob.
+    pub(super) async fn find_mount_source(
+        &self,
+        target: &Repository,
+        blob: &Descriptor,
+    ) -> Option<String> {
+        if blob.size < WORTH_A_SEARCH {
+            return None;
+        }
+        let listing = self
+            .0
+            .lock()
+            .await
+            .entry(target.host().to_owned())
+            .or_default()
+            .clone();
+        let neighbours = listing.get_or_init(|| target.mount_candidates()).await;
+        let mut questions = Vec::with_capacity(neighbours.len());
+        for neighbour in neighbours {
+            if neighbour.name() != target.name() {
+                questions.push(has(neighbour, blob));
+            }
+        }
+        let mut answers = stream::iter(questions).buffer_unordered(QUESTIONS);
+        while let Some(answer) = answers.next().await {
+            if answer.is_some() {
+                return answer;
+            }
+        }
+        None
+    }
+}
+
+/// The repository's name, if it has the blob; one that may not be read has nothing for us.
+async fn has(repository: &Repository, blob: &Descriptor) -> Option<String> {
+    let has = repository.has_blob(&blob.digest).await.unwrap_or(false);
+    has.then(|| repository.name().to_owned())
+}

@@ -1,0 +1,261 @@
+//! What lies beside images goes along with them: bills of materials, provenance, signatures.
+//!
+//! Tools put such things there in two ways: as artifacts whose manifests name the image, and, as
+//! cosign does, under tags that are made of its digest. Both are about bytes: beside an image that
+//! became another one on the way, because foreign layers were made ordinary or platforms were left
+//! out, they would say what is not so, and stay where they are.
+
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use wincimg_common::diagnose::error_chain;
+
+use crate::copy::{Copier, CopyError, CopyOptions, CopyPlan, Foreign, PlannedBlob};
+use crate::document::{Artifact, Descriptor, Digest};
+use crate::remote::{RegistryError, Repository, tag_of};
+use crate::store::{Sink, Source, StoreError};
+
+/// What cosign puts behind the digest in its tags: signatures, statements, bills of materials.
+const ENDINGS: [&str; 3] = ["sig", "att", "sbom"];
+/// Facts of `wincimg base index`, which have a way of their own.
+const FACTS: &str = "application/vnd.wincimg.base.v1";
+/// A signature of a bill of materials of an image is two steps away from it.
+const DEPTH: usize = 3;
+/// More than anybody puts beside one image.
+const MOST: usize = 200;
+
+/// Something beside an image, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReferrerReport {
+    /// What it is about, by its digest.
+    pub about: String,
+    /// What it is: its type, or the end of its tag.
+    pub kind: String,
+    /// Its digest, where it has been read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// What became of it.
+    pub outcome: ReferrerOutcome,
+    /// Why it is not in the mirror.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What became of something beside an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferrerOutcome {
+    /// The mirror had it before.
+    Present,
+    /// It was copied, or would be.
+    Copied,
+    /// It stays where it is: the image became another one.
+    Left,
+    /// It could not be copied.
+    Failed,
+    /// The source does not say what there is.
+    Unknown,
+}
+
+/// Between which places it goes.
+pub(super) struct ReferrerCopier<'a> {
+    pub from: &'a Repository,
+    pub to: &'a Repository,
+    pub copier: &'a Copier,
+    pub dry_run: bool,
+}
+
+impl ReferrerCopier<'_> {
+    /// Copies what is beside the documents of a plan.
+    pub(super) async fn copy_referrers(&self, plan: &CopyPlan) -> Vec<ReferrerReport> {
+        let mut carried = Vec::new();
+        let subjects = plan.children.iter().zip(&plan.sources);
+        let subjects = subjects.map(|(published, source)| (published.digest(), source));
+        for (published, source) in subjects.chain([(plan.root.digest(), &plan.source_digest)]) {
+            if published == source {
+                self.carry_about(source, 1, &mut carried).await;
+            } else {
+                self.leave(source, &mut carried).await;
+            }
+        }
+        carried
+    }
+
+    /// Says what stays where it is.
+    async fn leave(&self, about: &Digest, carried: &mut Vec<ReferrerReport>) {
+        let Some(entries) = self.listed(about, carried).await else {
+            return;
+        };
+        let entries = entries
+            .iter()
+            .map(|entry| (kind_of(entry), Some(entry.digest.to_string())));
+        let mut left: Vec<_> = entries.collect();
+        for ending in ENDINGS {
+            let found = self.from.head_manifest(&tag_with(about, ending)).await;
+            if let Ok(Some(found)) = found {
+                left.push((ending.to_owned(), Some(found.digest.to_string())));
+            }
+        }
+        carried.extend(left.into_iter().map(|(kind, digest)| ReferrerReport {
+            about: about.to_string(),
+            kind,
+            digest,
+            outcome: ReferrerOutcome::Left,
+            problem: None,
+        }));
+    }
+
+    fn carry_about<'b>(
+        &'b self,
+        about: &'b Digest,
+        depth: usize,
+        carried: &'b mut Vec<ReferrerReport>,
+    ) -> BoxFuture<'b, ()> {
+        Box::pin(async move {
+            let Some(entries) = self.listed(about, carried).await else {
+                return;
+            };
+            // Where the mirror does not say, it is sent what it may have.
+            let there = if entries.is_empty() {
+                Vec::new()
+            } else {
+                self.to.all_referrers(about).await.unwrap_or_default()
+            };
+            for entry in &entries {
+                let is_there = there.iter().any(|it| it.digest == entry.digest);
+                let done = if is_there {
+                    Ok(Some(ReferrerOutcome::Present))
+                } else {
+                    self.carry_artifact(entry, about).await
+                };
+                let Some(told) = report(about, kind_of(entry), Some(&entry.digest), done) else {
+                    continue;
+                };
+                let goes_on = told.outcome != ReferrerOutcome::Failed && depth < DEPTH;
+                carried.push(told);
+                if goes_on {
+                    self.carry_about(&entry.digest, depth + 1, carried).await;
+                }
+            }
+            // Only images are named by such tags.
+            if depth == 1 {
+                for ending in ENDINGS {
+                    let done = self.carry_tag(&tag_with(about, ending)).await;
+                    let (digest, done) = match done {
+                        Ok(Some((digest, fate))) => (Some(digest), Ok(Some(fate))),
+                        Ok(None) => continue,
+                        Err(error) => (None, Err(error)),
+                    };
+                    carried.extend(report(about, ending.to_owned(), digest.as_ref(), done));
+                }
+            }
+        })
+    }
+
+    /// What the source lists; nothing, and a word about it, where it does not answer.
+    async fn listed(
+        &self,
+        about: &Digest,
+        carried: &mut Vec<ReferrerReport>,
+    ) -> Option<Vec<Descriptor>> {
+        match self.from.all_referrers(about).await {
+            Ok(mut entries) => {
+                entries.retain(|entry| entry.artifact_type() != Some(FACTS));
+                entries.truncate(MOST);
+                Some(entries)
+            }
+            Err(error) => {
+                carried.push(ReferrerReport {
+                    about: about.to_string(),
+                    kind: String::new(),
+                    digest: None,
+                    outcome: ReferrerOutcome::Unknown,
+                    problem: Some(error_chain(&error)),
+                });
+                None
+            }
+        }
+    }
+
+    async fn carry_artifact(
+        &self,
+        entry: &Descriptor,
+        about: &Digest,
+    ) -> Result<Option<ReferrerOutcome>, CopyError> {
+        let artifact = self.from.any_artifact(entry, about).await;
+        // What is listed and does not name the image itself is about something else.
+        let Some(artifact) = artifact.map_err(StoreError::from)? else {
+            return Ok(None);
+        };
+        if !self.dry_run {
+            self.copy_artifact(&artifact).await?;
+            let attached = self.to.attach(&artifact).await;
+            attached.map_err(StoreError::from)?;
+        }
+        Ok(Some(ReferrerOutcome::Copied))
+    }
+
+    async fn copy_artifact(&self, artifact: &Artifact) -> Result<(), CopyError> {
+        let (source, sink) = (
+            Source::Registry(self.from.clone()),
+            Sink::Registry(self.to.clone()),
+        );
+        let manifest = artifact.manifest();
+        for blob in manifest.layers.iter().chain([&manifest.config]) {
+            let blob = PlannedBlob::new(blob.clone(), Foreign::Keep);
+            self.copier.ensure_blob(&blob, &source, &sink).await?;
+        }
+        Ok(())
+    }
+
+    /// Copies what has a tag; nothing where nothing has.
+    async fn carry_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, CopyError> {
+        let store = |error: RegistryError| CopyError::from(StoreError::from(error));
+        let Some(found) = self.from.head_manifest(tag).await.map_err(store)? else {
+            return Ok(None);
+        };
+        let digest = found.digest.clone();
+        let there = self.to.head_manifest(tag).await.map_err(store)?;
+        if there.is_some_and(|there| there.digest == digest) {
+            return Ok(Some((digest, ReferrerOutcome::Present)));
+        }
+        let (source, sink) = (
+            Source::Registry(self.from.clone()),
+            Sink::Registry(self.to.clone()),
+        );
+        let options = CopyOptions::default();
+        let plan = CopyPlan::new(&source, Some(digest.as_ref()), &options).await?;
+        self.copier.copy(&plan, &source, &sink, Some(tag)).await?;
+        Ok(Some((digest, ReferrerOutcome::Copied)))
+    }
+}
+
+fn report(
+    about: &Digest,
+    kind: String,
+    digest: Option<&Digest>,
+    done: Result<Option<ReferrerOutcome>, CopyError>,
+) -> Option<ReferrerReport> {
+    let (outcome, problem) = match done {
+        Ok(fate) => (fate?, None),
+        Err(error) => (ReferrerOutcome::Failed, Some(error_chain(&error))),
+    };
+    Some(ReferrerReport {
+        about: about.to_string(),
+        kind,
+        digest: digest.map(ToString::to_string),
+        outcome,
+        problem,
+    })
+}
+
+fn kind_of(entry: &Descriptor) -> String {
+    entry
+        .artifact_type()
+        .unwrap_or(&entry.media_type)
+        .to_owned()
+}
+
+/// `sha256-….sig`
+fn tag_with(about: &Digest, ending: &str) -> String {
+    format!("{}.{ending}", tag_of(about))
+}

@@ -1,0 +1,138 @@
+//! What registries, token servers and the proxies before them say of a failure, in whatever form.
+
+use serde_json::Value;
+
+/// What a registry says about a failure, as one short line with a leading colon.
+pub(super) fn error_message(body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(answer) => {
+            let mut said = Vec::new();
+            collect_words(&answer, 0, &mut said);
+            said.join("; ")
+        }
+        // An HTML page of a proxy says nothing in one line.
+        Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = words
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(300)
+        .collect();
+    if line.is_empty() {
+        line
+    } else {
+        format!(": {line}")
+    }
+}
+
+/// The keys under which errors say something, in the specification's form and in others.
+const MESSAGES: [&str; 7] = [
+    "message",
+    "error_description",
+    "detail",
+    "details",
+    "title",
+    "msg",
+    "error",
+];
+/// How deep errors are wrapped in each other at most.
+const WRAPPED: usize = 4;
+
+/// Collects what an answer says, whatever its form: `{"errors": […]}` with any entries,
+/// `{"error": …}`, a message by itself.
+fn collect_words(answer: &Value, depth: usize, said: &mut Vec<String>) {
+    if depth > WRAPPED {
+        return;
+    }
+    match answer {
+        Value::String(text) => said.push(text.clone()),
+        Value::Array(entries) => {
+            for entry in entries {
+                collect_words(entry, depth + 1, said);
+            }
+        }
+        Value::Object(fields) => {
+            if let Some(errors) = fields.get("errors").filter(|errors| has_words(errors)) {
+                return collect_words(errors, depth + 1, said);
+            }
+            let inner = MESSAGES.iter().find_map(|key| {
+                let mut words = Vec::new();
+                collect_words(fields.get(*key)?, depth + 1, &mut words);
+                let words = words.join("; ");
+                (!words.trim().is_empty()).then_some(words)
+            });
+            let code = match fields.get("code") {
+                Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
+                Some(Value::Number(code)) => Some(format!("code {code}")),
+                _ => None,
+            };
+            said.extend(match (inner, code) {
+                (Some(message), Some(code)) => Some(format!("{message} ({code})")),
+                (message, code) => message.or(code),
+            });
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn has_words(errors: &Value) -> bool {
+    let mut words = Vec::new();
+    collect_words(errors, 1, &mut words);
+    !words.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_any_form_become_words() {
+        for (body, expected) in [
+            (
+                r#"{"errors":[{"code":"DENIED","message":"no"},{"code":"X","message":""}]}"#,
+                ": no (DENIED); X",
+            ),
+            (
+                r#"{"errors":[{"code":"DENIED","message":null}]}"#,
+                ": DENIED",
+            ),
+            (
+                r#"{"errors":[{"code":null,"message":"no","detail":{"x":[1]}}]}"#,
+                ": no",
+            ),
+            (
+                r#"{"errors":[{"status":404,"code":404,"message":"gone"}]}"#,
+                ": gone (code 404)",
+            ),
+            (r#"{"errors":[{"code":"X","detail":"why"}]}"#, ": why (X)"),
+            (r#"{"errors":["no","really"]}"#, ": no; really"),
+            (r#"{"errors":{"code":"X","message":"no"}}"#, ": no (X)"),
+            (r#"{"errors":null,"message":"no"}"#, ": no"),
+            (r#"{"errors":[],"message":"no"}"#, ": no"),
+            (r#"{"error":"no"}"#, ": no"),
+            (r#"{"error":{"code":"X","message":"no"}}"#, ": no (X)"),
+            (
+                r#"{"error":"invalid_scope","error_description":"no such scope"}"#,
+                ": no such scope",
+            ),
+            (r#"{"message":"no"}"#, ": no"),
+            (r#"{"details":"no"}"#, ": no"),
+            (
+                r#"{"type":"about:blank","title":"no","status":403}"#,
+                ": no",
+            ),
+            (r#""no""#, ": no"),
+            ("[]", ""),
+            ("null", ""),
+            ("7", ""),
+            ("{}", ""),
+            ("", ""),
+            ("<html>no</html>", ""),
+            ("no\r\n  at all\u{7}", ": no at all"),
+        ] {
+            assert_eq!(error_message(body.as_bytes()), expected, "{body}");
+        }
+    }
+}

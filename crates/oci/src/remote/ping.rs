@@ -1,0 +1,147 @@
+//! What a registry shows of itself to somebody who only knocks, and the credential that a Docker
+//! daemon needs to push to it and pull from it for its client.
+
+use std::fmt;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::challenge::Challenge;
+use super::client::RegistryClient;
+use super::credentials::{Authentication, server};
+use super::error::RegistryError;
+use super::request::Request;
+
+/// A registry that answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ping {
+    /// The host that was asked.
+    pub host: String,
+    /// How it is reached.
+    pub connection: Protocol,
+    /// How it wants users to log in.
+    pub login: AuthScheme,
+    /// The credential that there is for it and where it is kept, never the secret.
+    pub credential: String,
+}
+
+/// How a registry is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTPS with a certificate that this machine trusts.
+    Https,
+    /// HTTPS to a host listed as insecure; its certificate was not verified.
+    UnverifiedHttps,
+    /// Plain HTTP to a host listed as insecure.
+    PlainHttp,
+}
+
+/// How a registry wants users to log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthScheme {
+    /// Nothing.
+    NotNeeded,
+    /// A name and a password, and they were accepted.
+    Basic,
+    /// A token, and one was given and accepted.
+    Token,
+}
+
+/// A credential in the form in which a Docker daemon takes it; it does not show itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DaemonCredential {
+    server: String,
+    document: Value,
+}
+
+impl DaemonCredential {
+    /// The name under which Docker keeps it.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The document itself, for the one header that it was made for.
+    pub fn expose_secret(&self) -> &Value {
+        &self.document
+    }
+}
+
+impl fmt::Debug for DaemonCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DaemonCredential")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RegistryClient {
+    /// Knocks at a registry: reachable, by what protocol, with which credential. An error where it
+    /// is not reachable or the credential is refused.
+    pub async fn ping(&self, host: &str) -> Result<Ping, RegistryError> {
+        let inner = &self.0;
+        let host = inner.host(host);
+        let what = "open its API".to_owned();
+        let request = Request::new(&host, "", Method::GET, String::new(), what);
+        inner.call(&request).await?;
+        let url = &host.base(&inner.http).await?.url;
+        let connection = match (url.scheme(), inner.http.is_listed(url)) {
+            ("https", false) => Protocol::Https,
+            ("https", true) => Protocol::UnverifiedHttps,
+            _ => Protocol::PlainHttp,
+        };
+        let login = match host.challenge() {
+            None => AuthScheme::NotNeeded,
+            Some(Challenge::Basic) => AuthScheme::Basic,
+            Some(Challenge::Bearer { .. }) => AuthScheme::Token,
+        };
+        Ok(Ping {
+            connection,
+            login,
+            credential: inner.credential(&host, "").await?.to_string(),
+            host: host.name.clone(),
+        })
+    }
+
+    /// The credential that there is for the registry that answered, for a daemon to use. A registry
+    /// may ask for none until somebody pushes, so it is given along all the same; but not where it
+    /// could be read on its way, to the daemon (`readable`) or from there to the registry. If the
+    /// registry insists on one, that is an error.
+    pub async fn daemon_credential(
+        &self,
+        ping: &Ping,
+        readable: bool,
+    ) -> Result<Option<DaemonCredential>, RegistryError> {
+        let inner = &self.0;
+        let host = inner.host(&ping.host);
+        let credential = inner.credential(&host, "").await?;
+        let Some(proof) = &credential.proof else {
+            return Ok(None);
+        };
+        let unprotected = readable || ping.connection == Protocol::PlainHttp;
+        if unprotected && !inner.options.plain_credentials {
+            return match ping.login {
+                AuthScheme::NotNeeded => Ok(None),
+                AuthScheme::Basic | AuthScheme::Token => Err(RegistryError::PlainCredentials {
+                    host: "the Docker daemon".to_owned(),
+                    tried: credential.to_string(),
+                }),
+            };
+        }
+        let server = server(&host.name);
+        let document = match proof {
+            Authentication::Password { user, password } => json!({
+                "username": user,
+                "password": password.expose_secret(),
+                "serveraddress": server,
+            }),
+            Authentication::IdentityToken(token) => json!({
+                "identitytoken": token.expose_secret(),
+                "serveraddress": server,
+            }),
+        };
+        Ok(Some(DaemonCredential {
+            server: server.to_owned(),
+            document,
+        }))
+    }
+}

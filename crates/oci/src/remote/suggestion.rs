@@ -1,0 +1,150 @@
+//! What was probably meant by an image that a registry does not have. The registry is asked only
+//! after that, once for its tags or its repositories, and need not answer.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use wincimg_common::diagnose::closest_match;
+
+use super::error::RegistryError;
+use super::repository::Repository;
+use super::request::Request;
+use crate::document::Digest;
+
+/// What more a person would not wait for a hint.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// As many names as are asked for; those of a larger registry may be left out.
+const MOST_NAMES: usize = 1000;
+const LIMIT: u64 = 1024 * 1024;
+/// Tags that are named where none is like the one that was typed.
+const SHOWN: usize = 5;
+/// As many images of one run get a hint: a report of hundreds is not a spelling mistake.
+pub(super) const MOST_GUESSES: usize = 8;
+
+#[derive(Deserialize)]
+struct Tags {
+    tags: Option<Vec<Option<String>>>,
+}
+
+#[derive(Deserialize)]
+struct Catalog {
+    repositories: Option<Vec<Option<String>>>,
+}
+
+impl Repository {
+    /// The same error with what is there instead, where nothing has the name.
+    pub(crate) async fn with_suggestion(&self, error: RegistryError, which: &str) -> RegistryError {
+        if !error.is_not_found() {
+            return error;
+        }
+        match self.instead_of(which).await {
+            Some(hint) => RegistryError::NotThere {
+                answer: Box::new(error),
+                hint,
+            },
+            None => error,
+        }
+    }
+
+    async fn instead_of(&self, which: &str) -> Option<String> {
+        if which.parse::<Digest>().is_ok() {
+            return None;
+        }
+        let guesses = &self.inner().guesses;
+        if guesses.fetch_add(1, Ordering::Relaxed) >= MOST_GUESSES {
+            return None;
+        }
+        match self.some_tags().await {
+            Ok(tags) => like_tag(self, which, &tags),
+            Err(Some(StatusCode::NOT_FOUND)) => {
+                let meant = self.similar_repository().await?;
+                Some(format!("did you mean {meant}?"))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The repository of this host whose name is most like this one's.
+    pub async fn similar_repository(&self) -> Option<String> {
+        let what = format!("list the repositories of {}", self.host());
+        let path = format!("_catalog?n={MOST_NAMES}");
+        let request = Request::new(&self.host, "", Method::GET, path, what);
+        let catalog: Catalog = self.ask_once(&request).await.ok()?;
+        let names: Vec<String> = catalog.repositories?.into_iter().flatten().collect();
+        let name = like_name(self.name(), &names)?;
+        Some(format!("{}/{name}", self.host()))
+    }
+
+    /// The first page of tags, or with which status they were refused.
+    async fn some_tags(&self) -> Result<Vec<String>, Option<StatusCode>> {
+        let what = format!("list the tags of {self}");
+        let path = format!("tags/list?n={MOST_NAMES}");
+        let list: Tags = self
+            .ask_once(&self.request(Method::GET, &path, what))
+            .await?;
+        Ok(list.tags.into_iter().flatten().flatten().collect())
+    }
+
+    /// One question, which is not repeated.
+    async fn ask_once<T: DeserializeOwned>(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<T, Option<StatusCode>> {
+        let answer = self.inner().fetch_once(request, LIMIT);
+        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        let (_, _, body) = answer.map_err(|_| None)?.map_err(|error| error.status())?;
+        serde_json::from_slice(&body).map_err(|_| None)
+    }
+}
+
+/// The tag that was probably meant, or else some that there are.
+fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<String> {
+    if let Some(meant) = closest_match(which, tags.iter().map(String::as_str)) {
+        return Some(format!("did you mean {repository}:{meant}?"));
+    }
+    let shown: Vec<&str> = tags.iter().rev().take(SHOWN).map(String::as_str).collect();
+    let named = shown.join(", ");
+    Some(match (shown.len(), tags.len() - shown.len()) {
+        (0, _) => return None,
+        (1, 0) => format!("its only tag is {named}"),
+        (_, 0) => format!("its tags are {named}"),
+        (_, more) => format!("its tags are {named} and {more} more"),
+    })
+}
+
+/// The name that was probably meant: the whole path counts, or else its last part alone, where the
+/// folder above was left out or is another one.
+fn like_name(name: &str, known: &[String]) -> Option<String> {
+    let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let own = last(name);
+    let same = known.iter().find(|known| last(known) == own);
+    same.cloned()
+        .or_else(|| closest_match(name, known.iter().map(String::as_str)))
+        .or_else(|| {
+            let ends: Vec<String> = known.iter().map(|known| last(known)).collect();
+            let meant = closest_match(&own, ends.iter().map(String::as_str))?;
+            let at = ends.iter().position(|end| *end == meant)?;
+            known.get(at).cloned()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_and_another_folder_are_seen_through() {
+        let known = ["shop/web", "shop/cache", "windows/nanoserver"].map(str::to_owned);
+        let like = |name: &str| like_name(name, &known);
+        assert_eq!(like("shop/wbe").as_deref(), Some("shop/web"));
+        assert_eq!(like("nanoserver").as_deref(), Some("windows/nanoserver"));
+        assert_eq!(
+            like("mcr/windows/nanosever").as_deref(),
+            Some("windows/nanoserver")
+        );
+        assert_eq!(like("team/ledger"), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! An upload that a registry keeps open.
+
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Response, Url};
+use wincimg_http::{HttpError, Payload, SourceRange, location};
+
+use super::error::RegistryError;
+use super::repository::Repository;
+use super::request::{Request, RequestTarget};
+
+/// An upload that the registry has open for us.
+pub(super) struct Session {
+    pub(super) location: Url,
+    pub(super) offset: u64,
+    /// The smallest piece that it takes, besides the last one.
+    pub(super) least: u64,
+    pub(super) sending: UploadStep,
+    pub(super) stands: OffsetSource,
+}
+
+/// How it is known where an upload stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OffsetSource {
+    /// It is as it was opened.
+    Opened,
+    /// The registry said so when it was asked.
+    Asked,
+    /// By the pieces that were taken.
+    Counted,
+}
+
+/// What was being sent when an answer or an error came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UploadStep {
+    Nothing,
+    Piece,
+    Whole,
+    /// The request that closes an upload in pieces.
+    End,
+}
+
+impl Session {
+    /// The upload that an answer opened.
+    pub(super) fn from_response(what: &str, response: &Response) -> Result<Self, HttpError> {
+        let least = response.headers().get(LEAST_PIECE);
+        let least = least.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        Ok(Self {
+            location: upload_location(what, response)?,
+            offset: 0,
+            least: least.unwrap_or(0),
+            sending: UploadStep::Nothing,
+            stands: OffsetSource::Opened,
+        })
+    }
+
+    /// The request that opens one.
+    pub(super) fn open_request(repository: &Repository, what: String) -> Request<'_> {
+        repository.request(Method::POST, "blobs/uploads/", what)
+    }
+
+    /// Sends the bytes that come next. Where those are all, the registry need not be told where they
+    /// belong.
+    pub(super) async fn send(
+        &mut self,
+        repository: &Repository,
+        blob: &str,
+        piece: SourceRange<'_>,
+        is_all: bool,
+    ) -> Result<(), RegistryError> {
+        let end = self.offset + piece.length;
+        self.sending = UploadStep::Piece;
+        let (place, doing) = (self.location.clone(), "upload a piece of");
+        let mut request = request(repository, Method::PATCH, place, doing, blob);
+        request.headers = octets();
+        if !is_all {
+            let range = format!("{}-{}", self.offset, end - 1);
+            let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
+            request.headers.insert(CONTENT_RANGE, range);
+        }
+        request.payload = Payload::Stream(piece);
+        let response = repository.inner().once(&request).await?;
+        // Where the answer does not say where to go on, it is where it was.
+        if response.headers().contains_key(LOCATION) {
+            self.location = upload_location(&request.what, &response)?;
+        }
+        self.offset = end;
+        self.sending = UploadStep::Nothing;
+        self.stands = OffsetSource::Counted;
+        Ok(())
+    }
+
+    /// Whether bytes were on their way when an answer or an error came.
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(self.sending, UploadStep::Piece | UploadStep::Whole)
+    }
+}
+
+/// Tells the registry that nothing more comes. It would find out by itself, days later.
+pub(super) async fn cancel(repository: &Repository, location: Url, blob: &str) {
+    let doing = "cancel the upload of";
+    let request = request(repository, Method::DELETE, location, doing, blob);
+    if let Err(error) = repository.inner().once(&request).await {
+        tracing::debug!(%error, "the upload stays open");
+    }
+}
+
+/// A request to where an upload is.
+pub(super) fn request<'a>(
+    repository: &'a Repository,
+    method: Method,
+    location: Url,
+    doing: &str,
+    blob: &str,
+) -> Request<'a> {
+    let mut request = repository.request(method, "", format!("{doing} {blob}"));
+    request.target = RequestTarget::Url(location);
+    request
+}
+
+/// How the bytes of blobs are announced.
+pub(super) fn octets() -> HeaderMap {
+    let octets = HeaderValue::from_static("application/octet-stream");
+    HeaderMap::from_iter([(CONTENT_TYPE, octets)])
+}
+
+/// The header by which a registry says how small a piece may be.
+const LEAST_PIECE: &str = "oci-chunk-min-length";
+
+/// The `Location` of an upload. A registry behind a proxy may not know that it is reached
+/// by TLS; its own host is not left for plain HTTP because of that.
+pub(super) fn upload_location(what: &str, response: &Response) -> Result<Url, HttpError> {
+    let mut url = location(what, response)?;
+    let here = response.url();
+    let same_host = url.host_str() == here.host_str();
+    if same_host && here.scheme() == "https" && url.scheme() == "http" {
+        let port = url.port().or(here.port());
+        // Neither can fail: both are http(s) URLs with a host.
+        let _ = url.set_scheme("https");
+        let _ = url.set_port(port);
+    }
+    Ok(url)
+}

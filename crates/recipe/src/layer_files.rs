@@ -1,0 +1,127 @@
+//! The files of a plan as part of a layer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
+use wincimg_windows::base_contents::BaseContents;
+use wincimg_windows::path::ImagePath;
+
+use super::{CopiedEntry, FileSource, PlannedContent, PlannedEntry, PlannedFile, UnpackOptions};
+
+/// Adds what a plan puts on the drive.
+pub fn add_files(layer: &mut Layer, files: &[PlannedFile]) -> Result<(), LayerError> {
+    files.iter().try_for_each(|file| add_file(layer, file))
+}
+
+/// Adds what one of a plan's layers does to the drive.
+pub fn add_entries(layer: &mut Layer, entries: &[PlannedEntry]) -> Result<(), LayerError> {
+    entries.iter().try_for_each(|entry| add_entry(layer, entry))
+}
+
+/// Lets entries keep what they have of what was in the image before.
+pub fn copy_metadata(
+    layer: &mut Layer,
+    kept: &[CopiedEntry],
+    inside: &dyn BaseContents,
+) -> Result<(), LayerError> {
+    let mut found = Vec::with_capacity(kept.len());
+    for kept in kept {
+        if let Some(was) = inside.file(&kept.from)?.present() {
+            found.push((LayerPath::try_from(&kept.path)?, was, kept.is_moved));
+        }
+    }
+    layer.copy_metadata(&found);
+    Ok(())
+}
+
+fn add_entry(layer: &mut Layer, entry: &PlannedEntry) -> Result<(), LayerError> {
+    if let PlannedContent::File(FileSource::Folder(source)) = &entry.content {
+        return layer.folder_of(source, layer_path(&entry.path)?.as_ref());
+    }
+    let path = LayerPath::try_from(&entry.path)?;
+    add_content(layer, path, &entry.content)
+}
+
+fn add_content(
+    layer: &mut Layer,
+    path: LayerPath,
+    content: &PlannedContent,
+) -> Result<(), LayerError> {
+    match content {
+        PlannedContent::Folder => layer.directory(path),
+        PlannedContent::Deleted => layer.delete(path),
+        PlannedContent::Link(link) => layer.symlink(path, link.target.clone(), link.to)?,
+        PlannedContent::File(source) => layer.file(path, source),
+    }
+    Ok(())
+}
+
+fn add_file(layer: &mut Layer, file: &PlannedFile) -> Result<(), LayerError> {
+    if let Some(unpack) = &file.unpack {
+        return add_unpacked(layer, file, unpack);
+    }
+    let path = layer_path(&file.target)?;
+    match (&file.source, path) {
+        (FileSource::Folder(source), path) => {
+            layer.folder_of(source, path.as_ref())?;
+        }
+        (source, Some(path)) => layer.file(path, source),
+        // The recipe's reader lets only folders go to the drive itself.
+        (_, None) => {}
+    }
+    Ok(())
+}
+
+/// Adds what is in an archive.
+fn add_unpacked(
+    layer: &mut Layer,
+    file: &PlannedFile,
+    unpack: &UnpackOptions,
+) -> Result<(), LayerError> {
+    if let FileSource::Download(download) = &file.source
+        && download.content.is_none()
+    {
+        // Until it is here it stands for what is in it.
+        let name = download.url.rsplit('/').next().unwrap_or_default();
+        let inside = file.target.join(name).unwrap_or(file.target.clone());
+        if let Some(path) = layer_path(&inside)? {
+            layer.file(path, &**download);
+        }
+        return Ok(());
+    }
+    let folder = layer_path(&file.target)?;
+    if let Some(folder) = &folder {
+        layer.directory(folder.clone());
+    }
+    for entry in unpack.entries(&file.source)? {
+        let inside = entry.names.join("/");
+        let path = match &folder {
+            Some(folder) => folder.join(&inside)?,
+            None => inside.parse()?,
+        };
+        add_content(layer, path, &entry.content.into())?;
+    }
+    Ok(())
+}
+
+impl From<&FileSource> for ContentSource {
+    fn from(source: &FileSource) -> Self {
+        match source {
+            FileSource::Disk(file) | FileSource::Folder(file) => Arc::clone(&file.path).into(),
+            FileSource::Download(file) => (&**file).into(),
+            FileSource::Member(member) => member.clone().into(),
+            FileSource::Brought(file) => file.part.clone().into(),
+            FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
+            FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
+            FileSource::Embedded(program) => program.bytes().into(),
+        }
+    }
+}
+
+fn layer_path(path: &ImagePath) -> Result<Option<LayerPath>, LayerError> {
+    if path.components().is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(LayerPath::try_from(path)?))
+}

@@ -1,0 +1,496 @@
+//! What a .NET project says of itself, as far as an image depends on it.
+
+use std::path::Path;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use wincimg_common::diagnose::Diagnose;
+
+/// The longest value of a property that is worth reading.
+const LONGEST: usize = 4096;
+
+/// The project type of web applications before the SDK.
+const WEB_APPLICATION: &str = "349c5851-65df-11da-9384-00065b846f21";
+
+/// A .NET project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The name of its file.
+    pub file: String,
+    /// The name of its program, without extension.
+    pub assembly: String,
+    /// What it makes.
+    pub kind: ProjectKind,
+}
+
+/// What a project makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProjectKind {
+    /// A program of .NET, which is the same everywhere.
+    Core {
+        /// `8.0`.
+        version: String,
+        /// Whether it answers HTTP.
+        is_web: bool,
+        /// Whether it draws windows or needs more of Windows than Nano Server has.
+        needs_desktop: bool,
+        /// Whether it brings .NET along.
+        is_self_contained: bool,
+    },
+    /// A program of .NET Framework, which Windows has.
+    Framework {
+        /// `4.8`.
+        version: String,
+        /// Whether IIS runs it.
+        is_web: bool,
+        /// Whether `dotnet` builds it.
+        is_sdk: bool,
+    },
+}
+
+/// Why nothing can be made of a project.
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[error("{problem}")]
+#[diagnose(code = "project/invalid", blame = Request, hint = "{hint}")]
+pub struct ProjectError {
+    problem: String,
+    hint: &'static str,
+}
+
+/// What to do about a file that is no project.
+const NO_PROJECT: &str = "name a .csproj, .fsproj or .vbproj, or its folder";
+
+impl ProjectKind {
+    /// The base in a recipe.
+    pub fn base(&self) -> String {
+        match self {
+            Self::Core {
+                is_self_contained: true,
+                needs_desktop,
+                ..
+            } => if *needs_desktop {
+                "servercore"
+            } else {
+                "nanoserver"
+            }
+            .to_owned(),
+            Self::Core {
+                version,
+                is_web,
+                needs_desktop,
+                ..
+            } => {
+                let repository = if *is_web { "aspnet" } else { "runtime" };
+                let edition = if *needs_desktop {
+                    "-windowsservercore"
+                } else {
+                    "-nanoserver"
+                };
+                format!("dotnet/{repository}:{version}{edition}")
+            }
+            Self::Framework {
+                version, is_web, ..
+            } => {
+                if *is_web && version.starts_with('4') {
+                    return "aspnet".to_owned();
+                }
+                let repository = if *is_web { "aspnet" } else { "runtime" };
+                // The older ones of the fourth are run by the newer.
+                let version = if version.starts_with("4.8.1") {
+                    "4.8.1"
+                } else if version.starts_with('4') {
+                    "4.8"
+                } else {
+                    "3.5"
+                };
+                format!("dotnet/framework/{repository}:{version}")
+            }
+        }
+    }
+
+    /// Whether it answers HTTP.
+    pub fn is_web(&self) -> bool {
+        matches!(
+            self,
+            Self::Core { is_web: true, .. } | Self::Framework { is_web: true, .. }
+        )
+    }
+
+    /// Whether IIS runs it.
+    pub(crate) fn is_framework_site(&self) -> bool {
+        matches!(self, Self::Framework { is_web: true, .. })
+    }
+
+    /// For people.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Core {
+                version, is_web, ..
+            } => {
+                let what = if *is_web { "ASP.NET Core" } else { ".NET" };
+                format!("{what} {version}")
+            }
+            Self::Framework {
+                version, is_web, ..
+            } => {
+                let what = if *is_web {
+                    "a site of .NET Framework"
+                } else {
+                    ".NET Framework"
+                };
+                format!("{what} {version}")
+            }
+        }
+    }
+}
+
+/// What is read of a project's file.
+#[derive(Debug, Default)]
+struct ProjectProperties {
+    sdk: Option<String>,
+    framework: Option<String>,
+    old_framework: Option<String>,
+    output: Option<String>,
+    assembly: Option<String>,
+    types: Option<String>,
+    is_web_by_import: bool,
+    uses_desktop: bool,
+    is_self_contained: bool,
+}
+
+impl Project {
+    /// Reads a project; `shared` is what a `Directory.Build.props` above it says.
+    pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self, ProjectError> {
+        let mut said = ProjectProperties::default();
+        if let Some(shared) = shared {
+            // What cannot be read there is not this project's fault.
+            let _ = said.read(shared);
+        }
+        let is_project = said.read(text).map_err(|problem| ProjectError {
+            problem: format!("{file}: the XML is malformed: {problem}"),
+            hint: NO_PROJECT,
+        })?;
+        if !is_project {
+            return Err(ProjectError {
+                problem: format!("{file} is not a project file: expected <Project> at its top"),
+                hint: NO_PROJECT,
+            });
+        }
+        said.project(file)
+    }
+}
+
+impl ProjectProperties {
+    /// Reads a file, and says whether it is a project's.
+    fn read(&mut self, text: &str) -> Result<bool, String> {
+        let mut reader = Reader::from_str(text);
+        let mut open: Vec<String> = Vec::new();
+        let mut value = String::new();
+        let mut is_project = false;
+        loop {
+            let event = reader.read_event().map_err(|error| error.to_string())?;
+            match event {
+                Event::Start(start) => {
+                    let name = local_name(&start);
+                    is_project |= open.is_empty() && name == "Project";
+                    self.start_element(&name, open.len(), &start)?;
+                    open.push(name);
+                    value.clear();
+                }
+                Event::Empty(start) => {
+                    let name = local_name(&start);
+                    is_project |= open.is_empty() && name == "Project";
+                    self.start_element(&name, open.len(), &start)?;
+                }
+                Event::Text(text) if value.len() < LONGEST => {
+                    value += &text.decode().map_err(|error| error.to_string())?;
+                }
+                Event::End(_) => {
+                    let name = open.pop().unwrap_or_default();
+                    let is_property = open.last().is_some_and(|above| above == "PropertyGroup");
+                    if is_property {
+                        self.take(&name, value.trim());
+                    }
+                    value.clear();
+                }
+                Event::Eof => break,
+                _ => {}
+            }
+        }
+        if open.is_empty() {
+            Ok(is_project)
+        } else {
+            Err("it ends too early".to_owned())
+        }
+    }
+
+    fn start_element(
+        &mut self,
+        name: &str,
+        depth: usize,
+        start: &BytesStart<'_>,
+    ) -> Result<(), String> {
+        let attribute = |wanted: &str| -> Result<Option<String>, String> {
+            for attribute in start.attributes() {
+                let attribute = attribute.map_err(|error| error.to_string())?;
+                if attribute.key.as_ref() == wanted.as_bytes() {
+                    return Ok(Some(String::from_utf8_lossy(&attribute.value).into_owned()));
+                }
+            }
+            Ok(None)
+        };
+        match name {
+            "Project" if depth == 0 => self.sdk = attribute("Sdk")?.or(self.sdk.take()),
+            "Sdk" if depth == 1 => self.sdk = attribute("Name")?.or(self.sdk.take()),
+            "Import" => {
+                let project = attribute("Project")?.unwrap_or_default();
+                self.is_web_by_import |= project.contains("Microsoft.WebApplication.targets");
+                self.sdk = attribute("Sdk")?.or(self.sdk.take());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, value: &str) {
+        let is_true = value.eq_ignore_ascii_case("true");
+        let text = || Some(value.to_owned()).filter(|text| !text.is_empty());
+        match name {
+            "TargetFramework" | "TargetFrameworks" => self.framework = text(),
+            "TargetFrameworkVersion" => self.old_framework = text(),
+            "OutputType" => self.output = text(),
+            "AssemblyName" => self.assembly = text(),
+            "ProjectTypeGuids" => self.types = text(),
+            "UseWPF" | "UseWindowsForms" => self.uses_desktop |= is_true,
+            "SelfContained" | "PublishSelfContained" | "PublishAot" => {
+                self.is_self_contained |= is_true;
+            }
+            _ => {}
+        }
+    }
+
+    fn project(self, file: &str) -> Result<Project, ProjectError> {
+        let sdk = self.sdk.unwrap_or_default();
+        let is_web_sdk = sdk.split('/').next() == Some("Microsoft.NET.Sdk.Web");
+        let is_worker = sdk.split('/').next() == Some("Microsoft.NET.Sdk.Worker");
+        let types = self.types.unwrap_or_default().to_ascii_lowercase();
+        let is_web = is_web_sdk || types.contains(WEB_APPLICATION) || self.is_web_by_import;
+        let frameworks = self.framework.as_deref().unwrap_or_default().split(';');
+        let read = frameworks
+            .filter_map(|text| framework(text.trim()))
+            .max_by(|one, other| {
+                // .NET comes before .NET Framework, and the newest of it.
+                let rank = |found: &TargetFramework| (found.is_core, number(&found.version));
+                rank(one).cmp(&rank(other))
+            });
+        let old = self
+            .old_framework
+            .as_deref()
+            .and_then(|text| text.strip_prefix('v'));
+        let old = old.map(|version| TargetFramework {
+            version: version.to_owned(),
+            is_core: false,
+            is_windows: true,
+        });
+        let Some(found) = read.or(old) else {
+            let text = self.framework.or(self.old_framework);
+            let text = text.map(|text| format!(": {text}")).unwrap_or_default();
+            return Err(ProjectError {
+                problem: format!("{file} does not say for which .NET it is{text}"),
+                hint: "write <TargetFramework>net8.0</TargetFramework> into it",
+            });
+        };
+        let output = self.output.unwrap_or_default().to_ascii_lowercase();
+        let is_program = is_web || is_worker || matches!(output.as_str(), "exe" | "winexe");
+        if !is_program {
+            return Err(ProjectError {
+                problem: format!("{file} makes a library, and a container needs a program"),
+                hint: "name the project with <OutputType>Exe</OutputType> that uses it",
+            });
+        }
+        let stem = Path::new(file).file_stem();
+        let stem = stem
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let assembly = self.assembly.unwrap_or_else(|| stem.clone());
+        let assembly = assembly.replace("$(MSBuildProjectName)", &stem);
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ' | '+');
+        // What only MSBuild can work out, its own default stands for.
+        let assembly = if assembly.chars().all(is_name) {
+            assembly
+        } else {
+            stem
+        };
+        Ok(Project {
+            file: file.to_owned(),
+            assembly,
+            kind: if found.is_core {
+                ProjectKind::Core {
+                    version: found.version,
+                    is_web,
+                    needs_desktop: found.is_windows || self.uses_desktop,
+                    is_self_contained: self.is_self_contained,
+                }
+            } else {
+                ProjectKind::Framework {
+                    version: found.version,
+                    is_web,
+                    is_sdk: !sdk.is_empty(),
+                }
+            },
+        })
+    }
+}
+
+fn local_name(start: &BytesStart<'_>) -> String {
+    String::from_utf8_lossy(start.local_name().as_ref()).into_owned()
+}
+
+/// A framework by its short name.
+struct TargetFramework {
+    version: String,
+    is_core: bool,
+    is_windows: bool,
+}
+
+/// `net8.0`, `net8.0-windows`, `netcoreapp3.1`, `net48`.
+fn framework(text: &str) -> Option<TargetFramework> {
+    let (plain, platform) = text.split_once('-').unwrap_or((text, ""));
+    let is_windows = platform.starts_with("windows");
+    let is_number =
+        |text: &str| !text.is_empty() && text.split('.').all(|part| part.parse::<u16>().is_ok());
+    if let Some(version) = plain
+        .strip_prefix("netcoreapp")
+        .filter(|text| is_number(text))
+    {
+        let version = version.to_owned();
+        return Some(TargetFramework {
+            version,
+            is_core: true,
+            is_windows,
+        });
+    }
+    let version = plain.strip_prefix("net").filter(|text| is_number(text))?;
+    if version.contains('.') {
+        return Some(TargetFramework {
+            version: version.to_owned(),
+            is_core: true,
+            is_windows,
+        });
+    }
+    let digits: Vec<String> = version.chars().map(String::from).collect();
+    Some(TargetFramework {
+        version: digits.join("."),
+        is_core: false,
+        is_windows: true,
+    })
+}
+
+fn number(version: &str) -> Vec<u16> {
+    version
+        .split('.')
+        .map(|part| part.parse().unwrap_or(0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn project(sdk: &str, properties: &str) -> Result<Project, ProjectError> {
+        let text = format!(
+            "\u{FEFF}<?xml version=\"1.0\"?>\n<Project Sdk=\"{sdk}\">\n<!-- x -->\n<PropertyGroup>{properties}\
+             </PropertyGroup><ItemGroup><PackageReference Include=\"A\"/></ItemGroup></Project>"
+        );
+        Project::parse("Shop.Web.csproj", &text, None)
+    }
+
+    #[test]
+    fn what_a_project_makes_decides_on_the_base() {
+        let core = "Microsoft.NET.Sdk";
+        for (sdk, properties, base) in [
+            (
+                "Microsoft.NET.Sdk.Web",
+                "<TargetFramework>net8.0</TargetFramework>",
+                "dotnet/aspnet:8.0-nanoserver",
+            ),
+            (
+                core,
+                "<TargetFrameworks>net48;net6.0;net10.0</TargetFrameworks><OutputType>Exe</OutputType>",
+                "dotnet/runtime:10.0-nanoserver",
+            ),
+            (
+                core,
+                "<TargetFramework>net8.0-windows</TargetFramework><OutputType>WinExe</OutputType>",
+                "dotnet/runtime:8.0-windowsservercore",
+            ),
+            (
+                core,
+                "<TargetFramework>net9.0</TargetFramework><OutputType>Exe</OutputType><PublishAot>true</PublishAot>",
+                "nanoserver",
+            ),
+            (
+                core,
+                "<TargetFramework>net472</TargetFramework><OutputType>Exe</OutputType>",
+                "dotnet/framework/runtime:4.8",
+            ),
+        ] {
+            let project = project(sdk, properties).unwrap();
+            assert_eq!(project.kind.base(), base, "{properties}");
+            assert_eq!(project.assembly, "Shop.Web");
+        }
+        let old = "<Project ToolsVersion=\"15.0\" xmlns=\"http://schemas.microsoft.com/developer/msbuild/2003\">\
+            <PropertyGroup><OutputType>Library</OutputType><AssemblyName>Store</AssemblyName>\
+            <TargetFrameworkVersion>v4.8</TargetFrameworkVersion>\
+            <ProjectTypeGuids>{349C5851-65DF-11DA-9384-00065B846F21};{fae04ec0}</ProjectTypeGuids>\
+            </PropertyGroup></Project>";
+        let site = Project::parse("Store.csproj", old, None).unwrap();
+        assert_eq!(site.kind.base(), "aspnet");
+        assert_eq!(site.assembly, "Store");
+    }
+
+    #[test]
+    fn what_is_no_program_is_told() {
+        for (result, expected) in [
+            (
+                project(
+                    "Microsoft.NET.Sdk",
+                    "<TargetFramework>net8.0</TargetFramework>",
+                ),
+                "library",
+            ),
+            (project("Microsoft.NET.Sdk.Web", ""), "for which .NET it is"),
+            (
+                project(
+                    "Microsoft.NET.Sdk.Web",
+                    "<TargetFramework>$(Own)</TargetFramework>",
+                ),
+                "for which .NET it is: $(Own)",
+            ),
+            (
+                Project::parse("a.csproj", "<html/>", None),
+                "not a project file",
+            ),
+            (
+                Project::parse("a.csproj", "<Project><A>", None),
+                "malformed",
+            ),
+        ] {
+            let said = result.unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+        let shared = "<Project><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>";
+        let text = "<Project Sdk=\"Microsoft.NET.Sdk.Worker\"/>";
+        let worker = Project::parse("W.csproj", text, Some(shared)).unwrap();
+        assert_eq!(worker.kind.base(), "dotnet/runtime:8.0-nanoserver");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_project_or_an_error(text in "[<>/a-zA-Z=\"' &;!\\[\\]-]{0,80}|<Project>.{0,40}</Project>") {
+            let _ = Project::parse("a.csproj", &text, Some(&text));
+        }
+    }
+}

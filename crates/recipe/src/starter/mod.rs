@@ -1,0 +1,178 @@
+//! Recipes to start from: one that builds as it is, and one for a .NET project.
+
+mod dotnet;
+
+use std::fmt::Write as _;
+
+pub use dotnet::{Project, ProjectError, ProjectKind};
+
+/// A recipe to start from, and what to do with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StarterRecipe {
+    /// Its text.
+    pub recipe: String,
+    /// Commands to type before it is built.
+    pub before: Vec<String>,
+}
+
+/// A recipe that prints a word, with comments on what else there is.
+pub fn plain(name: &str) -> StarterRecipe {
+    let recipe = format!(
+        r#"# What the image {name} is to hold. An editor completes the keys with the schema that
+# `wincimg images --schema > recipe.schema.json` writes.
+name = "{name}"
+base = "nanoserver"              # servercore, server, windows, aspnet, iis, or a repository
+
+# What a container runs, word by word.
+entrypoint = ['C:\Windows\System32\cmd.exe', "/d", "/c", "type", 'C:\app\hello.txt']
+# entrypoint = ['C:\wincimg\shim.exe', "--", 'C:\app\app.exe', "--port", "8080"]
+working_dir = 'C:\app'
+# ports = [8080]
+# user = "ContainerUser"
+# path = ['C:\app\bin']          # in front of the base's PATH
+# shutdown_timeout = 60          # seconds to stop in; the shim passes the request on
+
+[[files]]
+content = "Hello from Windows\r\n"
+to = 'C:\app\hello.txt'
+
+# [[files]]
+# from = "files"                 # a folder beside this file: what is in it goes into the image
+# to = 'C:\app'
+
+# [[files]]
+# embedded = "shim"              # the entry point above
+# to = 'C:\wincimg\shim.exe'
+
+# [env]
+# APP_MODE = "production"
+
+# [[registry]]
+# key = 'HKLM\SOFTWARE\App'
+# values = {{ Region = "eu", Workers = 4 }}
+
+# [certificates]
+# root = "company-ca.pem"
+"#
+    );
+    StarterRecipe {
+        recipe,
+        before: Vec::new(),
+    }
+}
+
+impl Project {
+    /// A recipe for what the project publishes; `shown` is its folder as commands name it.
+    pub fn start(&self, name: &str, shown: &str) -> StarterRecipe {
+        let publish = self.publish(shown);
+        let mut recipe = format!(
+            "# {} on Windows, {}.\nname = \"{name}\"\nbase = \"{}\"\n",
+            self.assembly,
+            self.kind.words(),
+            self.kind.base()
+        );
+        match &self.kind {
+            ProjectKind::Core {
+                is_self_contained: true,
+                ..
+            } => {
+                let _ = writeln!(recipe, "entrypoint = ['C:\\app\\{}.exe']", self.assembly);
+            }
+            ProjectKind::Core { .. } => {
+                let _ = writeln!(
+                    recipe,
+                    "entrypoint = [\"dotnet\", 'C:\\app\\{}.dll']",
+                    self.assembly
+                );
+            }
+            ProjectKind::Framework { is_web: true, .. } => {
+                recipe.push_str(
+                    "# The base's own entry point starts IIS and passes the container's variables on.\n",
+                );
+            }
+            ProjectKind::Framework { .. } => {
+                let _ = writeln!(recipe, "entrypoint = ['C:\\app\\{}.exe']", self.assembly);
+            }
+        }
+        let folder = if self.kind.is_framework_site() {
+            r"C:\inetpub\wwwroot"
+        } else {
+            recipe.push_str("working_dir = 'C:\\app'\n");
+            r"C:\app"
+        };
+        if self.kind.is_web() {
+            let port = if self.kind.is_framework_site() {
+                80
+            } else {
+                8080
+            };
+            let _ = writeln!(recipe, "ports = [{port}]");
+        }
+        let _ = write!(
+            recipe,
+            "\n[[files]]\nfrom = \"publish\"               # {publish}\nto = '{folder}'\n"
+        );
+        if self.kind.is_web() && !self.kind.is_framework_site() {
+            recipe.push_str("\n[env]\nASPNETCORE_URLS = \"http://+:8080\"\n");
+        }
+        if self.kind.is_framework_site() {
+            recipe.push_str(
+                "\n# [iis]                        # application pools, bindings, handlers, content types\n\
+                 # file_extensions = [\"json\", \"woff2\"]\n",
+            );
+        }
+        StarterRecipe {
+            recipe,
+            before: vec![publish],
+        }
+    }
+
+    /// The command that makes the files.
+    fn publish(&self, shown: &str) -> String {
+        let file = &self.file;
+        let project = format!("{shown}/{file}");
+        match &self.kind {
+            ProjectKind::Core {
+                is_self_contained, ..
+            } => format!(
+                "dotnet publish {project} -c Release -r win-x64 --self-contained {is_self_contained} -o {shown}/publish"
+            ),
+            ProjectKind::Framework {
+                is_sdk: true,
+                is_web: false,
+                ..
+            } => {
+                format!("dotnet publish {project} -c Release -o {shown}/publish")
+            }
+            ProjectKind::Framework { is_web: true, .. } => format!(
+                "msbuild {project} -restore -p:Configuration=Release -p:DeployOnBuild=true -p:WebPublishMethod=FileSystem -p:PublishUrl=publish"
+            ),
+            ProjectKind::Framework { .. } => {
+                format!("msbuild {project} -restore -p:Configuration=Release -p:OutDir=publish/")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Recipe;
+
+    #[test]
+    fn what_is_written_is_a_recipe() {
+        let read = |start: &StarterRecipe| {
+            Recipe::from_text("recipe.toml", start.recipe.clone(), Path::new(".")).unwrap()
+        };
+        assert_eq!(read(&plain("shop")).name(), "shop");
+        for text in [
+            "<Project Sdk=\"Microsoft.NET.Sdk.Web\"><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>",
+            "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><TargetFramework>net48</TargetFramework><OutputType>Exe</OutputType></PropertyGroup></Project>",
+        ] {
+            let project = Project::parse("Shop.csproj", text, None).unwrap();
+            assert_eq!(read(&project.start("shop", "./src")).name(), "shop");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What was probably meant by a file in TOML that cannot be read: a recipe, or a list of them.
+
+use wincimg_common::diagnose::closest_match;
+
+/// What is wrong in a file, and what was meant where that can be seen.
+pub struct TomlError {
+    /// Where it is in the file, in bytes.
+    pub offset: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// What was meant.
+    pub hint: Option<String>,
+}
+
+impl TomlError {
+    pub(super) fn at(offset: usize, problem: impl Into<String>) -> Self {
+        Self {
+            offset,
+            problem: problem.into(),
+            hint: None,
+        }
+    }
+}
+
+/// What the parser found in a text.
+pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
+    let offset = error.span().map_or(0, |span| span.start);
+    let found = |problem: &str, hint: Option<String>| TomlError {
+        hint,
+        ..TomlError::at(offset, problem)
+    };
+    if let Some((key, value)) = bare_word(text, offset) {
+        let problem = format!("the text {value} has no quotes");
+        return found(&problem, Some(format!("quote it: {key} = {value:?}")));
+    }
+    if let Some(name) = meant(error.message()) {
+        // All others beside it do not help.
+        let problem = error.message().split(", expected").next();
+        let hint = format!("did you mean `{name}`?");
+        return found(problem.unwrap_or_default(), Some(hint));
+    }
+    let is_float = error.message().starts_with("invalid type: floating point");
+    let assigned = assignment(text, offset).filter(|_| is_float);
+    let hint = assigned.map(|(key, value)| format!("quote it: {key} = \"{value}\""));
+    found(error.message(), hint)
+}
+
+/// The key and the value of a line such as `base = nanoserver`: the parser takes such a word for the
+/// beginning of a number or a date, as `nan` is one.
+fn bare_word(text: &str, offset: usize) -> Option<(&str, &str)> {
+    let (key, value) = assignment(text, offset)?;
+    let is_word = value.starts_with(|c: char| c.is_ascii_alphabetic())
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:\\ ".contains(c));
+    let is_value = matches!(value, "true" | "false" | "nan" | "inf");
+    (is_word && !is_value).then_some((key, value))
+}
+
+/// The key and the value of the line at a place, as far as that has one.
+fn assignment(text: &str, offset: usize) -> Option<(&str, &str)> {
+    let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    Some((key.trim(), value.split('#').next()?.trim()))
+}
+
+/// The nearest of the names in a message such as "unknown field `fiels`, expected one of `files`".
+fn meant(message: &str) -> Option<String> {
+    let rest = message
+        .strip_prefix("unknown field `")
+        .or_else(|| message.strip_prefix("unknown variant `"))?;
+    let (typed, expected) = rest.split_once('`')?;
+    closest_match(typed, expected.split('`').skip(1).step_by(2))
+}

@@ -1,0 +1,123 @@
+//! A tree of changes, laid over what is known of the base below.
+//!
+//! To delete something, a delta needs every key above it, and says of those that they merge. Where
+//! the base has such a key, that changes nothing. Where it does not, the merging key is all
+//! that there is of it, and a container finds a new, empty key. No mark says "only if it is there":
+//! a tombstone on the key above would delete what it holds. So a deletion of what the base is known
+//! not to have is left out, and one in a key of which nothing is known is refused, unless an edit
+//! creates that key.
+//!
+//! What an edit sets or creates is written even where the base has just that: the image means it
+//! whatever its next base has, and on bases that differ in nothing else the layers stay the same.
+
+use super::existing::in_every_windows;
+use super::tree::{BaseKeyState, DeltaKey};
+use super::{Semantics, WriteError};
+use crate::base::{BaseKey, BaseKeys, Presence};
+use crate::name_folding::eq_ignore_case;
+use crate::{KeyPath, RegistryEdit};
+
+/// Settles what a hive's changes come to on a base.
+pub(super) fn fit_to_base(
+    root: &mut DeltaKey,
+    path: KeyPath,
+    inside: &dyn BaseKeys,
+) -> Result<(), WriteError> {
+    let mut walk = Walk { path, inside };
+    let below = inside.key(&walk.path)?;
+    walk.key(root, below)?;
+    // A hive's root is not a key of its own.
+    root.semantics = Semantics::Merge;
+    Ok(())
+}
+
+struct Walk<'a> {
+    path: KeyPath,
+    inside: &'a dyn BaseKeys,
+}
+
+impl Walk<'_> {
+    /// Settles a key and all below it, from what the base has at its path.
+    fn key(&mut self, node: &mut DeltaKey, below: Presence<BaseKey>) -> Result<(), WriteError> {
+        match below {
+            Presence::Present(ref base) if node.semantics == Semantics::Merge => {
+                let has = |name: &str| {
+                    base.values
+                        .iter()
+                        .any(|(known, _)| eq_ignore_case(known, name))
+                };
+                node.values
+                    .retain(|_, change| change.data.is_some() || has(&change.name));
+            }
+            Presence::Absent if node.semantics != Semantics::Tombstone => {
+                node.semantics = Semantics::SupersedeTree;
+                node.values.retain(|_, change| change.data.is_some());
+            }
+            Presence::Unknown => self.check(node)?,
+            Presence::Present(_) | Presence::Absent => {}
+        }
+        for name in node.subkeys.keys().cloned().collect::<Vec<_>>() {
+            let Some(subkey) = node.subkeys.get_mut(&name) else {
+                continue;
+            };
+            // Names that edits have are names that keys may have, and never too deep.
+            if self.path.push(&subkey.name).is_err() {
+                continue;
+            }
+            let found = match (&below, node.semantics) {
+                (Presence::Absent, _) | (Presence::Present(_), Semantics::SupersedeTree) => {
+                    Presence::Absent
+                }
+                _ => self.inside.key(&self.path)?,
+            };
+            let is_absent = matches!(found, Presence::Absent);
+            self.key(subkey, found)?;
+            self.path.pop();
+            let says_nothing = match subkey.semantics {
+                Semantics::Tombstone => is_absent,
+                _ => !subkey.created && (is_absent || subkey.is_empty()),
+            };
+            if says_nothing {
+                node.subkeys.remove(&name);
+            }
+        }
+        node.below = match below {
+            // What starts anew has nothing of the key that was there.
+            Presence::Present(_) if node.semantics == Semantics::SupersedeTree => {
+                BaseKeyState::Nothing
+            }
+            Presence::Present(base) => BaseKeyState::Key(base.security),
+            Presence::Absent => BaseKeyState::Nothing,
+            Presence::Unknown => BaseKeyState::Unknown,
+        };
+        Ok(())
+    }
+
+    /// Refuses to delete in a key that may not be there.
+    fn check(&self, node: &DeltaKey) -> Result<(), WriteError> {
+        if node.created || in_every_windows(&self.path) {
+            return Ok(());
+        }
+        let key = &self.path;
+        let value = node.values.values().find(|change| change.data.is_none());
+        let edit = match value {
+            Some(change) => Some(RegistryEdit::DeleteValue {
+                key: key.clone(),
+                name: change.name.clone(),
+            }),
+            None => {
+                let mut subkeys = node.subkeys.values();
+                subkeys
+                    .find(|subkey| subkey.semantics == Semantics::Tombstone)
+                    .and_then(|subkey| key.child(&subkey.name).ok())
+                    .map(|key| RegistryEdit::DeleteKey { key })
+            }
+        };
+        edit.map_or(Ok(()), |edit| {
+            Err(WriteError::UnknownHolder {
+                edit: Box::new(edit),
+                holder: key.clone(),
+            })
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Edits by the keys that they change in a base, past its links between keys.
+//!
+//! A program that opens a link reaches its target, and so does `reg import`. A delta knows no such
+//! detour: a plain key that it lays over a link hides the link. So an edit must name the target.
+
+use std::collections::HashMap;
+
+use super::WriteError;
+use crate::base::{BaseKey, BaseKeys, Presence};
+use crate::name_folding::eq_ignore_case;
+use crate::{DataType, KeyPath, RegistryData, RegistryEdit};
+
+/// The most links on the way to one key; the kernel gives up no later.
+const MOST_LINKS: usize = 32;
+
+/// The edits with the keys that they reach in a base.
+pub(super) fn resolve_links(
+    edits: &[RegistryEdit],
+    inside: &dyn BaseKeys,
+) -> Result<Vec<RegistryEdit>, WriteError> {
+    let mut known: HashMap<&KeyPath, KeyPath> = HashMap::new();
+    let mut followed = Vec::with_capacity(edits.len());
+    for edit in edits {
+        let reached = match known.get(edit.key()) {
+            Some(reached) => reached.clone(),
+            None => follow(edit.key(), inside)?,
+        };
+        let mut edit_there = edit.clone();
+        edit_there.key_mut().clone_from(&reached);
+        known.insert(edit.key(), reached);
+        followed.push(edit_there);
+    }
+    Ok(followed)
+}
+
+/// The key that a path reaches.
+fn follow(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
+    let refused = |problem| WriteError::Link {
+        key: key.clone(),
+        problem,
+    };
+    let mut reached = key.clone();
+    for _ in 0..=MOST_LINKS {
+        let Some((link, depth)) = first_link(&reached, inside)? else {
+            return Ok(reached);
+        };
+        let mut target = link
+            .link
+            .ok_or_else(|| refused("it goes to a key that no layer can change"))?;
+        for name in &reached.components()[depth..] {
+            target.push(name).map_err(|_| refused("it gets too deep"))?;
+        }
+        reached = target;
+    }
+    Err(refused("it goes through more than 32 links"))
+}
+
+/// The first link on a path, and how many names lead to it.
+fn first_link(
+    path: &KeyPath,
+    inside: &dyn BaseKeys,
+) -> Result<Option<(BaseKey, usize)>, WriteError> {
+    let mut above = KeyPath::root_of(path.root());
+    for (place, name) in path.components().iter().enumerate() {
+        if above.push(name).is_err() {
+            break;
+        }
+        match inside.key(&above)? {
+            Presence::Present(key) if is_link(&key) => return Ok(Some((key, place + 1))),
+            Presence::Present(_) => {}
+            Presence::Absent | Presence::Unknown => break,
+        }
+    }
+    Ok(None)
+}
+
+fn is_link(key: &BaseKey) -> bool {
+    let is_target = |(name, data): &(String, RegistryData)| {
+        data.kind() == DataType::LINK && eq_ignore_case(name, "SymbolicLinkValue")
+    };
+    key.link.is_some() || key.values.iter().any(is_target)
+}

@@ -1,0 +1,120 @@
+//! What a user who is not an administrator may do: Nano Server's lines run as `ContainerUser` unless the
+//! file says otherwise.
+//!
+//! Windows lets everybody read, and make files and folders in the drive's root and in folders that a
+//! build makes there; it lets nobody else change what Windows, its programs and its registry have.
+//! What lies between is not guessed at.
+
+use wincimg_windows::path::ImagePath;
+
+use super::error::ScriptError;
+use super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::process::{Process, parent};
+
+/// Where only administrators write.
+const OF_ADMINISTRATORS: [&str; 4] = [
+    "Windows",
+    "Program Files",
+    "Program Files (x86)",
+    "System Volume Information",
+];
+
+const HELP: &str = "put USER ContainerAdministrator before the line, and the user back behind it";
+
+/// Refuses what the user who runs a line may not do, and what nobody can tell.
+pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), ScriptError> {
+    match action {
+        ImageAction::MakeFolder(path) => match machine.entry(path) {
+            Lookup::Present(_) => Ok(()),
+            _ => may_make(machine, path),
+        },
+        ImageAction::Write { path, .. }
+        | ImageAction::Append { path, .. }
+        | ImageAction::Download { path, .. } => may_write(machine, path),
+        ImageAction::Copy { to, .. } => may_write(machine, to),
+        ImageAction::Move { from, to } => {
+            may_change(machine, from)?;
+            may_write(machine, to)
+        }
+        ImageAction::Delete(path) => may_change(machine, path),
+        ImageAction::Unpack(unpack) => may_write(machine, &unpack.into),
+        ImageAction::Registry(_)
+        | ImageAction::Certificate { .. }
+        | ImageAction::Service(_)
+        | ImageAction::Iis(_) => Err(denied(machine, "change the machine's settings")),
+        ImageAction::Access(access) => may_change(machine, &access.path),
+        ImageAction::Verify { .. } | ImageAction::Unclear(_) | ImageAction::Skip(_) => Ok(()),
+    }
+}
+
+/// Something comes to a path, over what may be there.
+fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
+    match machine.entry(path) {
+        Lookup::Absent | Lookup::Later(Later) => may_make(machine, path),
+        // What comes into a folder is new in it, or replaces what its owner may replace.
+        Lookup::Present(EntryKind::Folder) if !is_guarded(path) => Ok(()),
+        _ => may_change(machine, path),
+    }
+}
+
+fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
+    if machine.variables.is_of_the_profile(path) || is_in_profile(machine, path) {
+        return Ok(());
+    }
+    if is_guarded(path) {
+        return Err(denied(machine, &format!("write {path}")));
+    }
+    let is_of_users = path
+        .components()
+        .first()
+        .is_some_and(|first| first.eq_ignore_ascii_case("Users"));
+    if is_of_users && parent(path).is_some_and(|folder| !machine.image.is_own(&folder)) {
+        return Err(unclear(machine, path));
+    }
+    Ok(())
+}
+
+/// Something that is there is changed or goes.
+fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
+    if is_in_profile(machine, path) || machine.image.is_own(path) {
+        return Ok(());
+    }
+    if is_guarded(path) {
+        return Err(denied(machine, &format!("change {path}")));
+    }
+    match machine.entry(path) {
+        Lookup::Absent | Lookup::Later(Later) => Ok(()),
+        _ => Err(unclear(machine, path)),
+    }
+}
+
+fn is_guarded(path: &ImagePath) -> bool {
+    let [first, rest @ ..] = path.components() else {
+        return false;
+    };
+    let is = |name: &str| first.eq_ignore_ascii_case(name);
+    let is_temp = is("Windows")
+        && rest
+            .first()
+            .is_some_and(|name| name.eq_ignore_ascii_case("Temp"));
+    OF_ADMINISTRATORS.iter().any(|name| is(name)) && !(is_temp && rest.len() > 1)
+}
+
+fn is_in_profile(machine: &Process<'_>, path: &ImagePath) -> bool {
+    let home = machine.variables.profile();
+    let home = home.and_then(|home| home.parse::<ImagePath>().ok());
+    home.is_some_and(|home| super::process::is_within(path, &home))
+}
+
+fn denied(machine: &Process<'_>, what: &str) -> ScriptError {
+    let user = machine.variables.user();
+    ScriptError::fails(format!("{user} may not {what}")).help(HELP)
+}
+
+fn unclear(machine: &Process<'_>, path: &ImagePath) -> ScriptError {
+    let user = machine.variables.user();
+    ScriptError::unclear(format!(
+        "whether {user} may change {path} depends on who made it and what that one granted"
+    ))
+    .help(HELP)
+}

@@ -1,0 +1,586 @@
+//! Cmdlets that make, copy, move, rename and delete files, folders and keys.
+
+use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
+use wincimg_windows::path::ImagePath;
+
+use super::super::error::ScriptError;
+use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::process::{
+    GlobMatches, PathState, Paths, Wildcards, child, is_same, is_within, last_name, parent,
+};
+use super::super::tools::is_present;
+use super::ast::CommandAst;
+use super::cmdlets::{Drive, drive, path_of};
+use super::eval::{ErrorAction, Shell};
+use super::parameters::{BoundParameters, ParameterSet};
+use super::value::PsValue;
+
+const REMOVE: ParameterSet = ParameterSet {
+    values: &["path", "literalpath=pspath=lp"],
+    switches: &["recurse", "force", "confirm=cf"],
+    positions: &["path"],
+};
+
+const TRANSFER: ParameterSet = ParameterSet {
+    values: &["path", "literalpath=pspath=lp", "destination"],
+    switches: &["recurse", "force", "container", "passthru", "confirm=cf"],
+    positions: &["path", "destination"],
+};
+
+const RENAME: ParameterSet = ParameterSet {
+    values: &["path", "literalpath=pspath=lp", "newname"],
+    switches: &["force", "passthru"],
+    positions: &["path", "newname"],
+};
+
+const NEW: ParameterSet = ParameterSet {
+    values: &["path", "name", "itemtype=type", "value=target"],
+    switches: &["force", "confirm=cf"],
+    positions: &["path"],
+};
+
+const LIST: ParameterSet = ParameterSet {
+    values: &["path", "literalpath=pspath=lp", "filter"],
+    switches: &["force", "file", "directory"],
+    positions: &["path", "filter"],
+};
+
+impl Shell<'_, '_> {
+    /// The paths that a cmdlet is given, by name, place or pipe; and whether wildcards count.
+    fn sources(
+        given: &BoundParameters,
+        input: Option<PsValue>,
+    ) -> Result<(Vec<String>, bool), ScriptError> {
+        if let Some(value) = given.value("literalpath") {
+            return Ok((value.texts()?, false));
+        }
+        if given.value("path").is_some() {
+            return Ok((given.texts("path")?, true));
+        }
+        match input {
+            Some(value) => Ok((value.piped_paths()?, false)),
+            None => Err(ScriptError::unclear("it names no path")),
+        }
+    }
+
+    /// What a source means.
+    fn resolved(&self, source: &str, wild: bool) -> Result<GlobMatches, ScriptError> {
+        if !wild {
+            return self
+                .machine
+                .path(source)
+                .map(|path| GlobMatches::Paths(vec![path]));
+        }
+        match self.machine.paths(source, Wildcards::PowerShell)? {
+            Paths::One(path) => Ok(GlobMatches::Paths(vec![path])),
+            Paths::Pattern { folder, pattern } => {
+                self.machine.glob(&folder, &pattern, Wildcards::PowerShell)
+            }
+        }
+    }
+
+    fn is_wild(source: &str, wild: bool) -> bool {
+        wild && source.contains(['*', '?', '['])
+    }
+
+    pub(super) fn remove_item(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let on_error = self.error_action(command)?;
+        let given = self.bind_parameters(command, &REMOVE)?;
+        let (sources, wild) = Self::sources(&given, input)?;
+        for source in sources {
+            match drive(&source)? {
+                Drive::File(path) => self.remove_files(&path, wild, &given, on_error)?,
+                Drive::Registry(path) => self.remove_key(&path, &given, on_error)?,
+                Drive::Environment(name) => self.machine.variables.set(&name, None),
+                Drive::Iis(path) => {
+                    let done = self.iis_removal(&path, &given);
+                    self.handle_result(on_error, done)?;
+                }
+            }
+        }
+        Ok(PsValue::Null)
+    }
+
+    fn remove_files(
+        &mut self,
+        source: &str,
+        wild: bool,
+        given: &BoundParameters,
+        on_error: ErrorAction,
+    ) -> Result<(), ScriptError> {
+        let is_wild = Self::is_wild(source, wild);
+        let paths = match self.resolved(source, wild)? {
+            GlobMatches::Paths(paths) => paths,
+            GlobMatches::Later => {
+                let folder = self.folder_of(source)?;
+                return self.apply(ImageAction::Unclear(folder));
+            }
+        };
+        for path in paths {
+            match self.machine.now(&path)? {
+                PathState::Absent if is_wild => {}
+                PathState::Absent => {
+                    let trouble = ScriptError::fails(format!("{path} is not there"));
+                    self.handle_error(on_error, trouble)?;
+                }
+                PathState::Later => self.apply(ImageAction::Unclear(path))?,
+                PathState::File => self.apply(ImageAction::Delete(path))?,
+                PathState::Folder => self.remove_folder(path, given.has("recurse"))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_folder(&mut self, path: ImagePath, recurses: bool) -> Result<(), ScriptError> {
+        if is_within(&self.machine.folder, &path) {
+            return Err(ScriptError::unclear("it deletes the working folder"));
+        }
+        if !recurses {
+            match self.machine.image.names(&path) {
+                Lookup::Present(names) if names.is_empty() => {}
+                Lookup::Later(Later) => return self.apply(ImageAction::Unclear(path)),
+                Lookup::Present(_) => {
+                    return Err(ScriptError::unclear(
+                        "without -Recurse it asks whether a folder that is not empty goes, and nobody answers",
+                    ));
+                }
+                Lookup::Absent | Lookup::Unknown => {
+                    return Err(ScriptError::unknown(format!(
+                        "it fails unless {path} is empty"
+                    )));
+                }
+            }
+        }
+        self.apply(ImageAction::Delete(path))
+    }
+
+    fn remove_key(
+        &mut self,
+        path: &str,
+        given: &BoundParameters,
+        on_error: ErrorAction,
+    ) -> Result<(), ScriptError> {
+        let key = super::registry::key(path)?;
+        match is_present(&self.machine.image.key(&key)) {
+            Some(true) => {}
+            Some(false) => {
+                let trouble = ScriptError::fails(format!("{key} is not there"));
+                return self.handle_error(on_error, trouble);
+            }
+            None => {
+                return Err(ScriptError::unknown(format!(
+                    "it fails unless the base has {key}"
+                )));
+            }
+        }
+        if !given.has("recurse") {
+            return Err(ScriptError::unclear(
+                "without -Recurse it asks whether a key with others below it goes",
+            ));
+        }
+        self.machine.edit(RegistryEdit::DeleteKey { key })
+    }
+
+    /// The folder that a pattern looks in.
+    fn folder_of(&self, source: &str) -> Result<ImagePath, ScriptError> {
+        match self.machine.paths(source, Wildcards::PowerShell)? {
+            Paths::One(path) => Ok(path),
+            Paths::Pattern { folder, .. } => Ok(folder),
+        }
+    }
+
+    pub(super) fn transfer_item(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+        is_move: bool,
+    ) -> Result<PsValue, ScriptError> {
+        let on_error = self.error_action(command)?;
+        let given = self.bind_parameters(command, &TRANSFER)?;
+        if given.has("passthru") {
+            return Err(ScriptError::option("-PassThru"));
+        }
+        let (sources, wild) = Self::sources(&given, input)?;
+        let Drive::File(destination) = drive(&given.required("destination")?)? else {
+            return Err(ScriptError::unclear(
+                "it goes to something else than a folder",
+            ));
+        };
+        for source in sources {
+            let Drive::File(source) = drive(&source)? else {
+                return Err(ScriptError::unclear("it takes something else than files"));
+            };
+            let is_wild = Self::is_wild(&source, wild);
+            let target = self.machine.path(&destination)?;
+            let paths = match self.resolved(&source, wild)? {
+                GlobMatches::Paths(paths) => paths,
+                GlobMatches::Later => {
+                    if is_move {
+                        let folder = self.folder_of(&source)?;
+                        self.apply(ImageAction::Unclear(folder))?;
+                    }
+                    self.apply(ImageAction::Unclear(target))?;
+                    continue;
+                }
+            };
+            if paths.len() > 1 && self.machine.now(&target)? == PathState::Absent {
+                return Err(ScriptError::unclear(format!(
+                    "several files go to {target}, which is not a folder"
+                )));
+            }
+            for path in paths {
+                if self.machine.now(&path)? == PathState::Absent {
+                    if !is_wild {
+                        let trouble = ScriptError::fails(format!("{path} is not there"));
+                        self.handle_error(on_error, trouble)?;
+                    }
+                    continue;
+                }
+                let is_folder_meant = destination.ends_with(['\\', '/']);
+                let done = self.transfer(path, &target, is_folder_meant, &given, is_move);
+                self.handle_result(on_error, done)?;
+            }
+        }
+        Ok(PsValue::Null)
+    }
+
+    fn transfer(
+        &mut self,
+        from: ImagePath,
+        target: &ImagePath,
+        is_folder_meant: bool,
+        given: &BoundParameters,
+        is_move: bool,
+    ) -> Result<(), ScriptError> {
+        let source = self.machine.now(&from)?;
+        let to = match self.machine.now(target)? {
+            PathState::Later => return self.unclear(from, target.clone(), is_move),
+            PathState::Folder => child(target, last_name(&from))?,
+            PathState::File if source == PathState::Folder => {
+                return Err(ScriptError::fails(format!("{target} is a file")));
+            }
+            PathState::File => target.clone(),
+            PathState::Absent => {
+                if !self.machine.check_parent_exists(target)? {
+                    return Err(if source == PathState::File || is_move {
+                        ScriptError::fails(format!("the folder of {target} is not there"))
+                    } else {
+                        ScriptError::unclear(format!("the folder of {target} is not there"))
+                    });
+                }
+                if is_folder_meant && source == PathState::File {
+                    return Err(ScriptError::unclear(format!(
+                        "{target} is meant to be a folder and is not there"
+                    )));
+                }
+                target.clone()
+            }
+        };
+        let at_target = self.machine.now(&to)?;
+        if source == PathState::Later || at_target == PathState::Later {
+            return self.unclear(from, to, is_move);
+        }
+        if is_same(&from, &to) || is_within(&to, &from) {
+            return Err(ScriptError::unclear("something would go into itself"));
+        }
+        if is_move {
+            if is_within(&self.machine.folder, &from) {
+                return Err(ScriptError::unclear("it moves the working folder"));
+            }
+            return match at_target {
+                PathState::Absent => self.apply(ImageAction::Move { from, to }),
+                PathState::File if given.has("force") && source == PathState::File => {
+                    self.apply(ImageAction::Move { from, to })
+                }
+                _ => Err(ScriptError::fails(format!("{to} is there already"))),
+            };
+        }
+        match (source, at_target) {
+            (PathState::File, PathState::Folder) => {
+                Err(ScriptError::fails(format!("{to} is a folder")))
+            }
+            (PathState::Folder, PathState::File) => {
+                Err(ScriptError::fails(format!("{to} is a file")))
+            }
+            (PathState::Folder, _) if !given.has("recurse") => match at_target {
+                // Of a folder only the folder is copied.
+                PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
+                _ => Err(ScriptError::unclear(
+                    "a folder without -Recurse is there already",
+                )),
+            },
+            _ => self.apply(ImageAction::Copy { from, to }),
+        }
+    }
+
+    fn unclear(
+        &mut self,
+        from: ImagePath,
+        to: ImagePath,
+        is_move: bool,
+    ) -> Result<(), ScriptError> {
+        if is_move {
+            self.apply(ImageAction::Unclear(from))?;
+        }
+        self.apply(ImageAction::Unclear(to))
+    }
+
+    pub(super) fn rename_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &RENAME)?;
+        let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let Drive::File(source) = drive(&source)? else {
+            return Err(ScriptError::unclear(
+                "it renames something else than a file",
+            ));
+        };
+        if source.contains(['*', '?', '[']) {
+            return Err(ScriptError::unclear("wildcards are not understood here"));
+        }
+        let from = self.machine.path(&source)?;
+        let name = given.required("newname")?;
+        let folder = parent(&from).ok_or_else(|| ScriptError::fails("the drive has no name"))?;
+        let name = name
+            .strip_prefix(r".\")
+            .or(name.strip_prefix("./"))
+            .unwrap_or(&name);
+        // A whole path is taken for its last name where it leads to the same folder.
+        let name = match name.rsplit_once('\\') {
+            None => name,
+            Some((_, last)) => {
+                let is_here = name.contains(':')
+                    && parent(&self.machine.path(name)?).is_some_and(|it| is_same(&it, &folder));
+                if !is_here {
+                    return Err(ScriptError::fails(format!(
+                        "the new name {name:?} is a path"
+                    )));
+                }
+                last
+            }
+        };
+        let to = child(&folder, name)?;
+        match (self.machine.now(&from)?, self.machine.now(&to)?) {
+            (PathState::Later, _) | (_, PathState::Later) => self.unclear(from, to, true)?,
+            (PathState::Absent, _) => {
+                return Err(ScriptError::fails(format!("{from} is not there")));
+            }
+            (_, PathState::Absent) => self.apply(ImageAction::Move { from, to })?,
+            _ => return Err(ScriptError::fails(format!("{to} is there already"))),
+        }
+        Ok(PsValue::Null)
+    }
+
+    pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &NEW)?;
+        if given.value("itemtype").is_some() || given.value("value").is_some() {
+            return Err(ScriptError::unclear(
+                "of mkdir only paths and -Force are understood",
+            ));
+        }
+        self.make_all(command, &given, true)
+    }
+
+    pub(super) fn new_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &NEW)?;
+        let kind = given.text("itemtype")?.map(|kind| kind.to_lowercase());
+        match kind.as_deref() {
+            None | Some("file") => self.make_all(command, &given, false),
+            Some("directory" | "container" | "d" | "dir") => self.make_all(command, &given, true),
+            Some(kind @ ("symboliclink" | "junction" | "hardlink")) => Err(ScriptError::unclear(
+                format!("links ({kind}) are not understood"),
+            )),
+            Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
+            Some(kind) => Err(ScriptError::option(kind)),
+        }
+    }
+
+    fn make_all(
+        &mut self,
+        command: &CommandAst,
+        given: &BoundParameters,
+        is_folder: bool,
+    ) -> Result<PsValue, ScriptError> {
+        let on_error = self.error_action(command)?;
+        let name = given.text("name")?;
+        let mut paths = given.texts("path")?;
+        match (&name, paths.is_empty()) {
+            (None, true) => return Err(ScriptError::unclear("it names no path")),
+            (Some(name), true) => paths.push(name.clone()),
+            (Some(name), false) => {
+                for path in &mut paths {
+                    *path = format!(r"{}\{name}", path.trim_end_matches(['\\', '/']));
+                }
+            }
+            (None, false) => {}
+        }
+        let mut made = Vec::new();
+        for path in paths {
+            match drive(&path)? {
+                Drive::File(path) => {
+                    made.push(PsValue::Item(self.machine.path(&path)?));
+                    let result = if is_folder {
+                        self.make_folder(&path, given.has("force"))
+                    } else {
+                        self.make_file(&path, given)
+                    };
+                    self.handle_result(on_error, result)?;
+                }
+                Drive::Registry(path) => self.make_key(&path, given)?,
+                Drive::Iis(_) => {
+                    return Err(ScriptError::unclear(
+                        "several items of IIS: are not understood",
+                    ));
+                }
+                Drive::Environment(_) => {
+                    return Err(ScriptError::unclear("env: is not understood here"));
+                }
+            }
+        }
+        Ok(PsValue::from_items(made))
+    }
+
+    fn make_folder(&mut self, path: &str, forced: bool) -> Result<(), ScriptError> {
+        let path = self.machine.path(path)?;
+        match self.machine.entry(&path) {
+            Lookup::Present(EntryKind::Folder) if forced => Ok(()),
+            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} is there already"))),
+            Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
+            Lookup::Later(Later) => self.apply(ImageAction::Unclear(path)),
+            Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
+            Lookup::Unknown => Err(ScriptError::unknown(format!(
+                "it fails if the base has {path}"
+            ))),
+        }
+    }
+
+    fn make_file(&mut self, path: &str, given: &BoundParameters) -> Result<(), ScriptError> {
+        let path = self.machine.path(path)?;
+        let text = given.text("value")?.unwrap_or_default();
+        if !text.is_ascii() {
+            return Err(ScriptError::unclear(
+                "text beyond ASCII is not understood here",
+            ));
+        }
+        let forced = given.has("force");
+        match self.machine.now(&path)? {
+            PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
+            PathState::File if !forced => {
+                return Err(ScriptError::fails(format!("{path} is there already")));
+            }
+            PathState::Later => return self.apply(ImageAction::Unclear(path)),
+            PathState::File | PathState::Absent => {}
+        }
+        if !self.machine.check_parent_exists(&path)? {
+            match parent(&path) {
+                Some(folder) if forced => self.apply(ImageAction::MakeFolder(folder))?,
+                _ => {
+                    return Err(ScriptError::fails(format!(
+                        "the folder of {path} is not there"
+                    )));
+                }
+            }
+        }
+        self.apply(ImageAction::Write {
+            path,
+            content: text.into_bytes(),
+        })
+    }
+
+    fn make_key(&mut self, path: &str, given: &BoundParameters) -> Result<(), ScriptError> {
+        let key = super::registry::key(path)?;
+        let forced = given.has("force");
+        let mode = match (is_present(&self.machine.image.key(&key)), forced) {
+            (Some(false), _) => KeyMode::Merge,
+            (Some(true) | None, true) => KeyMode::Replace,
+            (Some(true), false) => {
+                return Err(ScriptError::fails(format!("{key} is there already")));
+            }
+            (None, false) => {
+                return Err(ScriptError::unknown(format!(
+                    "it fails if the base has {key}"
+                )));
+            }
+        };
+        if !forced {
+            super::registry::check_parent_exists(self.machine, &key)?;
+        }
+        self.machine.edit(RegistryEdit::CreateKey {
+            key: key.clone(),
+            mode,
+        })?;
+        if let Some(value) = given.text("value")? {
+            self.machine.edit(RegistryEdit::SetValue {
+                key,
+                name: String::new(),
+                data: RegistryData::sz(&value),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What `Get-ChildItem` and `Get-Item` list, where that is known.
+    pub(super) fn get_items(
+        &mut self,
+        command: &CommandAst,
+        itself: bool,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &LIST)?;
+        let later = || {
+            PsValue::Opaque(ScriptError::later(
+                "what is listed is known only after a download",
+            ))
+        };
+        let source = path_of(&given)?.unwrap_or_else(|| ".".to_owned());
+        let Drive::File(source) = drive(&source)? else {
+            return Ok(PsValue::opaque("what is listed is used"));
+        };
+        let filter = given.text("filter")?;
+        let path = match self.machine.paths(&source, Wildcards::PowerShell)? {
+            Paths::One(path) if itself || filter.is_none() => path,
+            Paths::One(path) => {
+                let pattern = filter.unwrap_or_default();
+                return self.fitting_items(&path, &pattern, &given);
+            }
+            Paths::Pattern { folder, pattern } => {
+                return self.fitting_items(&folder, &pattern, &given);
+            }
+        };
+        match self.machine.now(&path)? {
+            PathState::Absent => Err(ScriptError::fails(format!("{path} is not there"))),
+            PathState::Later => Ok(later()),
+            PathState::File => Ok(PsValue::Item(path)),
+            PathState::Folder if itself => Ok(PsValue::Item(path)),
+            PathState::Folder => self.fitting_items(&path, "*", &given),
+        }
+    }
+
+    fn fitting_items(
+        &mut self,
+        folder: &ImagePath,
+        pattern: &str,
+        given: &BoundParameters,
+    ) -> Result<PsValue, ScriptError> {
+        let fitting = match self.machine.glob(folder, pattern, Wildcards::PowerShell) {
+            Ok(fitting) => fitting,
+            Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+        };
+        let GlobMatches::Paths(paths) = fitting else {
+            return Ok(PsValue::Opaque(ScriptError::later(
+                "what is listed is known only after a download",
+            )));
+        };
+        let mut items = Vec::new();
+        for path in paths {
+            let now = self.machine.now(&path)?;
+            let wanted = (!given.has("file") || now == PathState::File)
+                && (!given.has("directory") || now == PathState::Folder);
+            if wanted {
+                items.push(PsValue::Listed(path));
+            }
+        }
+        Ok(PsValue::from_items(items))
+    }
+}

@@ -1,0 +1,248 @@
+//! Cmdlets that pick from what others give, and those that only tell something.
+
+use super::super::error::ScriptError;
+use super::super::image::ImageAction;
+use super::super::process::{last_name, parent};
+use super::ast::CommandAst;
+use super::cmdlets::{Drive, drive, path_of};
+use super::eval::Shell;
+use super::parameters::ParameterSet;
+use super::value::PsValue;
+
+const PICK: ParameterSet = ParameterSet {
+    values: &["property", "expandproperty", "first", "last", "skip"],
+    switches: &["unique"],
+    positions: &["property"],
+};
+
+const SPLIT: ParameterSet = ParameterSet {
+    values: &["path", "literalpath"],
+    switches: &["leaf", "parent", "resolve", "qualifier", "noqualifier"],
+    positions: &["path"],
+};
+
+/// Cmdlets that tell what only a running Windows knows. Nothing is lost where nobody asks what they
+/// told.
+const TELL: [&str; 30] = [
+    "get-date",
+    "get-host",
+    "get-process",
+    "get-service",
+    "get-command",
+    "get-module",
+    "get-windowsfeature",
+    "get-windowsoptionalfeature",
+    "get-wmiobject",
+    "get-ciminstance",
+    "get-computerinfo",
+    "get-netadapter",
+    "get-netipaddress",
+    "get-netipconfiguration",
+    "get-hotfix",
+    "get-culture",
+    "get-timezone",
+    "get-packageprovider",
+    "get-package",
+    "get-executionpolicy",
+    "get-alias",
+    "get-psdrive",
+    "get-volume",
+    "get-localuser",
+    "get-random",
+    "get-printer",
+    "get-acl",
+    "test-netconnection",
+    "resolve-dnsname",
+    "select-string",
+];
+
+/// Whether a cmdlet only tells something.
+pub(super) fn is_output_only(name: &str) -> bool {
+    TELL.contains(&name)
+}
+
+impl Shell<'_, '_> {
+    /// Leaves out a cmdlet that only tells something.
+    pub(super) fn skip_output_cmdlet(
+        &mut self,
+        name: &str,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        let is_pure = matches!(
+            name,
+            "get-date" | "get-host" | "get-culture" | "get-random" | "select-string"
+        );
+        if !is_pure {
+            let text = self.script.as_str().get(command.at..).unwrap_or_default();
+            let text = text
+                .split([';', '|', '\n', ')', '}'])
+                .next()
+                .unwrap_or_default();
+            self.machine
+                .apply(ImageAction::Skip(text.trim().to_owned()))?;
+        }
+        Ok(PsValue::opaque(format!("what {name} tells is used")))
+    }
+
+    /// `Select-Object`
+    pub(super) fn select_object(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &PICK)?;
+        let input = input.unwrap_or(PsValue::Null);
+        if let PsValue::Opaque(_) = input {
+            return Ok(input);
+        }
+        if given.has("unique") || given.value("property").is_some() {
+            return Ok(PsValue::opaque("what Select-Object makes is used"));
+        }
+        let count = |name: &str| match given.value(name) {
+            None => Ok(None),
+            Some(value) => match value.number().map(usize::try_from) {
+                Some(Ok(count)) => Ok(Some(count)),
+                _ => Err(ScriptError::option(&format!("-{name}"))),
+            },
+        };
+        let mut items = input.items();
+        let skipped = count("skip")?.unwrap_or_default().min(items.len());
+        items.drain(..skipped);
+        if let Some(first) = count("first")? {
+            items.truncate(first);
+        }
+        if let Some(last) = count("last")? {
+            items.drain(..items.len().saturating_sub(last));
+        }
+        if let Some(member) = given.text("expandproperty")? {
+            let name = member.to_lowercase();
+            items = items
+                .into_iter()
+                .map(|item| super::methods::member(item, &name, false))
+                .collect::<Result<_, _>>()?;
+        }
+        Ok(PsValue::from_items(items))
+    }
+
+    /// `Where-Object { … }`
+    pub(super) fn where_object(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
+            values: &["filterscript"],
+            switches: &[],
+            positions: &["filterscript"],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        let Some(PsValue::Block(statements)) = given.value("filterscript").cloned() else {
+            return Err(ScriptError::unclear(
+                "it is given something else than a block",
+            ));
+        };
+        let input = input.unwrap_or(PsValue::Null);
+        if let PsValue::Opaque(_) = input {
+            return Ok(input);
+        }
+        let mut out = Vec::new();
+        for item in input.items() {
+            self.machine.step()?;
+            self.variables.insert("_".to_owned(), item.clone());
+            if self.block_of_item(&statements)?.to_bool()? {
+                out.push(item);
+            }
+        }
+        Ok(PsValue::from_items(out))
+    }
+
+    /// `Split-Path`
+    pub(super) fn split_path(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &SPLIT)?;
+        let text = match (path_of(&given)?, input) {
+            (Some(path), _) => path,
+            (None, Some(input)) => input.text()?,
+            (None, None) => return Err(ScriptError::unclear("it names no path")),
+        };
+        for switch in ["resolve", "qualifier", "noqualifier"] {
+            if given.has(switch) {
+                return Err(ScriptError::option(&format!("-{switch}")));
+            }
+        }
+        let text = text.trim_end_matches(['\\', '/']);
+        let (above, last) = text.rsplit_once(['\\', '/']).unwrap_or(("", text));
+        Ok(PsValue::text_value(if given.has("leaf") {
+            last
+        } else {
+            above
+        }))
+    }
+
+    /// `Resolve-Path` and `Convert-Path` of a path without wildcards.
+    pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
+            values: &["path", "literalpath"],
+            switches: &[],
+            positions: &["path"],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let Drive::File(path) = drive(&path)? else {
+            return Err(ScriptError::unclear(
+                "it resolves something else than a file",
+            ));
+        };
+        if path.contains(['*', '?', '[']) {
+            return Err(ScriptError::unclear("wildcards are not understood here"));
+        }
+        let path = self.machine.path(&path)?;
+        match self.machine.now(&path)? {
+            super::super::process::PathState::Absent => {
+                Err(ScriptError::fails(format!("{path} is not there")))
+            }
+            _ => Ok(PsValue::Text(path.to_string())),
+        }
+    }
+
+    /// `Set-Variable`
+    pub(super) fn set_variable_cmdlet(
+        &mut self,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
+            values: &["name", "value", "option", "scope"],
+            switches: &["force"],
+            positions: &["name", "value"],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        if given.value("scope").is_some() && self.calls > 0 {
+            return Err(ScriptError::option("-Scope"));
+        }
+        let name = given.required("name")?.to_lowercase();
+        let value = given.value("value").cloned().unwrap_or(PsValue::Null);
+        self.set_variable(&name, value)?;
+        Ok(PsValue::Null)
+    }
+}
+
+/// Members of files and folders that come from their names.
+pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -> Option<PsValue> {
+    let last = last_name(path);
+    let divided = last.rsplit_once('.');
+    Some(match name {
+        "fullname" | "path" => PsValue::Text(path.to_string()),
+        "name" | "pschildname" => PsValue::text_value(last),
+        "basename" => PsValue::text_value(divided.map_or(last, |(stem, _)| stem)),
+        "extension" => {
+            PsValue::text_value(divided.map_or(String::new(), |(_, end)| format!(".{end}")))
+        }
+        "directoryname" | "directory" | "parent" => {
+            parent(path).map_or(PsValue::Null, PsValue::Item)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,167 @@
+//! The parameters of cmdlets: prefixes, aliases, switches, positions.
+
+use super::super::error::ScriptError;
+use super::ast::{Argument, CommandAst};
+use super::eval::Shell;
+use super::value::PsValue;
+
+/// What a cmdlet takes. Names are in small letters; `name=alias=alias`.
+pub(super) struct ParameterSet {
+    pub(super) values: &'static [&'static str],
+    pub(super) switches: &'static [&'static str],
+    /// Which values stand without their names, in order.
+    pub(super) positions: &'static [&'static str],
+}
+
+/// Parameters that every cmdlet has, and that change nothing here.
+const COMMON_VALUES: [&str; 6] = [
+    "erroraction=ea",
+    "warningaction=wa",
+    "informationaction=infa",
+    "errorvariable=ev",
+    "warningvariable=wv",
+    "outvariable=ov",
+];
+const COMMON_SWITCHES: [&str; 2] = ["verbose=vb", "debug=db"];
+
+/// What a cmdlet was given.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BoundParameters {
+    entries: Vec<(&'static str, PsValue)>,
+}
+
+impl BoundParameters {
+    pub(super) fn value(&self, name: &str) -> Option<&PsValue> {
+        self.entries
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| value)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, ScriptError> {
+        self.value(name).map(PsValue::text).transpose()
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<String, ScriptError> {
+        self.text(name)?
+            .ok_or_else(|| ScriptError::unclear(format!("it lacks -{name}")))
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ScriptError> {
+        self.value(name).map_or(Ok(Vec::new()), PsValue::texts)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        matches!(self.value(name), Some(PsValue::Bool(true)))
+    }
+
+    pub(super) fn entries(&self) -> &[(&'static str, PsValue)] {
+        &self.entries
+    }
+}
+
+/// The parameter that a name or the beginning of one means.
+fn named(known: &[&'static str], name: &str) -> Vec<&'static str> {
+    let split = |entry: &'static str| {
+        let mut names = entry.split('=');
+        (names.next().unwrap_or_default(), names)
+    };
+    let exact = known.iter().find_map(|entry| {
+        let (own, mut aliases) = split(entry);
+        (own == name || aliases.any(|alias| alias == name)).then_some(own)
+    });
+    if let Some(own) = exact {
+        return vec![own];
+    }
+    known
+        .iter()
+        .map(|entry| split(entry).0)
+        .filter(|own| own.starts_with(name))
+        .collect()
+}
+
+fn is_common(name: &str) -> bool {
+    let all = COMMON_VALUES.iter().chain(&COMMON_SWITCHES);
+    all.into_iter()
+        .any(|entry| entry.split('=').next() == Some(name))
+}
+
+impl Shell<'_, '_> {
+    /// What a cmdlet is given, by the names of its parameters.
+    pub(super) fn bind_parameters(
+        &mut self,
+        command: &CommandAst,
+        takes: &ParameterSet,
+    ) -> Result<BoundParameters, ScriptError> {
+        let mut given = BoundParameters::default();
+        let mut positional = Vec::new();
+        let mut arguments = command.arguments.iter().peekable();
+        while let Some(argument) = arguments.next() {
+            match argument {
+                Argument::Value(value) => positional.push(self.expression(value)?),
+                Argument::Splat(name) => {
+                    let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {
+                        return Err(ScriptError::unclear(format!("@{name} is not understood")));
+                    };
+                    for (name, value) in entries {
+                        let own = only(takes, &name)?;
+                        given.entries.push((own.0, value));
+                    }
+                }
+                Argument::Parameter { name, value, .. } => {
+                    let (own, is_switch) = only(takes, name)?;
+                    let value = match (value, is_switch) {
+                        (Some(value), true) => PsValue::Bool(self.expression(value)?.to_bool()?),
+                        (None, true) => PsValue::Bool(true),
+                        (Some(value), false) => self.expression(value)?,
+                        (None, false) => match arguments.next() {
+                            Some(Argument::Value(value)) => self.expression(value)?,
+                            _ => {
+                                return Err(ScriptError::fails(format!("-{name} lacks its value")));
+                            }
+                        },
+                    };
+                    if !is_common(own) {
+                        if given.value(own).is_some() {
+                            return Err(ScriptError::fails(format!("-{name} stands there twice")));
+                        }
+                        given.entries.push((own, value));
+                    }
+                }
+            }
+        }
+        let mut free = takes
+            .positions
+            .iter()
+            .filter(|name| given.value(name).is_none())
+            .collect::<Vec<_>>()
+            .into_iter();
+        for value in positional {
+            let Some(name) = free.next() else {
+                return Err(ScriptError::unclear("it is given more than is understood"));
+            };
+            given.entries.push((name, value));
+        }
+        Ok(given)
+    }
+}
+
+/// The one parameter that a name means, and whether it is a switch; the cmdlet's own come first.
+fn only(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
+    let known = |values: &[&'static str], switches: &[&'static str]| {
+        let values = named(values, name).into_iter().map(|own| (own, false));
+        let switches = named(switches, name).into_iter().map(|own| (own, true));
+        values.chain(switches).collect::<Vec<_>>()
+    };
+    let mut found = known(takes.values, takes.switches);
+    if found.is_empty() {
+        found = known(&COMMON_VALUES, &COMMON_SWITCHES);
+    }
+    if found.len() > 1 {
+        found.retain(|(own, _)| *own == name);
+    }
+    match found.as_slice() {
+        [one] => Ok(*one),
+        _ => Err(ScriptError::option(&format!("-{name}"))),
+    }
+}

@@ -1,0 +1,451 @@
+//! What the shells share: the image, the process's variables and folder, and paths as Windows reads
+//! them.
+
+use wincimg_registry::{KeyPath, RegistryEdit};
+use wincimg_windows::path::ImagePath;
+
+use super::error::ScriptError;
+use super::image::{EntryKind, ImageAction, ImageState, Later, Lookup};
+use super::variables::Variables;
+
+/// How deep shells in shells are followed.
+const DEPTH: usize = 8;
+
+/// How many commands a line may come to; more is a loop that nobody wrote for an image.
+const STEPS: usize = 10_000;
+
+/// A process that runs a line.
+pub(super) struct Process<'a> {
+    pub(super) image: &'a mut dyn ImageState,
+    pub(super) variables: Variables,
+    pub(super) folder: ImagePath,
+    pub(super) stack: Vec<ImagePath>,
+    /// The last error that a script went on after.
+    pub(super) error: Option<ScriptError>,
+    /// How many things were done to the image.
+    pub(super) changes: usize,
+    depth: usize,
+    steps: usize,
+}
+
+/// What a path is, where that is known or will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathState {
+    Folder,
+    File,
+    Absent,
+    Later,
+}
+
+/// Whose wildcards they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wildcards {
+    Cmd,
+    PowerShell,
+}
+
+/// A path, or the paths that a pattern stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Paths {
+    One(ImagePath),
+    /// A folder, and a pattern with or without others behind it.
+    Pattern {
+        folder: ImagePath,
+        pattern: String,
+    },
+}
+
+/// The names that fit a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum GlobMatches {
+    Paths(Vec<ImagePath>),
+    Later,
+}
+
+impl<'a> Process<'a> {
+    pub(super) fn new(
+        image: &'a mut dyn ImageState,
+        variables: Variables,
+        folder: ImagePath,
+    ) -> Self {
+        Self {
+            image,
+            variables,
+            folder,
+            stack: Vec::new(),
+            error: None,
+            changes: 0,
+            depth: 0,
+            steps: 0,
+        }
+    }
+
+    /// The exit code of a program that fails, and why it does.
+    pub(super) fn fail(&mut self, code: i32, why: impl Into<String>) -> i32 {
+        self.error = Some(ScriptError::fails(why));
+        code
+    }
+
+    /// Notes that a command ends with an exit code, for its own reason where it has told one.
+    pub(super) fn set_exit_code(&mut self, code: i32, command: &str, at: usize) {
+        let error = self.error.take();
+        let error =
+            error.unwrap_or_else(|| ScriptError::fails(format!("it ends with exit code {code}")));
+        self.error = Some(error.in_command(command, at));
+    }
+
+    /// Counts a command.
+    pub(super) fn step(&mut self) -> Result<(), ScriptError> {
+        self.steps += 1;
+        if self.steps > STEPS {
+            return Err(ScriptError::unclear("it comes to too many commands"));
+        }
+        Ok(())
+    }
+
+    /// Runs a shell in this one: what it sets and where it goes ends with it.
+    pub(super) fn nested<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
+    ) -> Result<T, ScriptError> {
+        if self.depth == DEPTH {
+            return Err(ScriptError::unclear("there are too many shells in shells"));
+        }
+        self.depth += 1;
+        let kept = (
+            self.variables.clone(),
+            self.folder.clone(),
+            std::mem::take(&mut self.stack),
+        );
+        let result = run(self);
+        (self.variables, self.folder, self.stack) = kept;
+        self.depth -= 1;
+        result
+    }
+
+    pub(super) fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+        if !self.variables.is_administrator() {
+            super::permissions::check(self, &action)?;
+        }
+        self.changes += 1;
+        self.image.apply(action)
+    }
+
+    pub(super) fn edit(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {
+        self.apply(ImageAction::Registry(edit))
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Lookup<String> {
+        self.variables.get(name, &*self.image)
+    }
+
+    /// What a path is, as far as anyone knows.
+    pub(super) fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
+        if path.components().is_empty() {
+            return Lookup::Present(EntryKind::Folder);
+        }
+        match self.image.entry(path) {
+            Lookup::Absent | Lookup::Unknown if self.variables.is_of_the_profile(path) => {
+                Lookup::Present(EntryKind::Folder)
+            }
+            seen => seen,
+        }
+    }
+
+    /// What a path is, for a command that does something else for each answer.
+    pub(super) fn now(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
+        match self.entry(path) {
+            Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
+            Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
+            Lookup::Absent => Ok(PathState::Absent),
+            Lookup::Later(Later) => Ok(PathState::Later),
+            Lookup::Unknown => Err(ScriptError::unknown(format!(
+                "what it does depends on what the base has at {path}"
+            ))),
+        }
+    }
+
+    /// Whether a file is there, or will be.
+    pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
+        Ok(matches!(
+            self.now(path)?,
+            PathState::File | PathState::Later
+        ))
+    }
+
+    /// A path that a command names, without wildcards.
+    pub(super) fn path(&self, text: &str) -> Result<ImagePath, ScriptError> {
+        resolve(text, &self.folder)
+    }
+
+    /// A path that a command names, with or without wildcards in its last name.
+    pub(super) fn paths(&self, text: &str, wildcards: Wildcards) -> Result<Paths, ScriptError> {
+        let is_wild = |c: char| match wildcards {
+            Wildcards::Cmd => matches!(c, '*' | '?'),
+            Wildcards::PowerShell => matches!(c, '*' | '?' | '[' | ']'),
+        };
+        if !text.contains(is_wild) {
+            return self.path(text).map(Paths::One);
+        }
+        let wild = text.find(is_wild).unwrap_or_default();
+        let (folder, pattern) = match text[..wild].rfind(['\\', '/']) {
+            Some(at) => (&text[..=at], &text[at + 1..]),
+            None => (".", text),
+        };
+        let is_deep = pattern.contains(['\\', '/']);
+        if is_deep && wildcards == Wildcards::Cmd {
+            return Err(ScriptError::unclear(format!(
+                "wildcards in the middle of a path are not understood: {text}"
+            )));
+        }
+        if pattern.contains(['[', ']', '`']) {
+            return Err(ScriptError::unclear(format!(
+                "of wildcards only * and ? are understood: {pattern}"
+            )));
+        }
+        Ok(Paths::Pattern {
+            folder: self.path(folder)?,
+            pattern: pattern.to_owned(),
+        })
+    }
+
+    /// What fits a pattern, which may go through folders.
+    pub(super) fn glob(
+        &self,
+        folder: &ImagePath,
+        pattern: &str,
+        wildcards: Wildcards,
+    ) -> Result<GlobMatches, ScriptError> {
+        let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
+        let mut found = match self.fitting_in(folder, names.next().unwrap_or("*"), wildcards)? {
+            GlobMatches::Paths(paths) => paths,
+            GlobMatches::Later => return Ok(GlobMatches::Later),
+        };
+        for name in names {
+            let mut below = Vec::new();
+            for folder in found {
+                if !name.contains(['*', '?']) {
+                    let path = child(&folder, name)?;
+                    match self.now(&path)? {
+                        PathState::Absent => {}
+                        PathState::Later => return Ok(GlobMatches::Later),
+                        PathState::File | PathState::Folder => below.push(path),
+                    }
+                    continue;
+                }
+                match self.fitting_in(&folder, name, wildcards)? {
+                    GlobMatches::Paths(paths) => below.extend(paths),
+                    GlobMatches::Later => return Ok(GlobMatches::Later),
+                }
+            }
+            found = below;
+        }
+        Ok(GlobMatches::Paths(found))
+    }
+
+    fn fitting_in(
+        &self,
+        folder: &ImagePath,
+        pattern: &str,
+        wildcards: Wildcards,
+    ) -> Result<GlobMatches, ScriptError> {
+        let names = match self.image.names(folder) {
+            Lookup::Present(names) => names,
+            Lookup::Absent if wildcards == Wildcards::PowerShell => match self.now(folder)? {
+                PathState::Absent => {
+                    return Err(ScriptError::unclear(format!(
+                        "whether it fails where {folder} is not there is not certain"
+                    )));
+                }
+                _ => Vec::new(),
+            },
+            Lookup::Absent => Vec::new(),
+            Lookup::Later(Later) => return Ok(GlobMatches::Later),
+            Lookup::Unknown => {
+                return Err(ScriptError::unknown(format!(
+                    "which files it means depends on what the base has in {folder}"
+                )));
+            }
+        };
+        let mut paths = Vec::new();
+        for name in names {
+            if fits_name(&name, pattern, wildcards)? {
+                let path = folder.join(&name).map_err(|error| {
+                    ScriptError::unclear(format!("a file's name is not understood: {error}"))
+                })?;
+                paths.push(path);
+            }
+        }
+        Ok(GlobMatches::Paths(paths))
+    }
+
+    /// The folder above is there, or else the command fails.
+    pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool, ScriptError> {
+        let Some(parent) = parent(path) else {
+            return Ok(true);
+        };
+        match self.entry(&parent) {
+            Lookup::Present(EntryKind::Folder) | Lookup::Later(Later) => Ok(true),
+            Lookup::Present(EntryKind::File(())) | Lookup::Absent => Ok(false),
+            Lookup::Unknown => Err(ScriptError::unknown(format!(
+                "it fails unless the base has the folder {parent}"
+            ))),
+        }
+    }
+
+    pub(super) fn key_of(text: &str) -> Result<KeyPath, ScriptError> {
+        text.parse()
+            .map_err(|error| ScriptError::unclear(format!("{error}")))
+    }
+}
+
+/// The folder that something lies in; none for the drive's root.
+pub(super) fn parent(path: &ImagePath) -> Option<ImagePath> {
+    let above = path.components().len().checked_sub(1)?;
+    Some(path.up_to(above))
+}
+
+/// The last name of a path; empty for the drive's root.
+pub(super) fn last_name(path: &ImagePath) -> &str {
+    path.components().last().map_or("", String::as_str)
+}
+
+/// What lies in a folder by a name.
+pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
+    folder
+        .join(name)
+        .map_err(|error| ScriptError::unclear(error.to_string()))
+}
+
+/// Whether a path lies below another, or is it.
+pub(super) fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
+    path.strip_prefix(folder).is_some()
+}
+
+/// Whether two paths are the same to Windows.
+pub(super) fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
+    one.strip_prefix(other).is_some_and(<[String]>::is_empty)
+}
+
+/// Whether a redirection or a source means the device that swallows everything.
+pub(super) fn is_nul(text: &str) -> bool {
+    let name = text.strip_prefix(r"\\.\").unwrap_or(text);
+    name.eq_ignore_ascii_case("nul")
+}
+
+/// The path that Windows makes of a text in a folder.
+pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, ScriptError> {
+    let is_separator = |c: char| matches!(c, '\\' | '/');
+    let not_understood = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
+    let trimmed = text.trim_end_matches(' ');
+    if trimmed.is_empty() {
+        return Err(not_understood("is empty"));
+    }
+    if trimmed.starts_with(r"\\") || trimmed.starts_with("//") {
+        return Err(not_understood("is not on the image's drive"));
+    }
+    let (is_absolute, rest) = match trimmed.as_bytes() {
+        [drive, b':', ..] if drive.is_ascii_alphabetic() => {
+            if !drive.eq_ignore_ascii_case(&b'c') {
+                return Err(not_understood("is not on C:, the image's only drive"));
+            }
+            let rest = &trimmed[2..];
+            (rest.starts_with(is_separator), rest)
+        }
+        _ => (trimmed.starts_with(is_separator), trimmed),
+    };
+    let mut names: Vec<&str> = if is_absolute {
+        Vec::new()
+    } else {
+        folder.components().iter().map(String::as_str).collect()
+    };
+    for part in rest.split(is_separator) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            part => {
+                let name = part.trim_end_matches(['.', ' ']);
+                if is_short(name) {
+                    return Err(not_understood(
+                        "has a short name in it, which only Windows knows",
+                    ));
+                }
+                names.push(name);
+            }
+        }
+    }
+    format!(r"C:\{}", names.join(r"\"))
+        .parse()
+        .map_err(|error| ScriptError::unclear(format!("{error}")))
+}
+
+/// Whether a name may be one that Windows makes up for old programs: `PROGRA~1`.
+fn is_short(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    stem.len() <= 8
+        && stem.rsplit_once('~').is_some_and(|(before, number)| {
+            !before.is_empty()
+                && !number.is_empty()
+                && number.chars().all(|digit| digit.is_ascii_digit())
+        })
+}
+
+/// Whether a name fits a pattern; refuses where Windows' two kinds of names would disagree.
+fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
+    if wildcards == Wildcards::Cmd && pattern == "*.*" {
+        return Ok(true);
+    }
+    let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
+    let (text, wild) = (lower(name), lower(pattern));
+    if fits(&text, &wild) {
+        return Ok(true);
+    }
+    // A short name has the first three letters of the extension.
+    let extension = |text: &str| text.rsplit_once('.').map(|(_, after)| after.to_owned());
+    if let (Some(of_name), Some(wanted)) = (extension(name), extension(pattern))
+        && of_name.chars().count() > 3
+        && wildcards == Wildcards::Cmd
+        && wanted.chars().count() == 3
+        && of_name.to_lowercase().starts_with(&wanted.to_lowercase())
+    {
+        return Err(ScriptError::unclear(format!(
+            "whether {pattern} means {name} depends on its short name, which only Windows knows"
+        )));
+    }
+    Ok(false)
+}
+
+/// `*` and `?` as both shells read them.
+fn fits(text: &[char], pattern: &[char]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match pattern.get(from) {
+            Some('*') => {
+                star = Some((from, at));
+                from += 1;
+            }
+            Some(c) if *c == '?' || *c == text[at] => {
+                at += 1;
+                from += 1;
+            }
+            _ => match star {
+                Some((after, seen)) => {
+                    star = Some((after, seen + 1));
+                    from = after + 1;
+                    at = seen + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[from..].iter().all(|c| *c == '*')
+}
+
+/// Whether a text fits a pattern of `*` and `?`, without regard to capitals.
+pub(super) fn is_like(text: &str, pattern: &str) -> bool {
+    let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
+    fits(&lower(text), &lower(pattern))
+}

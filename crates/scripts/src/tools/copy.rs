@@ -1,0 +1,177 @@
+//! `xcopy` and `robocopy`, as far as they copy a folder with everything in it, or files.
+
+use wincimg_windows::path::ImagePath;
+
+use super::super::error::ScriptError;
+use super::super::image::{ImageAction, Later, Lookup};
+use super::super::process::{
+    GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
+};
+
+/// Options of `xcopy` that do not change which files are there afterwards.
+const OF_XCOPY: [&str; 12] = [
+    "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
+];
+
+pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+    let (switches, operands) = switches(words);
+    if let Some(other) = switches
+        .iter()
+        .find(|switch| !OF_XCOPY.contains(&switch.as_str()))
+    {
+        return Err(ScriptError::option(other));
+    }
+    let has = |name: &str| switches.iter().any(|switch| switch == name);
+    let [from, to] = operands.as_slice() else {
+        return Err(ScriptError::unclear(
+            "it takes one source and one destination",
+        ));
+    };
+    if has("/s") && !has("/e") {
+        return Err(ScriptError::unclear(
+            "/s without /e leaves out empty folders",
+        ));
+    }
+    let target = machine.path(to)?;
+    let is_folder = match machine.now(&target)? {
+        PathState::Folder => true,
+        PathState::Later => {
+            machine.apply(ImageAction::Unclear(target))?;
+            return Ok(0);
+        }
+        PathState::File => return Err(ScriptError::unclear("the destination is a file")),
+        PathState::Absent => to.ends_with(['\\', '/']),
+    };
+    match machine.paths(from, Wildcards::Cmd)? {
+        Paths::One(path) => match machine.now(&path)? {
+            PathState::Absent => Ok(4),
+            PathState::Later => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
+            PathState::File if is_folder => {
+                let to = child(&target, last_name(&path))?;
+                put(machine, path, to)
+            }
+            PathState::File => Err(ScriptError::unclear(
+                "whether the destination is a file or a folder it would ask, and nobody answers",
+            )),
+            PathState::Folder => {
+                if !is_folder && !has("/i") {
+                    return Err(ScriptError::unclear(
+                        "without /i it would ask whether the destination is a folder",
+                    ));
+                }
+                if has("/e") {
+                    return put(machine, path, target);
+                }
+                files_into(machine, &path, "*", &target)
+            }
+        },
+        Paths::Pattern { folder, pattern } => {
+            if !is_folder && !has("/i") {
+                return Err(ScriptError::unclear(
+                    "without /i it would ask whether the destination is a folder",
+                ));
+            }
+            match (has("/e"), pattern.as_str()) {
+                (true, "*" | "*.*") => put(machine, folder, target),
+                (true, _) => Err(ScriptError::unclear("wildcards with /e are not understood")),
+                (false, pattern) => files_into(machine, &folder, pattern, &target),
+            }
+        }
+    }
+}
+
+/// Options of `robocopy` that say how it tries and what it prints.
+const IDLE: [&str; 18] = [
+    "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
+    "/w", "/tee", "/ts", "/fp", "/eta",
+];
+
+pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+    let (switches, operands) = switches(words);
+    let is_idle = |switch: &str| {
+        let name = switch.split(':').next().unwrap_or_default();
+        IDLE.contains(&name) || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
+    };
+    if let Some(other) = switches.iter().find(|switch| !is_idle(switch)) {
+        return Err(ScriptError::option(other));
+    }
+    let [from, to] = operands.as_slice() else {
+        return Err(ScriptError::unclear(
+            "it takes one source and one destination",
+        ));
+    };
+    let (from, to) = (machine.path(from)?, machine.path(to)?);
+    match machine.now(&from)? {
+        PathState::Absent | PathState::File => {
+            return Ok(machine.fail(16, format!("there is no folder {from}")));
+        }
+        PathState::Later => {
+            machine.apply(ImageAction::Unclear(to))?;
+            return Ok(1);
+        }
+        PathState::Folder => {}
+    }
+    let has_anything = match machine.image.names(&from) {
+        Lookup::Present(names) => !names.is_empty(),
+        Lookup::Later(Later) => true,
+        Lookup::Absent | Lookup::Unknown => {
+            return Err(ScriptError::unknown(format!(
+                "what {from} holds is not known"
+            )));
+        }
+    };
+    if switches.iter().any(|switch| switch == "/e") {
+        put(machine, from, to)?;
+    } else {
+        files_into(machine, &from, "*", &to)?;
+    }
+    // What it copied makes its exit code 1 or more, which ends a line that does not see to it.
+    Ok(i32::from(has_anything))
+}
+
+fn switches(words: &[String]) -> (Vec<String>, Vec<String>) {
+    let (switches, operands): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| word.starts_with('/'));
+    let mut found = Vec::new();
+    for switch in switches {
+        found.extend(
+            switch[1..]
+                .split('/')
+                .map(|name| format!("/{}", name.to_ascii_lowercase())),
+        );
+    }
+    (found, operands.into_iter().cloned().collect())
+}
+
+fn put(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
+    if is_within(&to, &from) {
+        return Err(ScriptError::unclear("a folder would be copied into itself"));
+    }
+    machine.apply(ImageAction::Copy { from, to })?;
+    Ok(0)
+}
+
+fn files_into(
+    machine: &mut Process<'_>,
+    folder: &ImagePath,
+    pattern: &str,
+    target: &ImagePath,
+) -> Result<i32, ScriptError> {
+    match machine.glob(folder, pattern, Wildcards::Cmd)? {
+        GlobMatches::Later => machine.apply(ImageAction::Unclear(target.clone()))?,
+        GlobMatches::Paths(paths) => {
+            machine.apply(ImageAction::MakeFolder(target.clone()))?;
+            for from in paths {
+                match machine.now(&from)? {
+                    PathState::File => {
+                        let to = child(target, last_name(&from))?;
+                        put(machine, from, to)?;
+                    }
+                    PathState::Later => machine.apply(ImageAction::Unclear(target.clone()))?,
+                    PathState::Folder | PathState::Absent => {}
+                }
+            }
+        }
+    }
+    Ok(0)
+}

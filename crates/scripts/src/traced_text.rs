@@ -1,0 +1,121 @@
+//! A text whose characters know where in the instruction they come from.
+
+use std::ops::Range;
+
+/// A text and, for each byte of it, its place in the text after `RUN`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TracedText {
+    text: String,
+    at: Vec<usize>,
+}
+
+impl TracedText {
+    /// A text that comes from a place on.
+    pub(super) fn new(text: &str, from: usize) -> Self {
+        Self {
+            text: text.to_owned(),
+            at: (from..from + text.len()).collect(),
+        }
+    }
+
+    /// A text all of which comes from one place.
+    pub(super) fn from_one(text: &str, at: usize) -> Self {
+        Self {
+            text: text.to_owned(),
+            at: vec![at; text.len()],
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Where a byte comes from; past the end, where the last one does.
+    pub(super) fn origin(&self, at: usize) -> usize {
+        let last = self.at.len().saturating_sub(1);
+        self.at.get(at.min(last)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn push(&mut self, c: char, at: usize) {
+        self.text.push(c);
+        self.at.extend(std::iter::repeat_n(at, c.len_utf8()));
+    }
+
+    pub(super) fn append(&mut self, other: &Self) {
+        self.text.push_str(&other.text);
+        self.at.extend_from_slice(&other.at);
+    }
+
+    pub(super) fn part(&self, range: Range<usize>) -> Self {
+        Self {
+            text: self.text[range.clone()].to_owned(),
+            at: self.at[range].to_owned(),
+        }
+    }
+
+    pub(super) fn from(&self, start: usize) -> Self {
+        self.part(start..self.text.len())
+    }
+
+    /// Without the last character.
+    pub(super) fn pop(&mut self) {
+        self.text.pop();
+        self.at.truncate(self.text.len());
+    }
+
+    /// The characters, each with its place.
+    pub(super) fn characters(&self) -> impl Iterator<Item = (char, usize)> + '_ {
+        self.text.char_indices().map(|(at, c)| (c, self.at[at]))
+    }
+
+    /// The arguments that the C runtime makes of it, where the first word is none of a program's name.
+    pub(super) fn arguments(&self) -> Vec<Self> {
+        let mut arguments = Vec::new();
+        let mut current: Option<Self> = None;
+        let mut quoted = false;
+        let mut backslashes: Vec<usize> = Vec::new();
+        let mut characters = self.characters().peekable();
+        while let Some((c, at)) = characters.next() {
+            if c == '\\' {
+                backslashes.push(at);
+                current.get_or_insert_default();
+                continue;
+            }
+            let kept = if c == '"' {
+                backslashes.len() / 2
+            } else {
+                backslashes.len()
+            };
+            let is_escaped = c == '"' && backslashes.len() % 2 == 1;
+            if let Some(argument) = &mut current {
+                for place in backslashes.drain(..).take(kept) {
+                    argument.push('\\', place);
+                }
+            }
+            match c {
+                '"' if is_escaped => current.get_or_insert_default().push('"', at),
+                '"' => {
+                    let argument = current.get_or_insert_default();
+                    if quoted && characters.next_if(|(next, _)| *next == '"').is_some() {
+                        argument.push('"', at);
+                    } else {
+                        quoted = !quoted;
+                    }
+                }
+                ' ' | '\t' if !quoted => arguments.extend(current.take()),
+                _ => current.get_or_insert_default().push(c, at),
+            }
+        }
+        if let Some(argument) = &mut current {
+            for place in backslashes {
+                argument.push('\\', place);
+            }
+        }
+        arguments.extend(current);
+        arguments
+    }
+}

@@ -1,0 +1,125 @@
+//! Places for images in tests, and skopeo beside them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use wincimg_common::progress::Silent;
+use wincimg_oci::copy::{Copier, CopyError, CopyOptions, CopyPlan, CopyReport};
+use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::{Location, Sink, Source};
+
+use super::windows_base::StandIn;
+
+/// The version of Windows in [`base`].
+pub const OS_VERSION: &str = "10.0.17763.973";
+
+/// The manifest of the one image in a layout.
+pub fn manifest_in(layout: &Path) -> Value {
+    let mut document = json_in(&layout.join("index.json"));
+    while let Some(first) = document["manifests"].get(0) {
+        document = json_in(&blob_in(layout, &first["digest"]));
+    }
+    document
+}
+
+/// Where a layout has a blob.
+pub fn blob_in(layout: &Path, digest: &Value) -> PathBuf {
+    let digest = digest.as_str().unwrap().replace(':', "/");
+    layout.join("blobs").join(digest)
+}
+
+/// A document.
+pub fn json_in(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// A client for which one host is insecure.
+pub fn registry(host: &str) -> RegistryClient {
+    RegistryClient::new(super::options(host), Arc::new(Silent)).unwrap()
+}
+
+/// A registry for tests that need none.
+pub fn no_registry() -> RegistryClient {
+    registry("127.0.0.1:1")
+}
+
+/// A small image in OCI's words.
+pub fn base() -> StandIn {
+    StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(50_000, 1), (7_000, 2)])
+}
+
+/// A place to write to, as the command line names it.
+pub async fn sink(location: &str, registry: &RegistryClient) -> Sink {
+    Sink::create(&location.parse().unwrap(), registry)
+        .await
+        .unwrap()
+}
+
+/// Copies everything from one place to another, as the command line names them.
+pub async fn try_copy(
+    from: &str,
+    to: &str,
+    registry: &RegistryClient,
+) -> Result<CopyReport, CopyError> {
+    let (from, to): (Location, Location) = (from.parse().unwrap(), to.parse().unwrap());
+    let source = Source::open(&from, registry).await.unwrap();
+    let sink = Sink::create(&to, registry).await.unwrap();
+    let plan = CopyPlan::new(&source, from.tag_or_digest(), &CopyOptions::default()).await?;
+    let copier = Copier::new(registry.clone(), Arc::new(Silent), 4);
+    let report = copier.copy(&plan, &source, &sink, to.tag()).await?;
+    sink.finish().await?;
+    Ok(report)
+}
+
+/// The same, where it has to succeed.
+pub async fn copy(from: &str, to: &str, registry: &RegistryClient) -> CopyReport {
+    try_copy(from, to, registry).await.unwrap()
+}
+
+/// A path in a directory, as text.
+pub fn path(dir: &TempDir, name: &str) -> String {
+    dir.path().join(name).display().to_string()
+}
+
+/// Runs skopeo, which must succeed, and returns what it printed.
+pub fn skopeo(program: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new(program)
+        .args(["--override-os", "windows", "--override-arch", "amd64"])
+        .arg("--insecure-policy")
+        .args(arguments)
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "skopeo {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// All files below a directory, sorted, with their contents.
+pub fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap().path();
+            if entry.is_dir() {
+                open.push(entry);
+            } else {
+                found.push((
+                    entry.strip_prefix(root).unwrap().to_owned(),
+                    fs::read(&entry).unwrap(),
+                ));
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,493 @@
+//! Which image of an index a node's runtime takes. The kubelet leaves that to it, and runtimes differ,
+//! as do versions of one: in which entries they take at all, and in which of several comes first.
+
+use super::{HostBuild, accepted_builds};
+use crate::release;
+use crate::version::WindowsVersion;
+
+/// What runs a node's containers, as far as it decides which image is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ContainerRuntime {
+    /// The Docker daemon, behind dockershim or cri-dockerd.
+    Docker,
+    /// containerd.
+    Containerd(Containerd),
+}
+
+/// Versions of containerd that read an index alike, by the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Containerd {
+    /// Nobody says which: one of those that know of the ABI that is stable since Windows Server 2022.
+    Unknown,
+    /// Before 1.6, without host process containers.
+    V1_0,
+    /// Own build alone, and no entry without a version.
+    V1_6,
+    /// Own build alone.
+    V1_6_18,
+    /// The stable ABI.
+    V1_6_23,
+    /// Own build alone; from here on the first entry that matches.
+    V1_7,
+    /// The stable ABI.
+    V1_7_6,
+    /// containerd/platforms 1.0.0-rc.2 to rc.4: the last LTSC before the host is the oldest it takes.
+    V2_1_6,
+    /// containerd/platforms 1.0.0-rc.5: the one before the host's own generation is.
+    V2_3_5,
+}
+
+/// Which entries match a host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryFilter {
+    OwnBuild,
+    /// From Windows Server 2022 on, up to the host.
+    FromFirstStable,
+    /// From the last release with a stable ABI before the host on.
+    FromLastStable,
+    /// What the host runs.
+    WhatRuns,
+}
+
+/// Which of several entries that match is taken.
+#[derive(Clone, Copy)]
+enum First {
+    HighestRevision,
+    InOrder,
+    /// The one whose `os.version` is last as a text.
+    LastAsText,
+}
+
+impl Containerd {
+    /// All of them, each with its first and its last version.
+    const ALL: [(Self, [u32; 3], &str); 8] = [
+        (Self::V1_0, [0, 0, 0], "1.5.18"),
+        (Self::V1_6, [1, 6, 0], "1.6.17"),
+        (Self::V1_6_18, [1, 6, 18], "1.6.22"),
+        (Self::V1_6_23, [1, 6, 23], "1.6.39"),
+        (Self::V1_7, [1, 7, 0], "1.7.5"),
+        (Self::V1_7_6, [1, 7, 6], "2.1.5"),
+        (Self::V2_1_6, [2, 1, 6], "2.3.4"),
+        (Self::V2_3_5, [2, 3, 5], ""),
+    ];
+
+    fn of_version(text: &str) -> Self {
+        let mut parts = text.trim_start_matches('v').split(['.', '-', '+']);
+        let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+        let Some(major) = number() else {
+            return Self::Unknown;
+        };
+        let version = [major, number().unwrap_or(0), number().unwrap_or(0)];
+        let known = Self::ALL.iter().rev();
+        known
+            .copied()
+            .find(|(_, since, _)| *since <= version)
+            .map_or(Self::Unknown, |(alike, _, _)| alike)
+    }
+
+    /// Those that it may be, by their places among all.
+    fn possible(self) -> impl Iterator<Item = (usize, Self)> {
+        let is_possible = move |alike: Self| match self {
+            Self::Unknown => alike >= Self::V1_6_23 && alike != Self::V1_7,
+            known => alike == known,
+        };
+        let all = Self::ALL.into_iter().map(|(alike, _, _)| alike).enumerate();
+        all.filter(move |(_, alike)| is_possible(*alike))
+    }
+
+    /// `containerd 1.6.23 to 1.6.39 and 2.1.6 and newer`.
+    fn name(places: &[usize]) -> String {
+        let spans = places.chunk_by(|one, next| one + 1 == *next).map(|span| {
+            let (_, [major, minor, patch], _) = Self::ALL[span[0]];
+            let (newest, _, last) = Self::ALL[span[span.len() - 1]];
+            match newest {
+                Self::V1_0 => "before 1.6".to_owned(),
+                Self::V2_3_5 if span.len() == 1 => "newer than 2.3.4".to_owned(),
+                Self::V2_3_5 => format!("{major}.{minor}.{patch} and newer"),
+                _ => format!("{major}.{minor}.{patch} to {last}"),
+            }
+        });
+        format!("containerd {}", spans.collect::<Vec<_>>().join(" and "))
+    }
+
+    fn matches(self) -> EntryFilter {
+        match self {
+            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_7 => EntryFilter::OwnBuild,
+            Self::V1_6_23 | Self::V1_7_6 => EntryFilter::FromFirstStable,
+            Self::V2_1_6 => EntryFilter::FromLastStable,
+            Self::V2_3_5 | Self::Unknown => EntryFilter::WhatRuns,
+        }
+    }
+
+    fn first(self) -> First {
+        match self {
+            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => First::HighestRevision,
+            Self::V1_7 | Self::V1_7_6 => First::InOrder,
+            Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => First::LastAsText,
+        }
+    }
+
+    fn accepts(self, host: u32, image: u32) -> bool {
+        match self.matches() {
+            EntryFilter::OwnBuild => image == host,
+            EntryFilter::WhatRuns => accepted_builds(host).contains(&image),
+            stable => {
+                let oldest = match stable {
+                    EntryFilter::FromLastStable => release::stable_abi_before(host),
+                    _ => release::first_stable_abi().filter(|first| first.build <= host),
+                };
+                (oldest.map_or(host, |release| release.build)..=host).contains(&image)
+            }
+        }
+    }
+
+    fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
+        match entry.version() {
+            Some(image) => self.accepts(host, image.build),
+            None => entry.says_nothing() && self > Self::V1_6,
+        }
+    }
+
+    fn choose(self, entries: &[IndexEntry<'_>], matching: &[usize]) -> Option<usize> {
+        let revision = |index: usize| entries[index].version().and_then(|own| own.revision);
+        let text = |index: usize| entries[index].os_version.unwrap_or_default();
+        // The first of equals, as a stable sort leaves it in front.
+        matching
+            .iter()
+            .copied()
+            .reduce(|best, next| match self.first() {
+                First::HighestRevision if revision(next) > revision(best) => next,
+                First::LastAsText if text(next) > text(best) => next,
+                _ => best,
+            })
+    }
+}
+
+impl ContainerRuntime {
+    /// A containerd of which no version is known.
+    pub const CONTAINERD: Self = Self::Containerd(Containerd::Unknown);
+
+    /// What a person calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "Docker",
+            Self::Containerd(_) => "containerd",
+        }
+    }
+
+    /// Reads a node's `containerRuntimeVersion`, such as `containerd://1.7.22`. What cannot be read
+    /// counts as a containerd of today.
+    pub fn from_node(text: &str) -> Self {
+        match text.split_once("://") {
+            Some(("docker", _)) => Self::Docker,
+            Some(("containerd", version)) => Self::Containerd(Containerd::of_version(version)),
+            _ => Self::CONTAINERD,
+        }
+    }
+
+    /// Whether an image of an index reaches a host, whatever else is in the index: Docker may take an
+    /// older entry than the one that starts.
+    pub fn certainly_accepts(self, host: u32, image: u32) -> bool {
+        match self {
+            Self::Docker => image == host,
+            Self::Containerd(version) => {
+                let mut possible = version.possible();
+                possible.all(|(_, alike)| alike.accepts(host, image))
+            }
+        }
+    }
+}
+
+/// What an index says about one of its images.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry<'a> {
+    /// `windows`, `linux`, …
+    pub os: &'a str,
+    /// `amd64`, `arm64`, …
+    pub architecture: &'a str,
+    /// `10.0.17763.973`, where the index says it.
+    pub os_version: Option<&'a str>,
+}
+
+impl IndexEntry<'_> {
+    fn version(&self) -> Option<WindowsVersion> {
+        self.os_version.and_then(|text| text.parse().ok())
+    }
+
+    fn says_nothing(&self) -> bool {
+        self.os_version.is_none_or(str::is_empty)
+    }
+}
+
+/// What a runtime takes of an index, or what some of its versions do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuntimeChoice {
+    /// The entry's place; absent where none is taken.
+    pub entry: Option<usize>,
+    /// Who takes it, such as `containerd 1.7.6 to 2.1.5`.
+    pub by: String,
+}
+
+/// The entry that a host's runtime takes: several choices where its version decides and is not known.
+pub fn choose(
+    entries: &[IndexEntry<'_>],
+    host: HostBuild,
+    architecture: &str,
+    runtime: ContainerRuntime,
+) -> Vec<RuntimeChoice> {
+    let build = host.version.build;
+    let of_host = (0..entries.len()).filter(|&index| {
+        entries[index].os == "windows" && entries[index].architecture == architecture
+    });
+    let of_host: Vec<usize> = of_host.collect();
+    match runtime {
+        ContainerRuntime::Docker => vec![RuntimeChoice {
+            entry: choose_as_docker(entries, &of_host, build),
+            by: runtime.name().to_owned(),
+        }],
+        ContainerRuntime::Containerd(version) => choices(version, |alike| {
+            let matching = of_host.iter().copied();
+            let matching = matching.filter(|&index| alike.takes(&entries[index], build));
+            alike.choose(entries, &matching.collect::<Vec<_>>())
+        }),
+    }
+}
+
+/// What a host's runtime does with an image that is in no index. containerd looks at its version since
+/// it unpacks by the whole platform.
+pub fn choose_single(
+    image: Option<WindowsVersion>,
+    host: HostBuild,
+    runtime: ContainerRuntime,
+) -> Vec<RuntimeChoice> {
+    let build = host.version.build;
+    match (runtime, image) {
+        (ContainerRuntime::Containerd(version), Some(image)) => choices(version, |alike| {
+            let is_taken = alike < Containerd::V2_1_6 || alike.accepts(build, image.build);
+            is_taken.then_some(0)
+        }),
+        _ => vec![RuntimeChoice {
+            entry: Some(0),
+            by: runtime.name().to_owned(),
+        }],
+    }
+}
+
+/// The choices of all versions that it may be, each once.
+fn choices(
+    version: Containerd,
+    choose: impl Fn(Containerd) -> Option<usize>,
+) -> Vec<RuntimeChoice> {
+    let mut choices: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
+    for (place, alike) in version.possible() {
+        let entry = choose(alike);
+        match choices.iter_mut().find(|(known, _)| *known == entry) {
+            Some((_, by)) => by.push(place),
+            None => choices.push((entry, vec![place])),
+        }
+    }
+    let choices = choices.into_iter();
+    let choices = choices.map(|(entry, by)| RuntimeChoice {
+        entry,
+        by: Containerd::name(&by),
+    });
+    choices.collect()
+}
+
+/// The first that is not newer than the host, of its own build where there is one. What it cannot read
+/// it leaves in.
+fn choose_as_docker(entries: &[IndexEntry<'_>], of_host: &[usize], build: u32) -> Option<usize> {
+    let is_left_in = |index: &&usize| {
+        let version = entries[**index].version();
+        version.is_none_or(|image| image.build <= build)
+    };
+    let own_build = format!("10.0.{build}");
+    let is_own = |index: &&usize| {
+        let version = entries[**index].os_version;
+        version.is_some_and(|version| version.starts_with(&own_build))
+    };
+    let left_in = || of_host.iter().filter(is_left_in);
+    left_in().find(is_own).or_else(|| left_in().next()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(os_version: &str) -> IndexEntry<'_> {
+        IndexEntry {
+            os: "windows",
+            architecture: "amd64",
+            os_version: (!os_version.is_empty()).then_some(os_version),
+        }
+    }
+
+    fn host(version: &str) -> HostBuild {
+        HostBuild::new(version.parse().unwrap())
+    }
+
+    fn choices(versions: &[&str], on: &str, runtime: ContainerRuntime) -> Vec<RuntimeChoice> {
+        let entries: Vec<_> = versions.iter().map(|version| windows(version)).collect();
+        choose(&entries, host(on), "amd64", runtime)
+    }
+
+    fn taken<'a>(versions: &[&'a str], on: &str, runtime: &str) -> Option<&'a str> {
+        let choices = choices(versions, on, ContainerRuntime::from_node(runtime));
+        assert_eq!(choices.len(), 1, "{choices:?}");
+        choices[0].entry.map(|entry| versions[entry])
+    }
+
+    /// Worked out by hand from the sources of each version: containerd's own `platforms` up to 1.7.18,
+    /// then containerd/platforms 0.2.1 (1.7.19 on), 1.0.0-rc.0 (2.0.0), rc.1 (2.0.2), rc.2 (2.1.6),
+    /// rc.4 (2.3.0) and rc.5.
+    #[test]
+    fn each_version_of_containerd_takes_what_its_platforms_package_says() {
+        const A: &str = "10.0.17763.1012";
+        const B: &str = "10.0.17763.1158";
+        const C: &str = "10.0.17763.973";
+        const L22: &str = "10.0.20348.5870";
+        const L25: &str = "10.0.26100.2314";
+        const NEXT: &str = "10.0.26200.7171";
+        let same: &[&str] = &[A, B];
+        let shorter: &[&str] = &[B, C];
+        let both: &[&str] = &[L22, L25];
+        let unversioned: &[&str] = &["", B];
+        for (versions, host, runtime, expected) in [
+            (same, "17763.1158", "1.5.18", Some(B)),
+            (same, "17763.1158", "1.6.6", Some(B)),
+            (same, "17763.1158", "1.6.38", Some(B)),
+            (same, "17763.1158", "1.7.0", Some(A)),
+            (same, "17763.1158", "1.7.20", Some(A)),
+            (same, "17763.1158", "2.0.4", Some(A)),
+            (same, "17763.1158", "2.1.5", Some(A)),
+            (same, "17763.1158", "2.1.6", Some(B)),
+            (same, "17763.1158", "2.2.0", Some(B)),
+            (shorter, "17763.1158", "1.6.38", Some(B)),
+            (shorter, "17763.1158", "1.7.20", Some(B)),
+            (shorter, "17763.1158", "2.2.0", Some(C)),
+            (shorter, "17763.1158", "2.4.0", Some(C)),
+            // The revision is looked at without the build.
+            (both, "26100.1", "1.6.38", Some(L22)),
+            (both, "26100.1", "1.7.30", Some(L22)),
+            (both, "26100.1", "2.1.6", Some(L25)),
+            (both, "26100.1", "1.6.22", Some(L25)),
+            (both, "26100.1", "1.7.5", Some(L25)),
+            (&[L22], "26100.1", "1.6.22", None),
+            (&[L22], "26100.1", "1.7.5", None),
+            (&[L22], "26100.1", "1.7.6", Some(L22)),
+            (&[L22], "22621.1", "1.6.23", Some(L22)),
+            (&[L22], "26200.1", "1.6.38", Some(L22)),
+            (&[L22], "26200.1", "1.7.30", Some(L22)),
+            (&[L22], "26200.1", "2.0.5", Some(L22)),
+            (&[L22], "26200.1", "2.1.6", None),
+            (&[L22], "26200.1", "2.2.3", None),
+            (&[L22], "26200.1", "2.3.4", None),
+            (&[L22], "26200.1", "2.4.0", Some(L22)),
+            (both, "26200.1", "2.3.4", Some(L25)),
+            (&[NEXT], "26100.1", "2.4.0", None),
+            (unversioned, "17763.1158", "1.6.0", Some(B)),
+            (unversioned, "17763.1158", "1.6.18", Some(B)),
+            (unversioned, "17763.1158", "1.7.20", Some("")),
+            (unversioned, "17763.1158", "2.2.0", Some(B)),
+            (&[""], "17763.1158", "1.6.17", None),
+            (&[""], "17763.1158", "1.6.18", Some("")),
+        ] {
+            let runtime = format!("containerd://{runtime}");
+            let found = taken(versions, host, &runtime);
+            assert_eq!(found, expected, "{versions:?} on {host} with {runtime}");
+        }
+    }
+
+    #[test]
+    fn where_the_version_is_not_known_each_choice_says_whose_it_is() {
+        let same_build = ["10.0.17763.1012", "10.0.17763.1158"];
+        let found = choices(&same_build, "17763.1158", ContainerRuntime::CONTAINERD);
+        let found: Vec<_> = found.iter().map(|it| (it.entry, it.by.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (Some(1), "containerd 1.6.23 to 1.6.39 and 2.1.6 and newer"),
+                (Some(0), "containerd 1.7.6 to 2.1.5"),
+            ]
+        );
+        let one = ["10.0.17763.5696", "10.0.20348.2402"];
+        assert_eq!(
+            choices(&one, "17763.1", ContainerRuntime::CONTAINERD).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn an_image_alone_is_unpacked_by_its_whole_platform_since_2_1_6() {
+        let image = Some("20348.2402".parse().unwrap());
+        let is_taken = |on: &str, runtime: &str| {
+            let choices = choose_single(image, host(on), ContainerRuntime::from_node(runtime));
+            choices.iter().all(|choice| choice.entry.is_some())
+        };
+        assert!(is_taken("26200.1", "containerd://1.7.20"));
+        assert!(!is_taken("26200.1", "containerd://2.2.0"));
+        assert!(!is_taken("26200.1", ""));
+        assert!(is_taken("26200.1", "containerd://2.4.0"));
+        assert!(is_taken("26200.1", "docker://20.10.9"));
+        assert!(is_taken("26100.1", "containerd://1.7.0"));
+        assert!(is_taken("26100.1", "containerd://2.2.0"));
+    }
+
+    const PAUSE: [&str; 3] = ["10.0.17763.5696", "10.0.20348.2402", "10.0.26100.2314"];
+
+    #[test]
+    fn docker_takes_what_is_not_newer_and_its_own_build_first() {
+        const DOCKER: &str = "docker://20.10.9";
+        assert_eq!(taken(&PAUSE, "20348.1", DOCKER), Some(PAUSE[1]));
+        assert_eq!(taken(&PAUSE, "18363.1", DOCKER), Some(PAUSE[0]));
+        assert_eq!(taken(&PAUSE, "14393.1", DOCKER), None);
+    }
+
+    #[test]
+    fn other_systems_and_architectures_are_left_alone() {
+        let entries = [
+            IndexEntry {
+                os: "linux",
+                ..windows("")
+            },
+            IndexEntry {
+                architecture: "arm64",
+                ..windows("10.0.20348.1")
+            },
+        ];
+        let chosen = |architecture, runtime| {
+            let choices = choose(&entries, host("20348.1"), architecture, runtime);
+            choices[0].entry
+        };
+        assert_eq!(chosen("amd64", ContainerRuntime::CONTAINERD), None);
+        assert_eq!(chosen("arm64", ContainerRuntime::Docker), Some(1));
+    }
+
+    #[test]
+    fn a_nodes_runtime_is_read_from_its_version() {
+        use Containerd::*;
+        for (text, version) in [
+            ("containerd://1.7.22", V1_7_6),
+            ("containerd://1.7.5+azure", V1_7),
+            ("containerd://1.6.6", V1_6),
+            ("containerd://1.6.28+unknown", V1_6_23),
+            ("containerd://v2.0.0-rc.1", V1_7_6),
+            ("containerd://1.6.0-rc.1", V1_6),
+            ("containerd://1.5.2", V1_0),
+            ("containerd://2.1.6-k3s2", V2_1_6),
+            ("containerd://2.4", V2_3_5),
+            ("containerd://Unknown", Unknown),
+            ("", Unknown),
+        ] {
+            assert_eq!(
+                ContainerRuntime::from_node(text),
+                ContainerRuntime::Containerd(version),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            ContainerRuntime::from_node("docker://19.3.14"),
+            ContainerRuntime::Docker
+        );
+    }
+}

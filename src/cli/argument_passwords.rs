@@ -1,0 +1,77 @@
+//! Passwords that were typed in arguments, where every user of the machine can read them: they are not
+//! repeated, neither on a terminal nor in the log of a pipeline.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use wincimg_common::untrusted::{HIDDEN, password};
+
+/// A password in an argument.
+struct ArgumentPassword {
+    secret: String,
+    host: String,
+}
+
+fn typed() -> &'static [ArgumentPassword] {
+    static TYPED: OnceLock<Vec<ArgumentPassword>> = OnceLock::new();
+    TYPED.get_or_init(|| {
+        let arguments = std::env::args_os().skip(1);
+        let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
+        arguments.filter_map(|argument| find(&argument)).collect()
+    })
+}
+
+fn find(argument: &str) -> Option<ArgumentPassword> {
+    let (before, after) = password(argument)?;
+    let secret = argument[before.len()..argument.len() - after.len()].to_owned();
+    let host = after.trim_start_matches('@').split('/').next()?.to_owned();
+    (!secret.is_empty()).then_some(ArgumentPassword { secret, host })
+}
+
+/// A text without the passwords that were typed.
+pub(super) fn redact(text: &str) -> Cow<'_, str> {
+    hide_in(text, typed())
+}
+
+fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
+    let mut shown = Cow::Borrowed(text);
+    for ArgumentPassword { secret, .. } in typed {
+        for secret in [secret.clone(), secret.escape_debug().to_string()] {
+            let secret = format!(":{secret}@");
+            if shown.contains(&secret) {
+                shown = Cow::Owned(shown.replace(&secret, &format!(":{HIDDEN}@")));
+            }
+        }
+    }
+    shown
+}
+
+/// What to do instead, where a password was typed.
+pub(super) fn hint() -> Option<String> {
+    let host = &typed().first()?.host;
+    Some(format!(
+        "others can read what stands in arguments: leave user and password out, and keep them with `wincimg login {host}`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_is_hidden_however_it_is_repeated() {
+        let typed = find(r#"--registry=bob:a"b c@repo.lan:5000/apps"#).unwrap();
+        assert_eq!(typed.host, "repo.lan:5000");
+        let typed = [typed];
+        let hidden = |text| hide_in(text, &typed).into_owned();
+        assert_eq!(
+            hidden(r#"invalid 'bob:a"b c@repo.lan'"#),
+            "invalid 'bob:***@repo.lan'"
+        );
+        assert_eq!(
+            hidden(r#"invalid "bob:a\"b c@repo.lan""#),
+            r#"invalid "bob:***@repo.lan""#
+        );
+        assert_eq!(hidden("bob: a"), "bob: a");
+    }
+}

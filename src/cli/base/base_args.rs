@@ -1,0 +1,112 @@
+//! A base that is looked into: which image is meant, and what is known of it.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::Args;
+use indicatif::BinaryBytes;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::base::Extent;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::facts_provider::{BaseFactsProvider, ResolvedFacts};
+use wincimg_inspect::windows_images;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::Image;
+use wincimg_oci::store::{Location, Source};
+use wincimg_windows::base_contents::BaseRequirements;
+
+use crate::cli::command_context::Session;
+use crate::cli::complete;
+use crate::cli::error::Failure;
+use crate::cli::progress::display;
+use crate::cli::registry_args::RegistryArgs;
+
+/// The base image that a command looks into.
+#[derive(Debug, Args)]
+pub(super) struct BaseArgs {
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    ///
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    pub(super) image: Location,
+    /// Select the image of this platform from an index (repeatable) [default: all for Windows]
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Vec<PlatformFilter>,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// Where a base is, and who knows about it.
+pub(super) struct BaseLookup {
+    pub(super) place: Source,
+    pub(super) images: Vec<Image>,
+    pub(super) library: BaseFactsProvider,
+}
+
+impl BaseArgs {
+    /// Finds the Windows images that were named. Has to run where futures do.
+    pub(super) async fn find(&self, session: &Session) -> Result<BaseLookup, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let place = Source::open(&self.image, &registry).await?;
+        let images = windows_images(&place, self.image.tag_or_digest(), &self.platform).await?;
+        let (with_windows, others): (Vec<Image>, Vec<Image>) =
+            images.into_iter().partition(has_windows);
+        if with_windows.is_empty() {
+            let what = match others.first() {
+                Some(other) if other.config().os == "windows" => {
+                    "has no Windows inside: it is for HostProcess containers".to_owned()
+                }
+                Some(other) => format!("is for {}, not for Windows", other.config().platform()),
+                None => "has no image for Windows".to_owned(),
+            };
+            return Err(Failure::no(anyhow!("{} {what}", self.image)));
+        }
+        Ok(BaseLookup {
+            library: session.cache.facts_provider(&registry, &progress),
+            place,
+            images: with_windows,
+        })
+    }
+}
+
+/// Whether its bottom layer is a Windows.
+fn has_windows(image: &Image) -> bool {
+    let config = image.config();
+    config.os == "windows" && config.os_version.is_some()
+}
+
+impl BaseLookup {
+    /// What is known of an image; its layers are read where nothing is.
+    pub(super) async fn facts(
+        &self,
+        image: &Image,
+        session: &Session,
+    ) -> Result<ResolvedFacts, Failure> {
+        let base = image.digest();
+        let needs = BaseRequirements::default();
+        if let Some(known) = self.library.find_cached(&self.place, base, &needs).await {
+            return Ok(known);
+        }
+        session.note(format_args!(
+            "reading the layers of {base} ({}), of which nothing is known yet",
+            BinaryBytes(size_of(image))
+        ));
+        let everything = Extent::Everything;
+        let (known, _) = self.library.read(&self.place, image, &everything).await?;
+        Ok(known)
+    }
+
+    /// Tells what went wrong without anything failing.
+    pub(super) fn warn(&self, session: &Session) {
+        for warning in self.library.take_warnings() {
+            session.warn(warning);
+        }
+    }
+}
+
+/// The compressed size of all layers.
+pub(super) fn size_of(image: &Image) -> u64 {
+    let layers = image.manifest().layers.iter();
+    layers.fold(0, |sum, layer| sum.saturating_add(layer.size))
+}

@@ -1,0 +1,63 @@
+//! Where images go, as `--output` says and a registry beside it.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use wincimg_engine::delivery::Destination;
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::store::{Location, LocationError};
+
+use crate::cli::error::Failure;
+
+/// A text that is not even a reference was meant as a path, whose form is all that helps.
+pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
+    parse_location(text).map_err(|error| match error {
+        LocationError::Reference(_) => {
+            format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
+        }
+        LocationError::Meant { meant, .. } if meant.starts_with("did you mean") => {
+            format!("invalid output {text:?}: {meant}")
+        }
+        LocationError::Meant { .. } => {
+            let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
+            let scheme = if is_file { "docker-archive" } else { "oci" };
+            format!("invalid output {text:?}: type {scheme}:{text}")
+        }
+        LocationError::NoPath { .. } => error.to_string(),
+    })
+}
+
+/// Refuses places that nothing can be written to, before anything is asked of the network. `push` is
+/// what to type for a registry.
+pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<(), Failure> {
+    match output {
+        Some(Location::Registry(_)) => {
+            let problem = anyhow!("--output is for directories and files");
+            Err(Failure::usage(problem).hint(format!(
+                "write to oci:DIR or docker-archive:FILE, or push with {push}"
+            )))
+        }
+        Some(
+            tagged @ (Location::Layout { tag: Some(_), .. }
+            | Location::Archive { name: Some(_), .. }),
+        ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
+            .hint("give the tag with --tag")),
+        _ => Ok(()),
+    }
+}
+
+/// Where images were asked to go; nowhere where nothing was said. The registry comes first: its
+/// references are what a pipeline goes on with.
+pub(in crate::cli) fn destinations(
+    registry: Option<RegistryPrefix>,
+    output: Option<&Location>,
+) -> Vec<Destination> {
+    let output = match output {
+        Some(Location::Layout { dir, .. }) => Some(Destination::Layout(dir.clone())),
+        Some(Location::Archive { file, .. }) => Some(Destination::Archive(file.clone())),
+        Some(Location::Registry(_)) | None => None,
+    };
+    let registry = registry.map(Destination::Registry);
+    registry.into_iter().chain(output).collect()
+}

@@ -1,0 +1,297 @@
+//! What exists, by the arguments that can name it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, ValueEnum};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
+use wincimg_cluster::live;
+use wincimg_dockerfile::DockerfileNames;
+use wincimg_engine::definition::{dockerfile_of, is_dockerfile};
+use wincimg_images::recipes as shipped;
+use wincimg_inspect::bases::NAMES;
+use wincimg_oci::layout::Layout;
+use wincimg_recipe::{Recipe, VariableType};
+use wincimg_windows::release;
+use wincimg_windows::update::Updates;
+
+use super::typed;
+
+/// The most files of a folder that are looked at for what they hold.
+const MOST_FILES: usize = 1000;
+
+type Candidates = Vec<CompletionCandidate>;
+
+fn candidate(value: impl Into<OsString>, help: impl std::fmt::Display) -> CompletionCandidate {
+    CompletionCandidate::new(value).help(Some(help.to_string().into()))
+}
+
+/// A completer of texts, from a function that need not look at what was typed.
+fn completer(candidates: impl Fn(&str) -> Candidates + Send + Sync + 'static) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let Some(typed) = current.to_str() else {
+            return Candidates::new();
+        };
+        let mut found = candidates(typed);
+        found.retain(|found| {
+            found
+                .get_value()
+                .to_str()
+                .is_some_and(|text| text.starts_with(typed))
+        });
+        found
+    })
+}
+
+/// Paths behind what comes before them.
+fn paths(before: &str, typed: &str, completer: &PathCompleter) -> Candidates {
+    let found = completer.complete(OsStr::new(typed)).into_iter();
+    // What is typed needs no dot for the folder itself.
+    let found = found.filter(|path| path.get_value() != ".");
+    found.map(|path| path.add_prefix(before)).collect()
+}
+
+/// Recipes that ship, and the files and folders that can be built.
+pub(in crate::cli) fn images_to_build() -> ArgValueCompleter {
+    completer(|typed| {
+        let mut found = recipe_names();
+        let is_meant = |path: &Path| {
+            let has = |name| path.join(name).is_file();
+            let is_recipe = path.extension().is_some_and(|end| end == "toml");
+            is_dockerfile(path) || is_recipe || has("recipe.toml") || has("Dockerfile")
+        };
+        found.extend(paths("", typed, &PathCompleter::any().filter(is_meant)));
+        found
+    })
+}
+
+/// Files in TOML, which lists of images are.
+pub(in crate::cli) fn fleets() -> ArgValueCompleter {
+    completer(|typed| {
+        let is_meant = |path: &Path| path.extension().is_some_and(|end| end == "toml");
+        paths("", typed, &PathCompleter::any().filter(is_meant))
+    })
+}
+
+/// Recipes that ship.
+pub(in crate::cli) fn recipes() -> ArgValueCompleter {
+    completer(|_| recipe_names())
+}
+
+fn recipe_names() -> Candidates {
+    let named = shipped().iter().map(|shipped| {
+        let recipe = Recipe::find(shipped.name);
+        candidate(
+            shipped.name,
+            recipe.as_ref().map_or("", Recipe::description),
+        )
+    });
+    named.collect()
+}
+
+/// Dockerfiles.
+pub(in crate::cli) fn dockerfiles() -> ArgValueCompleter {
+    completer(|typed| paths("", typed, &PathCompleter::any().filter(is_dockerfile)))
+}
+
+/// The short names of base images.
+pub(in crate::cli) fn bases() -> ArgValueCompleter {
+    completer(|_| base_names("").collect())
+}
+
+fn base_names(before: &str) -> impl Iterator<Item = CompletionCandidate> {
+    let names = NAMES.into_iter();
+    names.map(move |(name, path)| candidate(format!("{before}{name}"), path))
+}
+
+/// Base images as `mirror` calls them.
+pub(in crate::cli) fn images_to_mirror() -> ArgValueCompleter {
+    completer(|_| base_names("base:").collect())
+}
+
+/// Hosts with the newest update of their Windows.
+pub(in crate::cli) fn builds() -> ArgValueCompleter {
+    completer(|_| {
+        let newest = Updates::global().builds().into_iter().rev();
+        let newest = newest.filter_map(|build| Updates::global().newest_regular(build));
+        let named = newest.map(|update| {
+            let help = format!("{}, {}", release::name_of(update.build), update.date);
+            candidate(update.version().to_string(), help)
+        });
+        named.collect()
+    })
+}
+
+/// Images on this machine: `oci:DIR` and `docker-archive:FILE`.
+pub(in crate::cli) fn images() -> ArgValueCompleter {
+    completer(|typed| {
+        if let Some(path) = typed.strip_prefix(LAYOUT) {
+            return layouts(path);
+        }
+        if let Some(path) = typed.strip_prefix(ARCHIVE) {
+            return paths(ARCHIVE, path, &PathCompleter::any().filter(is_archive));
+        }
+        let mut found = layouts("");
+        found.retain(is_whole);
+        found.extend(paths(ARCHIVE, "", &PathCompleter::any().filter(is_archive)));
+        found.retain(is_whole);
+        found
+    })
+}
+
+const LAYOUT: &str = "oci:";
+const ARCHIVE: &str = "docker-archive:";
+
+/// Whether a candidate is what is looked for, rather than a folder on the way to it.
+fn is_whole(candidate: &CompletionCandidate) -> bool {
+    !candidate.get_value().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Layouts, and the folders that may lead to more.
+fn layouts(typed: &str) -> Candidates {
+    let found = paths(LAYOUT, typed, &PathCompleter::dir());
+    let found = found.into_iter().take(MOST_FILES).map(|found| {
+        let text = found.get_value().to_string_lossy().into_owned();
+        let folder = text.trim_end_matches(std::path::is_separator);
+        if Layout::is_at(Path::new(&folder[LAYOUT.len()..])) {
+            candidate(folder, "OCI layout")
+        } else {
+            found
+        }
+    });
+    found.collect()
+}
+
+fn is_archive(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "tar")
+}
+
+/// Places for an image that is written.
+pub(in crate::cli) fn places() -> ArgValueCompleter {
+    completer(|typed| {
+        if let Some(path) = typed.strip_prefix(LAYOUT) {
+            return layouts(path);
+        }
+        if let Some(path) = typed.strip_prefix(ARCHIVE) {
+            return paths(ARCHIVE, path, &PathCompleter::any().filter(is_archive));
+        }
+        vec![
+            candidate(LAYOUT, "an OCI layout in a folder"),
+            candidate(ARCHIVE, "a file for docker load"),
+        ]
+    })
+}
+
+/// A form of reports, and the file behind it.
+pub(in crate::cli) fn reports<F: ValueEnum>() -> ArgValueCompleter {
+    completer(|typed| {
+        if let Some((form, file)) = typed.split_once(':') {
+            return paths(&format!("{form}:"), file, &PathCompleter::any());
+        }
+        let forms = F::value_variants().iter().filter_map(F::to_possible_value);
+        let forms = forms.map(|form| CompletionCandidate::new(format!("{}:", form.get_name())));
+        forms.collect()
+    })
+}
+
+/// The contexts of the kubeconfig.
+pub(in crate::cli) fn contexts() -> ArgValueCompleter {
+    completer(|_| {
+        live::contexts()
+            .into_iter()
+            .map(CompletionCandidate::new)
+            .collect()
+    })
+}
+
+/// Variables of the recipe that was typed, and the values of those that are true or false.
+pub(in crate::cli) fn variables() -> ArgValueCompleter {
+    completer(|typed| {
+        let Some(recipe) = typed_recipe() else {
+            return Candidates::new();
+        };
+        let mut found = Candidates::new();
+        for variable in recipe.variables() {
+            let set = format!("{}=", variable.name);
+            if variable.kind == VariableType::Boolean && typed.starts_with(&set) {
+                found.extend(
+                    ["true", "false"]
+                        .map(|value| CompletionCandidate::new(format!("{set}{value}"))),
+                );
+            }
+            let help = variable.description.unwrap_or_default();
+            found.push(match variable.default {
+                Some(default) => candidate(set, format_args!("{help} (default {default:?})")),
+                None => candidate(set, format_args!("{help} (required)")),
+            });
+        }
+        // A value that was begun is not the name alone.
+        found.retain(|found| {
+            !typed.contains('=') || found.get_value().len() > typed.find('=').map_or(0, |at| at + 1)
+        });
+        found
+    })
+}
+
+/// Stages of the Dockerfile that was typed.
+pub(in crate::cli) fn stages() -> ArgValueCompleter {
+    completer(|_| {
+        let stages = typed_outline().map(|outline| outline.stages);
+        let stages = stages.unwrap_or_default().into_iter();
+        stages
+            .map(|(name, image)| candidate(name, format_args!("FROM {image}")))
+            .collect()
+    })
+}
+
+/// Stages of the Dockerfile that was typed, and folders in their places.
+pub(in crate::cli) fn folders_for_stages() -> ArgValueCompleter {
+    completer(|typed| {
+        if let Some((stage, folder)) = typed.split_once('=') {
+            return paths(&format!("{stage}="), folder, &PathCompleter::dir());
+        }
+        let stages = typed_outline().map(|outline| outline.stages);
+        let stages = stages.unwrap_or_default().into_iter();
+        let stages =
+            stages.map(|(name, image)| candidate(format!("{name}="), format_args!("FROM {image}")));
+        stages.collect()
+    })
+}
+
+/// Build arguments of the Dockerfile that was typed.
+pub(in crate::cli) fn build_arguments() -> ArgValueCompleter {
+    completer(|_| {
+        let arguments = typed_outline().map(|outline| outline.arguments);
+        let arguments = arguments.unwrap_or_default().into_iter();
+        let arguments = arguments.map(|(name, default)| {
+            let help = default.map_or_else(
+                || "no default".to_owned(),
+                |value| format!("default {value:?}"),
+            );
+            candidate(format!("{name}="), help)
+        });
+        arguments.collect()
+    })
+}
+
+fn text<'a>(typed: &'a ArgMatches, id: &str) -> Option<&'a str> {
+    let value: Option<&String> = typed.try_get_one(id).ok().flatten();
+    value.map(String::as_str)
+}
+
+fn path(typed: &ArgMatches, id: &str) -> Option<PathBuf> {
+    typed.try_get_one(id).ok().flatten().cloned()
+}
+
+fn typed_recipe() -> Option<Recipe> {
+    Recipe::find(text(&typed()?, "image")?).ok()
+}
+
+fn typed_outline() -> Option<DockerfileNames> {
+    let typed = typed()?;
+    let image = text(&typed, "image").unwrap_or(".");
+    let (file, _) = dockerfile_of(image, path(&typed, "file"))?;
+    DockerfileNames::read(&file)
+}

@@ -1,0 +1,85 @@
+//! Which defaults give way to what was typed.
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::{FlagDefault, ParsedCommand};
+
+/// Arguments that answer one question together: whoever types one of them answers it anew, and
+/// the file's answer goes.
+const QUESTIONS: [&[&str]; 3] = [
+    // For which hosts?
+    &["host-build", "nodes", "kube"],
+    // Which images? The first is what check-compat calls its plain arguments.
+    &["references", "image-build", "workloads"],
+    // Where do images go?
+    &["push", "output"],
+];
+
+/// The ids of the arguments whose defaults an argument that was typed contradicts or adds to.
+pub(super) fn overridden_defaults(
+    command: &Command,
+    matches: &ArgMatches,
+    defaults: &[FlagDefault],
+) -> Vec<String> {
+    let typed = ParsedCommand::new(matches);
+    let commands = commands_on(command, &typed.path);
+    let conflicts = conflicts(&commands);
+    let arguments = || commands.iter().flat_map(|command| command.get_arguments());
+    let answers: Vec<&Arg> = arguments()
+        .filter(|arg| typed.has(arg.get_id().as_str()))
+        .collect();
+    let is_overridden = |default: &&FlagDefault| {
+        let Some(own) = arguments().find(|arg| *arg.get_id() == default.id) else {
+            return false;
+        };
+        answers.iter().any(|answer| {
+            let (a, b) = (own.get_id(), answer.get_id());
+            answer_one_question(own, answer)
+                || conflicts
+                    .iter()
+                    .any(|pair| *pair == (a, b) || *pair == (b, a))
+        })
+    };
+    defaults
+        .iter()
+        .filter(|default| default.counts(&typed))
+        .filter(is_overridden)
+        .map(|default| default.id.clone())
+        .collect()
+}
+
+/// The commands on the way to the one that was typed, from the program itself.
+fn commands_on<'a>(command: &'a Command, path: &[String]) -> Vec<&'a Command> {
+    let mut commands = vec![command];
+    let mut here = command;
+    for name in path {
+        let Some(next) = here.find_subcommand(name) else {
+            break;
+        };
+        commands.push(next);
+        here = next;
+    }
+    commands
+}
+
+/// Pairs of arguments that the command line refuses together.
+fn conflicts<'a>(commands: &[&'a Command]) -> Vec<(&'a clap::Id, &'a clap::Id)> {
+    let of_command = |command: &&'a Command| {
+        let command = *command;
+        command.get_arguments().flat_map(move |arg| {
+            let others = command.get_arg_conflicts_with(arg).into_iter();
+            others.map(move |other| (arg.get_id(), other.get_id()))
+        })
+    };
+    commands.iter().flat_map(of_command).collect()
+}
+
+fn answer_one_question(one: &Arg, other: &Arg) -> bool {
+    let answers = |question: &&[&str], arg: &Arg| {
+        let name = arg.get_long().unwrap_or(arg.get_id().as_str());
+        question.contains(&name)
+    };
+    QUESTIONS
+        .iter()
+        .any(|question| answers(question, one) && answers(question, other))
+}

@@ -1,0 +1,190 @@
+//! How a command fails: an exit code, the chain of causes, and the next command to type.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde_json::json;
+use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
+use wincimg_common::untrusted::{HIDDEN, Untrusted};
+
+use super::{argument_passwords, program_name};
+
+/// Why a command could not be carried out.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    code: &'static str,
+    error: anyhow::Error,
+    excerpt: Option<Excerpt>,
+    hint: Option<String>,
+}
+
+/// The exit code of what could not be done.
+pub(super) const COULD_NOT: i32 = Exit::Failed as i32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// It was found out, and the answer is no.
+    No = 1,
+    /// The user asked for something that cannot be meant.
+    Usage = 2,
+    /// What was asked could not be done.
+    Failed = 3,
+}
+
+impl Failure {
+    /// The user's input is at fault.
+    pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::Usage, "usage", error.into())
+    }
+
+    /// The answer is no, and the error says why.
+    pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::No, "no", error.into())
+    }
+
+    /// What was asked could not be done, as the edge itself found.
+    pub(super) fn operation(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::Failed, "failed", error.into())
+    }
+
+    fn new(exit: Exit, code: &'static str, error: anyhow::Error) -> Self {
+        Self {
+            exit,
+            code,
+            error,
+            excerpt: None,
+            hint: None,
+        }
+    }
+
+    /// Adds what to type next.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Shows the line of a text where it stands.
+    pub(super) fn excerpt(mut self, excerpt: Excerpt) -> Self {
+        self.excerpt = Some(excerpt);
+        self
+    }
+
+    /// Says what was being done when the error came up.
+    pub(super) fn context(mut self, what: impl std::fmt::Display + Send + Sync + 'static) -> Self {
+        self.error = self.error.context(what);
+        self
+    }
+
+    /// Names the file whose text is at fault, for errors that know only where in it.
+    pub(super) fn at(mut self, file: &str) -> Self {
+        self.error = anyhow::anyhow!("{file}: {:#}", self.error);
+        self
+    }
+
+    /// The error itself, where it is of that type.
+    pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
+        type Boxed = Box<dyn std::error::Error + Send + Sync>;
+        self.error.downcast_ref::<Boxed>()?.downcast_ref()
+    }
+
+    /// The error and its causes in one line, where the work goes on without it.
+    pub(super) fn in_one_line(&self) -> String {
+        format!("{:#}", self.error)
+    }
+
+    /// Prints the failure as JSON on stdout, in place of the result.
+    pub(super) fn print_json(&self) {
+        let kind = match self.exit {
+            Exit::No => "no",
+            Exit::Usage => "usage",
+            Exit::Failed => "failed",
+        };
+        let message = self.in_one_line();
+        let document = json!({"error": {
+            "code": self.code,
+            "kind": kind,
+            "message": argument_passwords::redact(&message),
+            "line": self.excerpt.as_ref().and_then(Excerpt::line),
+            "hint": self.hint.as_deref().map(argument_passwords::redact),
+        }});
+        let _ = writeln!(std::io::stdout(), "{document:#}");
+    }
+
+    /// Prints the failure on stderr.
+    pub(super) fn report(self, colour: bool) -> ExitCode {
+        let mut text = label("error:", "31", colour);
+        let _ = write!(text, " {}", Untrusted(&self.error));
+        let causes = self.error.chain().skip(1);
+        for cause in causes.filter(|cause| !is_layer(*cause)) {
+            let _ = write!(text, "\n  caused by: {}", Untrusted(cause));
+        }
+        if let Some(excerpt) = &self.excerpt {
+            let _ = write!(text, "\n{}", excerpt.render(colour));
+        }
+        let mut text = argument_passwords::redact(&text).into_owned();
+        // Whatever else is wrong, the password has to go first.
+        let passwords = argument_passwords::hint().filter(|_| text.contains(HIDDEN));
+        if let Some(hint) = passwords.or(self.hint) {
+            let hint = Untrusted(program_name::with_program_name(&hint)).to_string();
+            let hint = argument_passwords::redact(&hint);
+            let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
+        }
+        // Nobody is left to tell when stderr is gone.
+        let _ = writeln!(std::io::stderr(), "{text}");
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl<E: Into<BoxError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: BoxError = error.into();
+        let diagnosis = error.diagnosis();
+        Self {
+            exit: diagnosis.blame.into(),
+            code: diagnosis.code,
+            excerpt: diagnosis.excerpt,
+            hint: diagnosis.hint,
+            error: anyhow::Error::from_boxed(error),
+        }
+    }
+}
+
+/// Says what was being done when an error came up that has nothing to add.
+pub(super) trait Context<T> {
+    /// In fixed words.
+    fn context(self, what: &'static str) -> Result<T, Failure>;
+
+    /// In words that are made where there is an error.
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for Result<T, E> {
+    fn context(self, what: &'static str) -> Result<T, Failure> {
+        self.map_err(|error| Failure::failure(error).context(what))
+    }
+
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure::failure(error).context(what()))
+    }
+}
+
+impl From<Blame> for Exit {
+    fn from(blame: Blame) -> Self {
+        match blame {
+            Blame::Answer => Self::No,
+            Blame::Request => Self::Usage,
+            Blame::Circumstances => Self::Failed,
+        }
+    }
+}
+
+/// A word in front of a message, in colour where that is welcome.
+pub(super) fn label(word: &str, colour_code: &str, colour: bool) -> String {
+    if colour {
+        format!("\x1b[1;{colour_code}m{word}\x1b[0m")
+    } else {
+        word.to_owned()
+    }
+}

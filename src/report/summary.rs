@@ -1,0 +1,378 @@
+//! The answer that every report begins with: what becomes of the workloads, an outage before a risk,
+//! each with what mends it.
+
+use std::collections::HashMap;
+
+use wincimg_cluster::rollout::{
+    Finding, OutcomeCounts, Rollout, StartStatus, Subject, WorkloadOutcome, is_deciding_rule,
+    severity,
+};
+use wincimg_windows::compat::VerdictOutcome;
+
+use super::names::{self, count};
+use super::{hosts_in_words, in_words};
+
+const WORKLOAD: &str = "workload";
+const IMAGE: &str = "image";
+
+/// One part of the answer: how many come out so, in words, and what may be listed behind them.
+pub(super) struct AnswerPart {
+    pub(super) starts: StartStatus,
+    /// `2 workloads start nowhere`.
+    pub(super) words: String,
+    /// The names of what is to be looked at first.
+    pub(super) names: Vec<String>,
+}
+
+/// Workloads that come out alike, and that the same mends.
+pub(super) struct WorkloadGroup<'a> {
+    pub(super) starts: StartStatus,
+    /// Indexes of workloads, in their order.
+    pub(super) workloads: Vec<usize>,
+    /// Their nodes, and on how many of these they start, where that is the same for all.
+    nodes: Option<(usize, usize)>,
+    /// Each image once.
+    pub(super) causes: Vec<Cause<'a>>,
+    pub(super) fixes: Vec<FixSuggestion<'a>>,
+}
+
+/// What to do, and what to type for that.
+pub(super) type FixSuggestion<'a> = (&'a str, &'a [String]);
+
+/// What keeps a workload from starting, or from being known to start; or what is to be looked at.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Cause<'a> {
+    /// Index of the image; absent where it is about the workload alone.
+    pub(super) image: Option<usize>,
+    pub(super) finding: &'a Finding,
+    /// Indexes of hosts; none where it is about no host.
+    pub(super) hosts: Vec<u32>,
+}
+
+/// The answer about workloads, and the one about images that were asked about by themselves: the
+/// parts that there are, the worst first.
+pub(super) fn answers(rollout: &Rollout) -> Vec<Vec<AnswerPart>> {
+    let workloads = names::workloads(rollout);
+    let mut of_workloads: HashMap<StartStatus, Vec<String>> = HashMap::new();
+    let mut of_images: HashMap<StartStatus, Vec<String>> = HashMap::new();
+    for prospect in rollout.outcomes() {
+        let (own, name) = match prospect.subject {
+            Subject::Workload(index) => (&mut of_workloads, workloads[index].clone()),
+            Subject::Image(index) => (&mut of_images, rollout.images[index].label()),
+        };
+        own.entry(prospect.starts).or_default().push(name);
+    }
+    [(WORKLOAD, of_workloads), (IMAGE, of_images)]
+        .into_iter()
+        .filter(|(_, named)| !named.is_empty())
+        .map(|(noun, mut named)| {
+            let mut is_first = true;
+            let parts = StartStatus::ALL.into_iter().filter_map(|starts| {
+                let names = named.remove(&starts)?;
+                let is_first = std::mem::take(&mut is_first);
+                let words = part_in_words(starts, names.len(), noun, is_first);
+                Some(AnswerPart {
+                    starts,
+                    words,
+                    names,
+                })
+            });
+            parts.collect()
+        })
+        .collect()
+}
+
+/// The answer as a heading, without names.
+pub(super) fn headline(rollout: &Rollout) -> String {
+    let answers = answers(rollout);
+    let lines = answers.iter().map(|parts| {
+        let words = parts.iter().map(|part| part.words.as_str());
+        words.collect::<Vec<_>>().join(" · ")
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        "There is nothing to check".to_owned()
+    } else {
+        lines.join("; ")
+    }
+}
+
+/// What becomes of the workloads as things are, where a report takes them to be otherwise.
+pub(super) fn current_headline(rollout: &Rollout) -> Option<String> {
+    let tally = rollout.as_it_is?;
+    Some(format!("As it is: {}", format_tally(&tally, noun(rollout))))
+}
+
+/// `2 workloads start nowhere · 14 are safe`.
+pub(super) fn format_tally(tally: &OutcomeCounts, noun: &str) -> String {
+    let parts = StartStatus::ALL
+        .into_iter()
+        .filter(|starts| tally.get(*starts) > 0)
+        .enumerate()
+        .map(|(place, starts)| part_in_words(starts, tally.get(starts), noun, place == 0));
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+/// What a tally counts.
+pub(super) fn noun(rollout: &Rollout) -> &'static str {
+    if rollout.workloads.is_empty() {
+        IMAGE
+    } else {
+        WORKLOAD
+    }
+}
+
+impl AnswerPart {
+    /// The words, with the first few names of what is out of order altogether.
+    pub(super) fn with_names(&self) -> String {
+        match self.starts {
+            StartStatus::Nowhere | StartStatus::Unplaced | StartStatus::Unknown => {
+                format!("{}: {}", self.words, in_words(self.names.iter().cloned()))
+            }
+            StartStatus::Somewhere | StartStatus::Warned | StartStatus::Everywhere => {
+                self.words.clone()
+            }
+        }
+    }
+}
+
+fn part_in_words(starts: StartStatus, number: usize, noun: &str, is_first: bool) -> String {
+    let subject = if is_first {
+        count(number, noun)
+    } else {
+        number.to_string()
+    };
+    let (one, several) = match starts {
+        StartStatus::Nowhere => ("starts nowhere", "start nowhere"),
+        StartStatus::Unplaced => ("lands on no node", "land on no node"),
+        StartStatus::Somewhere if noun == IMAGE => {
+            ("starts on some nodes only", "start on some nodes only")
+        }
+        StartStatus::Somewhere => (
+            "can land where it does not start",
+            "can land where they do not start",
+        ),
+        StartStatus::Unknown => ("cannot be judged", "cannot be judged"),
+        StartStatus::Warned => ("starts with a warning", "start with warnings"),
+        StartStatus::Everywhere => ("is safe", "are safe"),
+    };
+    format!("{subject} {}", if number == 1 { one } else { several })
+}
+
+/// The workloads for which something has to be done or found out, the worst first.
+pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut cases: Vec<WorkloadGroup<'_>> = Vec::new();
+    for prospect in rollout.outcomes() {
+        let Subject::Workload(workload) = prospect.subject else {
+            continue;
+        };
+        if !prospect.starts.needs_action() {
+            continue;
+        }
+        let found = summarize(causes(rollout, &prospect, workload), prospect.starts);
+        let fixes = fixes(&found);
+        let commands: Vec<&[String]> = fixes.iter().map(|(_, commands)| *commands).collect();
+        // What is typed says what is done; where nothing is, the words have to.
+        let words = fixes.iter().filter(|(_, commands)| commands.is_empty());
+        let words: Vec<&str> = words.map(|(fix, _)| *fix).collect();
+        let key = (prospect.starts, commands, words);
+        let nodes = Some((prospect.starts_on, prospect.nodes));
+        if let Some(&place) = places.get(&key) {
+            let case = &mut cases[place];
+            case.workloads.push(workload);
+            case.nodes = case.nodes.filter(|known| Some(*known) == nodes);
+            let new = found.into_iter().filter(|it| !case.causes.contains(it));
+            case.causes.extend(new.collect::<Vec<_>>());
+            for (known, own) in case.fixes.iter_mut().zip(fixes) {
+                // Beside others, an image is called by its name, which is longer than "the image".
+                if own.0.len() > known.0.len() {
+                    *known = own;
+                }
+            }
+            continue;
+        }
+        places.insert(key, cases.len());
+        cases.push(WorkloadGroup {
+            starts: prospect.starts,
+            workloads: vec![workload],
+            nodes,
+            causes: found,
+            fixes,
+        });
+    }
+    cases.sort_by_key(|case| case.starts);
+    cases
+}
+
+/// What is behind a workload's outlook, in short: of each image what is found on most nodes, as if it
+/// were found on all of them.
+pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<Cause<'_>> {
+    if starts.needs_action() {
+        causes.retain(|cause| {
+            cause.finding.outcome != VerdictOutcome::Warning || is_deciding_rule(cause.finding.rule)
+        });
+    }
+    causes.sort_by_key(|cause| {
+        let nodes = cause.hosts.len();
+        std::cmp::Reverse((severity(cause.finding.outcome), nodes))
+    });
+    let mut once: Vec<Cause<'_>> = Vec::new();
+    for cause in causes {
+        let alike = |it: &&mut Cause<'_>| {
+            it.image.is_some()
+                && it.image == cause.image
+                && it.finding.outcome == cause.finding.outcome
+        };
+        match once.iter_mut().find(alike) {
+            Some(known) => known.hosts.extend(cause.hosts),
+            None => once.push(cause),
+        }
+    }
+    once
+}
+
+/// What keeps a workload from starting everywhere, the worst first, and what is to be looked at.
+pub(super) fn causes<'a>(
+    rollout: &'a Rollout,
+    prospect: &WorkloadOutcome<'a>,
+    workload: usize,
+) -> Vec<Cause<'a>> {
+    let notices = rollout.notices.iter();
+    let mut causes: Vec<Cause<'a>> = notices
+        .filter(|notice| notice.workload == Some(workload))
+        .map(|notice| Cause {
+            image: notice.image,
+            finding: &notice.finding,
+            hosts: Vec::new(),
+        })
+        .collect();
+    for placed in &prospect.placement.images {
+        let own = causes.len();
+        for (group, finding) in prospect
+            .placement
+            .selection
+            .groups
+            .iter()
+            .zip(&placed.findings)
+        {
+            if finding.outcome == VerdictOutcome::Compatible {
+                continue;
+            }
+            let known = causes[own..].iter_mut().find(|it| *it.finding == **finding);
+            match known {
+                Some(cause) => cause.hosts.extend(&group.hosts),
+                None => causes.push(Cause {
+                    image: Some(placed.image),
+                    finding,
+                    hosts: group.hosts.clone(),
+                }),
+            }
+        }
+    }
+    causes.sort_by_key(|cause| {
+        let decides = is_deciding_rule(cause.finding.rule);
+        std::cmp::Reverse((severity(cause.finding.outcome), decides))
+    });
+    causes
+}
+
+impl Cause<'_> {
+    /// `registry.example/web:1.4 on 29 nodes such as win-a: REASON`.
+    pub(super) fn describe(&self, rollout: &Rollout) -> String {
+        let mut words = match self.image {
+            Some(image) => rollout.images[image].label(),
+            None => return self.finding.reason.clone(),
+        };
+        if !self.hosts.is_empty() {
+            words.push_str(" on ");
+            let hosts: Vec<usize> = self.hosts.iter().map(|&host| host as usize).collect();
+            words.push_str(&hosts_in_words(rollout, &hosts));
+        }
+        format!("{words}: {}", self.finding.reason)
+    }
+}
+
+/// What to do, each advice once, with what to type for it.
+pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<FixSuggestion<'a>> {
+    let mut fixes: Vec<FixSuggestion<'a>> = Vec::new();
+    for cause in causes {
+        let Some(fix) = &cause.finding.fix else {
+            continue;
+        };
+        let commands = cause.finding.commands.as_slice();
+        let is_known = fixes
+            .iter()
+            .any(|(known, own)| *own == commands && (!own.is_empty() || known == fix));
+        if !is_known {
+            fixes.push((fix.as_str(), commands));
+        }
+    }
+    fixes
+}
+
+impl WorkloadGroup<'_> {
+    /// `shop/web`, with how many more there are.
+    pub(super) fn subject_names(&self, names: &[String]) -> String {
+        in_words(self.workloads.iter().map(|&index| names[index].clone()))
+    }
+
+    /// `starts nowhere, on none of 4 nodes`.
+    pub(super) fn describe_starts(&self) -> String {
+        let number = self.workloads.len();
+        match self.nodes {
+            Some((starts_on, nodes)) => outlook(self.starts, starts_on, nodes, number),
+            None => without_number(self.starts, number),
+        }
+    }
+
+    /// Why, the first few images, and how many more there are.
+    pub(super) fn reasons(&self, rollout: &Rollout) -> (Vec<(String, &'static str)>, usize) {
+        let shown = self.causes.iter().take(WHYS).map(|cause| {
+            let rule = cause.finding.rule;
+            (cause.describe(rollout), rule)
+        });
+        (shown.collect(), self.causes.len().saturating_sub(WHYS))
+    }
+}
+
+/// So many reasons are enough to see what is wrong.
+const WHYS: usize = 3;
+
+fn without_number(starts: StartStatus, number: usize) -> String {
+    let words = part_in_words(starts, number, WORKLOAD, false);
+    words
+        .split_once(' ')
+        .map_or("", |(_, what)| what)
+        .to_owned()
+}
+
+/// `starts nowhere: on none of 4 nodes`, of so many workloads.
+pub(super) fn outlook(
+    starts: StartStatus,
+    starts_on: usize,
+    nodes: usize,
+    number: usize,
+) -> String {
+    let what = without_number(starts, number);
+    let of_nodes = count(nodes, "node");
+    match starts {
+        StartStatus::Unplaced => what,
+        StartStatus::Unknown if nodes == 0 => what,
+        StartStatus::Nowhere if nodes == 1 => {
+            let them = if number == 1 { "it" } else { "them" };
+            format!("{what}; 1 node takes {them}")
+        }
+        StartStatus::Nowhere => format!("{what}, on none of {of_nodes}"),
+        StartStatus::Unknown => format!("{what} on {} of {of_nodes}", nodes - starts_on),
+        StartStatus::Somewhere => {
+            let it = if number == 1 {
+                "it starts"
+            } else {
+                "they start"
+            };
+            format!("{what}; {it} on {starts_on} of {of_nodes}")
+        }
+        StartStatus::Warned | StartStatus::Everywhere => format!("{what} on {of_nodes}"),
+    }
+}
