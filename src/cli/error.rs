@@ -162,11 +162,11 @@ pub(super) trait Context<T> {
 
 impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for Result<T, E> {
     fn context(self, what: &'static str) -> Result<T, Failure> {
-        self.map_err(|error| Failure::failure(error).context(what))
+        self.map_err(|error| Failure::operation(error).context(what))
     }
 
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
-        self.map_err(|error| Failure::failure(error).context(what()))
+        self.map_err(|error| Failure::operation(error).context(what()))
     }
 }
 

@@ -151,11 +151,11 @@ pub(super) fn reason() -> Option<Reason> {
 /// What is said where the work was ended.
 pub(super) fn failure(reason: Reason) -> Failure {
     match reason {
-        Reason::Signal(_) => Failure::failure(anyhow!("interrupted"))
+        Reason::Signal(_) => Failure::operation(anyhow!("interrupted"))
             .hint("run the same command again: what is done already is not done twice"),
         Reason::TimeLimit(limit) => {
             let limit = limit.as_secs_f32();
-            Failure::failure(anyhow!("reached the time limit of {limit} seconds"))
+            Failure::operation(anyhow!("reached the time limit of {limit} seconds"))
                 .hint("raise the limit with --timeout")
         }
     }

@@ -129,7 +129,7 @@ impl Show {
     }
 
     fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {
-        let summary = Summary::new(image, known).map_err(Failure::failure)?;
+        let summary = Summary::new(image, known).map_err(Failure::operation)?;
         write_result(None, |out| match self.format {
             OutputFormat::Text => summary.write(&self.base.image.to_string(), out),
             OutputFormat::Json => write_json(&summary, out),
@@ -140,7 +140,7 @@ impl Show {
     fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
         let key = match facts.key_at(path)? {
             Answered::Present(key) => key,
-            Answered::Absent => return Err(no_key(facts, path).map_err(Failure::failure)?),
+            Answered::Absent => return Err(no_key(facts, path).map_err(Failure::operation)?),
             Answered::Unknown => {
                 let hive = path.hive;
                 let is_its = |problem: &&BaseProblem| {
@@ -166,18 +166,18 @@ impl Show {
     }
 
     fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
-        let file = match facts.file(path).map_err(Failure::failure)? {
+        let file = match facts.file(path).map_err(Failure::operation)? {
             Answered::Present(file) => Some(file),
             // The drive itself is in no layer, but all else is in it.
             _ if path.components().is_empty() => None,
-            Answered::Absent => return Err(no_file(facts, path).map_err(Failure::failure)?),
+            Answered::Absent => return Err(no_file(facts, path).map_err(Failure::operation)?),
             Answered::Unknown => {
                 return Err(Failure::operation(anyhow!(
                     "the files of the base are not known"
                 )));
             }
         };
-        let is_kept = facts.content(path).map_err(Failure::failure)?;
+        let is_kept = facts.content(path).map_err(Failure::operation)?;
         let is_kept = matches!(is_kept, Answered::Present(_));
         let children = facts.folder(path)?;
         let shown = FileView {
