@@ -52,11 +52,11 @@ pub struct ShimSettings {
     pub pre_stop: Option<String>,
     /// The Windows service to run.
     pub service: Option<String>,
-    /// Whether what the program leaves behind is ended.
+    /// True if what the program leaves behind is ended.
     pub kill_tree: bool,
     /// The format of its messages.
     pub log: &'static str,
-    /// Whether it only warns.
+    /// True if it only warns.
     pub quiet: bool,
 }
 
@@ -123,7 +123,8 @@ fn words(entrypoint: &[String], command: &[String]) -> Option<Vec<String>> {
     is_path(words.first()?).then_some(words)
 }
 
-/// Whether a path is where recipes put the shim; Windows takes either slash and either case.
+/// Returns true if a path is where recipes put the shim; Windows takes either slash and either
+/// case.
 fn is_path(path: &str) -> bool {
     let path = path.replace('/', r"\");
     let without_drive = &PATH[2..];

@@ -120,7 +120,7 @@ pub(super) struct MatchArgs {
 }
 
 impl Base {
-    /// Whether the result depends on which updates are known.
+    /// Returns true if the result depends on which updates are known.
     pub(super) fn relies_on_updates(&self) -> bool {
         matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
     }
@@ -167,7 +167,8 @@ impl List {
     }
 }
 
-/// Whether an image starts on a host, or may: a tag without a revision is of some image of its build.
+/// Returns true if an image starts on a host, or may: a tag without a revision is of some image of
+/// its build.
 fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
     match image.version {
         Some(version) if version.revision.is_some() => {

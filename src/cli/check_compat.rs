@@ -222,7 +222,7 @@ impl CheckCompat {
         })
     }
 
-    /// Whether images are named, by themselves or by workloads in files.
+    /// Returns true if images are named, by themselves or by workloads in files.
     fn names_images(&self) -> bool {
         !(self.image_builds.is_empty() && self.references.is_empty() && self.workloads.is_empty())
     }

@@ -18,7 +18,7 @@ use super::error::label;
 pub(super) struct Session {
     /// Only the result and errors are wanted.
     pub(super) quiet: bool,
-    /// Whether stderr takes colours and moving bars.
+    /// True if stderr takes colours and moving bars.
     pub(super) colour: bool,
     /// What is kept between runs.
     pub(super) cache: CacheArgs,
@@ -90,7 +90,7 @@ impl Reporter for Session {
     }
 }
 
-/// Whether stderr takes colours and bars.
+/// Returns true if stderr takes colours and bars.
 pub(super) fn colour_on_stderr() -> bool {
     colour_on(&std::io::stderr())
 }

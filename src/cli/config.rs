@@ -120,7 +120,7 @@ fn nearest_file() -> Option<PathBuf> {
 struct File {
     path: PathBuf,
     text: String,
-    /// Whether the user named it.
+    /// True if the user named it.
     is_named: bool,
 }
 
@@ -148,7 +148,7 @@ struct FlagDefault {
 type InvalidValue = (Range<usize>, String);
 
 impl FlagDefault {
-    /// Whether it is for the command that was typed, and its flag was not.
+    /// Returns true if it is for the command that was typed, and its flag was not.
     fn counts(&self, typed: &ParsedCommand<'_>) -> bool {
         typed.path.starts_with(&self.command) && !typed.has(&self.id)
     }
@@ -173,7 +173,7 @@ impl<'a> ParsedCommand<'a> {
         typed
     }
 
-    /// Whether an argument was typed; a default is not.
+    /// Returns true if an argument was typed; a default is not.
     fn has(&self, id: &str) -> bool {
         let is_known = self.arguments.ids().any(|known| known == id);
         is_known && self.arguments.value_source(id) == Some(ValueSource::CommandLine)

@@ -308,7 +308,7 @@ fn is_about_credentials(error: &RegistryError) -> bool {
     }
 }
 
-/// Whether base images can be had: the registry may be there and the mirror's prefix wrong.
+/// Returns true if base images can be had: the registry may be there and the mirror's prefix wrong.
 async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Check> {
     const SAMPLE: &str = "nanoserver";
     let subject = base.to_string();

@@ -36,7 +36,7 @@ pub(super) struct Builds {
 }
 
 impl HostArgs {
-    /// Whether any were named.
+    /// Returns true if any were named.
     pub(super) fn is_given(&self) -> bool {
         !self.builds.is_empty() || self.nodes.is_some()
     }
@@ -46,7 +46,7 @@ impl HostArgs {
         self.builds.iter().copied()
     }
 
-    /// Whether they come from stdin.
+    /// Returns true if they come from stdin.
     pub(super) fn read_stdin(&self) -> bool {
         self.nodes.as_deref().is_some_and(input::is_stdin)
     }

@@ -73,7 +73,7 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
-/// Whether it means stdin.
+/// Returns true if it means stdin.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -216,7 +216,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Whether `--format json` was asked for, of whichever command there is.
+/// Returns true if `--format json` was asked for, of whichever command there is.
 fn wants_json(matches: &ArgMatches) -> bool {
     if let Some((_, inner)) = matches.subcommand() {
         return wants_json(inner);

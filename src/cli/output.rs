@@ -58,7 +58,7 @@ pub(super) fn stdout() -> io::Stdout {
     io::stdout()
 }
 
-/// Whether a result is on stdout, or a part of one.
+/// Returns true if a result is on stdout, or a part of one.
 pub(super) fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }

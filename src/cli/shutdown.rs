@@ -33,12 +33,12 @@ const TO_UNDO: Duration = Duration::from_secs(20);
 const TO_SAY_WHY: Duration = Duration::from_millis(200);
 
 static ASKED: LazyLock<watch::Sender<Option<Reason>>> = LazyLock::new(|| watch::Sender::new(None));
-/// Whether there is something that [`asked`] would drop.
+/// True if there is something that [`asked`] would drop.
 static AWAITED: AtomicBool = AtomicBool::new(false);
 /// How much is under way that leaves something behind unless it is undone.
 static UNDOING: AtomicUsize = AtomicUsize::new(0);
 static LAST_WORD: Mutex<()> = Mutex::new(());
-/// Whether a signal is how the command ends that is under way.
+/// True if a signal is how the command ends that is under way.
 static QUIETLY: AtomicBool = AtomicBool::new(false);
 
 /// From now on, signals end the process, and so does the end of this time.

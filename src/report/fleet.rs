@@ -41,7 +41,7 @@ fn headline(report: &FleetReport) -> String {
     format!("{}{part}: {images}: {counts}", report.file)
 }
 
-/// Whether there is something to say of an image.
+/// Returns true if there is something to say of an image.
 fn is_worth_a_word(image: &ImageReport) -> bool {
     let mut builds = image.builds.iter();
     image.problem.is_some() || builds.any(|build| build.state != FleetImageState::Current)

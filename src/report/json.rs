@@ -120,7 +120,7 @@ fn behind_part(rollout: &Rollout, behind: &OutdatedImage<'_>) -> Value {
 /// The parts of checks as text.
 struct Checks<'a> {
     rollout: &'a Rollout,
-    /// Whether equal nodes get a row each.
+    /// True if equal nodes get a row each.
     each_node: bool,
     hosts: Vec<String>,
     /// What comes before a check: nothing yet, or the end of the one before.

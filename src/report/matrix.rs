@@ -68,7 +68,7 @@ impl Matrix {
         }
     }
 
-    /// Whether there is a place where an image cannot land.
+    /// Returns true if there is a place where an image cannot land.
     pub(super) fn has_gaps(&self) -> bool {
         self.cells.contains(&None)
     }

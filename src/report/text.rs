@@ -22,9 +22,9 @@ use super::{behind, cordoned, in_words, what_if};
 pub(crate) struct TextStyle {
     /// How many characters a line has.
     pub width: usize,
-    /// Whether sentences are broken into lines; the commands to type never are.
+    /// True if sentences are broken into lines; the commands to type never are.
     pub wraps: bool,
-    /// Whether there are colours.
+    /// True if there are colours.
     pub colour: bool,
 }
 

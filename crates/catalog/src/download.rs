@@ -47,7 +47,7 @@ pub struct DownloadedUpdateFile {
     pub size: u64,
     /// `sha256:…` or `sha1:…`.
     pub digest: Digest,
-    /// Whether the catalog gave that digest.
+    /// True if the catalog gave that digest.
     pub verified: bool,
     /// False where it was there already.
     pub downloaded: bool,
@@ -185,7 +185,8 @@ impl<'f> Job<'f> {
         self.digest.is_none_or(|expected| expected == found)
     }
 
-    /// Whether the verified file has been there from an earlier run. One that is not right goes.
+    /// Returns true if the verified file has been there from an earlier run. One that is not right
+    /// goes.
     async fn already_there(
         &self,
         http: &HttpClient,
@@ -316,7 +317,7 @@ fn changed(problem: String) -> Problem {
         .hint("a proxy or a mirror in between may have changed the file; it was not kept")
 }
 
-/// Whether a host answers over TLS, with a certificate that this machine trusts.
+/// Returns true if a host answers over TLS, with a certificate that this machine trusts.
 async fn speaks_tls(http: &HttpClient, url: &Url) -> bool {
     let mut exchange = Exchange::get("find the file", url.clone());
     exchange.method = Method::HEAD;

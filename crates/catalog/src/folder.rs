@@ -217,7 +217,7 @@ impl UpdateManifestFile {
         Hasher::matching(&digest).map(|_| digest)
     }
 
-    /// Whether the file in the folder is this one; an error in this entry itself is a text.
+    /// Returns true if the file in the folder is this one; an error in this entry itself is a text.
     fn check(&self, folder: &Path) -> Result<(), Result<BoxError, String>> {
         if !is_plain_name(&self.name) {
             return Err(Err(format!("{:?} is not a plain name", self.name)));

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::Url;
 
-/// Whether a link may be followed. This machine itself may serve the files of a catalog that it serves.
+/// Returns true if a link may be followed. This machine itself may serve the files of a catalog
+/// that it serves.
 pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
     let url: Url = link.parse().map_err(|_| "it is not a web address")?;
     if !matches!(url.scheme(), "http" | "https") {

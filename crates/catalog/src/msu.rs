@@ -44,7 +44,7 @@ pub(crate) struct ExpectedPackage {
     pub arch: Arch,
     /// What a host is afterwards, as far as that is known.
     pub version: Option<WindowsVersion>,
-    /// Whether its digest is the catalog's: then nothing that it leaves unsaid speaks against it.
+    /// True if its digest is the catalog's: then nothing that it leaves unsaid speaks against it.
     pub verified: bool,
 }
 

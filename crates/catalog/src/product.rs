@@ -94,7 +94,7 @@ impl Product {
         }
     }
 
-    /// Whether a title's product is this one.
+    /// Returns true if a title's product is this one.
     pub fn matches(&self, title: &Title) -> bool {
         let own = normal(&title.product);
         self.names.contains(&own)

@@ -161,7 +161,7 @@ impl Columns {
         })
     }
 
-    /// Whether a row is empty, or a month of the calendar that has not come.
+    /// Returns true if a row is empty, or a month of the calendar that has not come.
     fn is_future(&self, row: &[String]) -> bool {
         let is_empty = |column: usize| row.get(column).is_none_or(String::is_empty);
         row.iter().all(String::is_empty)

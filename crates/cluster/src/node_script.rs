@@ -18,9 +18,9 @@ pub struct NodeScript<'a> {
     pub images: &'a [NodeImages],
     /// How long a pull may go without progress, as `30m`.
     pub deadline: &'a str,
-    /// Whether Windows Update is kept from moving the node on.
+    /// True if Windows Update is kept from moving the node on.
     pub hold_updates: bool,
-    /// Whether the script takes everything back, without being told so on the node.
+    /// True if the script takes everything back, without being told so on the node.
     pub undo: bool,
 }
 
@@ -49,7 +49,7 @@ impl NodeRuntime {
 pub struct NodeRegistry {
     /// Its name, with the port if there is one.
     pub host: String,
-    /// Whether it may speak plain HTTP or have a certificate of anybody.
+    /// True if it may speak plain HTTP or have a certificate of anybody.
     pub is_insecure: bool,
     /// CAs to trust there, in PEM.
     pub certificates: Option<String>,

@@ -42,11 +42,11 @@ pub struct Node {
     pub architecture: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Whether it has no other labels than these.
+    /// True if it has no other labels than these.
     pub labels_are_complete: bool,
     /// What keeps pods off it.
     pub taints: Vec<Taint>,
-    /// Whether it takes no new pods for now.
+    /// True if it takes no new pods for now.
     pub is_cordoned: bool,
 }
 
@@ -64,7 +64,8 @@ pub struct Taint {
 }
 
 impl Taint {
-    /// Whether it is set and removed as a node's condition changes, or gone once the node has started.
+    /// Returns true if it is set and removed as a node's condition changes, or gone once the node
+    /// has started.
     pub(super) fn is_passing(&self) -> bool {
         /// What the cluster autoscaler takes for a node that is about to be ready.
         const OF_AUTOSCALER: [&str; 3] = [

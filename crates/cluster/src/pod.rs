@@ -23,11 +23,11 @@ pub struct PodTemplate {
     pub scheduling: Scheduling,
     /// What it says in `spec.os.name`.
     pub(crate) os_name: Option<String>,
-    /// Whether it asks for Hyper-V isolation, and whom.
+    /// True if it asks for Hyper-V isolation, and whom.
     pub hyperv: Hyperv,
     /// The name of its runtime class.
     pub(crate) runtime_class: Option<String>,
-    /// Whether nobody gave that class.
+    /// True if nobody gave that class.
     pub(crate) class_is_missing: bool,
     /// How long it may take to stop, where it says so.
     pub(crate) grace_seconds: Option<u64>,
@@ -52,9 +52,9 @@ pub struct Container {
     pub name: String,
     /// The reference of its image.
     pub image: String,
-    /// Whether it is a program on the host.
+    /// True if it is a program on the host.
     pub host_process: bool,
-    /// Whether a node asks the registry anew each time it starts, and takes none that it has.
+    /// True if a node asks the registry anew each time it starts, and takes none that it has.
     pub pulls_always: bool,
 }
 
@@ -121,7 +121,7 @@ impl PodTemplate {
             .filter(|_| self.class_is_missing)
     }
 
-    /// Whether taints alone keep it off a node, and its runtime class may tolerate them.
+    /// Returns true if taints alone keep it off a node, and its runtime class may tolerate them.
     pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
         self.missing_class().is_some() && self.scheduling.matches_node(node)
     }
@@ -147,7 +147,7 @@ impl PodTemplate {
     }
 }
 
-/// Whether a handler is one of containerd's for Hyper-V isolation, such as
+/// Returns true if a handler is one of containerd's for Hyper-V isolation, such as
 /// `runhcs-wcow-hypervisor-17763`.
 fn is_hyperv(handler: &str) -> bool {
     let handler = handler.to_ascii_lowercase();
@@ -239,7 +239,7 @@ struct Os {
     name: String,
 }
 
-/// Whether an image has the tag of which the API server takes it that it moves.
+/// Returns true if an image has the tag of which the API server takes it that it moves.
 fn is_latest(image: &str) -> bool {
     let name = image.rsplit('/').next().unwrap_or_default();
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")

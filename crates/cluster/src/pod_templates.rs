@@ -28,7 +28,7 @@ const GROUPS: [&str; 21] = [
     "storage.k8s.io",
 ];
 
-/// Whether an `apiVersion` is of Kubernetes itself, of which it is known what makes pods.
+/// Returns true if an `apiVersion` is of Kubernetes itself, of which it is known what makes pods.
 pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
     let group = api_version
         .split_once('/')

@@ -108,7 +108,7 @@ pub enum System {
 }
 
 impl Scheduling {
-    /// Whether a pod may be put on this node.
+    /// Returns true if a pod may be put on this node.
     pub(crate) fn admits(&self, node: &Node) -> bool {
         self.matches_node(node) && self.untolerated_taints(node).next().is_none()
     }
@@ -124,12 +124,12 @@ impl Scheduling {
         taints.filter(move |taint| counts(taint) && !self.tolerates(taint))
     }
 
-    /// Whether nothing but taints can keep a pod off this node.
+    /// Returns true if nothing but taints can keep a pod off this node.
     pub fn matches_node(&self, node: &Node) -> bool {
         self.allows_node_name(node) && self.selects(node)
     }
 
-    /// Whether it names no other node.
+    /// Returns true if it names no other node.
     pub(crate) fn allows_node_name(&self, node: &Node) -> bool {
         match (&self.node_name, &node.name) {
             (Some(wanted), Some(name)) => wanted == name,
@@ -137,7 +137,7 @@ impl Scheduling {
         }
     }
 
-    /// Whether the node meets its selector and affinity.
+    /// Returns true if the node meets its selector and affinity.
     fn selects(&self, node: &Node) -> bool {
         let selected = self
             .selector
@@ -153,7 +153,7 @@ impl Scheduling {
                 .is_none_or(|terms| terms.iter().any(|term| term.is_met_by(node)))
     }
 
-    /// Whether it has neither a selector nor an affinity.
+    /// Returns true if it has neither a selector nor an affinity.
     pub(crate) fn is_unconstrained(&self) -> bool {
         self.selector.is_empty() && self.affinity.is_none()
     }
@@ -190,7 +190,7 @@ impl Scheduling {
         }
     }
 
-    /// Whether its affinity names nodes, as that of a pod of a `DaemonSet` does.
+    /// Returns true if its affinity names nodes, as that of a pod of a `DaemonSet` does.
     pub(super) fn names_nodes(&self) -> bool {
         let mut terms = self.affinity.iter().flatten();
         terms.any(|term| !term.match_fields.is_empty())

@@ -19,8 +19,8 @@ pub struct SelectorError {
 }
 
 impl LabelSelector {
-    /// Whether a node has such labels. Of a host that has no name nobody knows the labels, so it
-    /// may have them.
+    /// Returns true if a node has such labels. Of a host that has no name nobody knows the labels,
+    /// so it may have them.
     pub fn matches(&self, node: &Node) -> bool {
         self.0.iter().all(|requirement| {
             let label = node.labels.get(&requirement.key);

@@ -26,7 +26,7 @@ pub struct Workload {
     pub template: PodTemplate,
     /// What made it, if something did.
     owner: Option<WorkloadId>,
-    /// Whether it runs nothing as it stands.
+    /// True if it runs nothing as it stands.
     is_inactive: bool,
 }
 
@@ -382,7 +382,7 @@ impl WorkloadList {
     }
 }
 
-/// Whether an object runs nothing as it stands: scaled to nothing, suspended, or done.
+/// Returns true if an object runs nothing as it stands: scaled to nothing, suspended, or done.
 fn is_inactive(kind: &str, object: &Value) -> bool {
     let has_ended = |condition: &Value| {
         let word = |key: &str| condition.get(key).and_then(Value::as_str);

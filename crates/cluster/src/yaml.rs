@@ -90,7 +90,8 @@ fn template_of_helm(text: &str) -> Option<SyntaxError> {
     })
 }
 
-/// Whether what follows `{{` is of a template of Helm's, and not of a tool that fills in plain names.
+/// Returns true if what follows `{{` is of a template of Helm's, and not of a tool that fills in
+/// plain names.
 pub(super) fn is_action_of_helm(action: &str) -> bool {
     const WORDS: [&str; 11] = [
         "if ",

@@ -242,7 +242,7 @@ pub fn error_chain(error: &dyn Error) -> String {
     said
 }
 
-/// Whether a cause only says through which layer of a library the one below it came.
+/// Returns true if a cause only says through which layer of a library the one below it came.
 pub fn is_layer(cause: &dyn Error) -> bool {
     const LAYERS: [&str; 5] = [
         "error sending request",

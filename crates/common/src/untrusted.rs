@@ -36,7 +36,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character is invisible and changes where others stand, or ends a line.
+/// Returns true if a character is invisible and changes where others stand, or ends a line.
 fn steers(c: char) -> bool {
     matches!(
         c,

@@ -70,12 +70,12 @@ impl Certificate {
         self.not_after
     }
 
-    /// Whether it is a CA's. One of version 1 cannot say, and is taken for one.
+    /// Returns true if it is a CA's. One of version 1 cannot say, and is taken for one.
     pub fn is_ca(&self) -> bool {
         self.signs_others
     }
 
-    /// Whether its subject issued it, as a root does.
+    /// Returns true if its subject issued it, as a root does.
     pub fn is_self_issued(&self) -> bool {
         self.is_self_issued
     }

@@ -50,7 +50,7 @@ impl ExpandError {
 pub(crate) struct Lexer {
     /// The character that takes the meaning of the next.
     pub escape: Escape,
-    /// Whether quotes mean nothing, as in here-documents.
+    /// True if quotes mean nothing, as in here-documents.
     pub(crate) keeps_quotes: bool,
 }
 

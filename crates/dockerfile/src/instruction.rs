@@ -71,7 +71,7 @@ pub struct FromInstruction {
 /// What to copy.
 #[derive(Debug, Clone)]
 pub struct CopyInstruction {
-    /// Whether it is `ADD`.
+    /// True if it is `ADD`.
     pub(crate) is_add: bool,
     /// A stage or image.
     pub from: Option<String>,
@@ -85,7 +85,7 @@ pub struct CopyInstruction {
     pub(crate) excluded: Vec<String>,
     /// The digest of what a URL has.
     pub checksum: Option<String>,
-    /// Whether archives are unpacked, where that is said.
+    /// True if archives are unpacked, where that is said.
     pub unpack: Option<bool>,
 }
 
@@ -272,7 +272,7 @@ impl<'a> Flags<'a> {
         }
     }
 
-    /// Whether a flag without a value, or with `true` or `false`, is set.
+    /// Returns true if a flag without a value, or with `true` or `false`, is set.
     fn is_set(&self, name: &str) -> Result<Option<bool>, InstructionError> {
         match self.all(name).last() {
             None => Ok(None),

@@ -56,7 +56,8 @@ use wincimg_registry::{BaseReadError, UnknownBase};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::search_path::SearchPathError;
 
-/// Whether the text has a `FROM`, without which it is no Dockerfile and nothing can be found in it.
+/// Returns true if the text has a `FROM`, without which it is no Dockerfile and nothing can be
+/// found in it.
 pub fn has_from(text: &str) -> bool {
     let file = source::Dockerfile::read(text);
     file.instructions.iter().any(|it| it.keyword == "FROM")

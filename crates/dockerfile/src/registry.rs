@@ -65,7 +65,7 @@ fn close(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
     }
 }
 
-/// Whether something is deleted, for which `reg` has to find it first.
+/// Returns true if something is deleted, for which `reg` has to find it first.
 pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
     steps.iter().any(|step| match step {
         RegistryStep::Call(words) => words.first().is_some_and(|verb| verb == "delete"),
@@ -165,7 +165,7 @@ fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
     }
 }
 
-/// Whether `reg` takes a text for nothing else than what it is: no option and on one line.
+/// Returns true if `reg` takes a text for nothing else than what it is: no option and on one line.
 fn is_plain(text: &str) -> bool {
     !text.starts_with(['/', '-']) && !text.contains(char::is_control)
 }

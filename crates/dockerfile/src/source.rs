@@ -50,7 +50,7 @@ pub struct HereDocument {
     pub name: String,
     /// Its lines, each with its end.
     pub text: String,
-    /// Whether variables in it are replaced: its name has no quotes.
+    /// True if variables in it are replaced: its name has no quotes.
     pub(crate) expands: bool,
 }
 
@@ -252,7 +252,7 @@ impl Instruction {
         }
     }
 
-    /// Whether lines of a here-document follow.
+    /// Returns true if lines of a here-document follow.
     pub(crate) fn has_here_document(&self) -> bool {
         !self.documents.is_empty()
     }
@@ -336,7 +336,7 @@ impl Instruction {
             .collect()
     }
 
-    /// Whether a here-document is all that follows the keyword.
+    /// Returns true if a here-document is all that follows the keyword.
     pub(crate) fn is_here_document(&self) -> bool {
         let text = self.text();
         !self.documents.is_empty() && text.starts_with("<<") && !text.contains(is_space)
@@ -394,7 +394,7 @@ impl Instruction {
     }
 }
 
-/// Whether a line begins with an instruction's name.
+/// Returns true if a line begins with an instruction's name.
 pub(crate) fn begins_instruction(line: &str) -> bool {
     line.split_once(is_space)
         .is_some_and(|(word, _)| KEYWORDS.iter().any(|name| name.eq_ignore_ascii_case(word)))
@@ -447,7 +447,7 @@ fn without_continuation(line: &str, escape: Escape) -> (&str, bool) {
 struct OpenHereDocument<'a> {
     /// Its last line.
     name: &'a str,
-    /// Whether tabs before its lines go.
+    /// True if tabs before its lines go.
     tabs: bool,
     expands: bool,
 }

@@ -152,7 +152,8 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
     bases
 }
 
-/// Whether what is known of a base is enough; a look that failed is told by whoever asks next.
+/// Returns true if what is known of a base is enough; a look that failed is told by whoever asks
+/// next.
 fn says(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
     let mut hives = needs.hives.iter();
     let mut contents = needs.contents.iter();

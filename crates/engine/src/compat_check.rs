@@ -85,7 +85,7 @@ fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
         .hint_if(hint)
 }
 
-/// Whether an image of a tag has no Windows inside.
+/// Returns true if an image of a tag has no Windows inside.
 fn is_host_process(line: &PlannedTagEntry) -> bool {
     line.platform.os == "windows" && line.version.is_none()
 }

@@ -176,7 +176,7 @@ impl BuildDefinition {
         &self.context
     }
 
-    /// Whether one image is for all hosts, because there is no Windows inside.
+    /// Returns true if one image is for all hosts, because there is no Windows inside.
     pub fn is_for_any_host(&self) -> Result<bool, BoxError> {
         let Some(recipe) = self.recipe() else {
             return Ok(false);
@@ -190,7 +190,7 @@ impl BuildDefinition {
         &self.values
     }
 
-    /// Whether the host's own version may be in the image.
+    /// Returns true if the host's own version may be in the image.
     pub(super) fn uses_host_version(&self) -> bool {
         let text = self.recipe().map(Recipe::text);
         text.is_some_and(|text| text.contains("host_build"))
@@ -244,13 +244,13 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
     is_meant.then(|| (place.to_owned(), folder.to_owned()))
 }
 
-/// Whether a file is a Dockerfile by what is in it, whatever its name is.
+/// Returns true if a file is a Dockerfile by what is in it, whatever its name is.
 fn reads_like_a_dockerfile(file: &Path) -> bool {
     let is_recipe = file.extension().is_some_and(|end| end == "toml");
     !is_recipe && file.is_file() && read_text(file, LARGEST_TEXT).is_ok_and(|text| has_from(&text))
 }
 
-/// Whether a file is a Dockerfile by its name.
+/// Returns true if a file is a Dockerfile by its name.
 pub fn is_dockerfile(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default();
     let name = name.to_string_lossy().to_lowercase();

@@ -67,7 +67,7 @@ impl DeliveryTarget<'_> {
         })
     }
 
-    /// Whether a registry is named, and nothing goes there.
+    /// Returns true if a registry is named, and nothing goes there.
     pub(crate) fn is_not_pushed(&self) -> bool {
         self.named_after.is_some() && self.registry().is_none()
     }

@@ -68,7 +68,7 @@ pub(super) struct ReusedLayers {
     pub(super) source: Source,
     /// The layers.
     pub(super) layers: Vec<Descriptor>,
-    /// Whether the base's layers are among them.
+    /// True if the base's layers are among them.
     pub(super) has_base: bool,
 }
 

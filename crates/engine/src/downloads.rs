@@ -66,7 +66,7 @@ impl DownloadSet {
         self.locked(url).map(|locked| locked.digest.clone())
     }
 
-    /// Whether no server is asked for files: nothing is built.
+    /// Returns true if no server is asked for files: nothing is built.
     pub(crate) fn is_offline(&self) -> bool {
         self.manner == LockMode::Offline
     }

@@ -213,7 +213,7 @@ fn is_environment(name: &str) -> bool {
     kind.is_some_and(|kind| !["example", "sample", "template", "dist"].contains(&kind))
 }
 
-/// Whether a file has certificates or public keys in PEM and nothing else of that kind.
+/// Returns true if a file has certificates or public keys in PEM and nothing else of that kind.
 fn holds_only_what_is_public(file: &Path) -> bool {
     let mut start = Vec::new();
     let opened = files::open(file);

@@ -40,7 +40,7 @@ pub struct BuildRequest {
     pub base_registry: BaseRegistry,
     /// Which base images will do.
     pub matched: BaseMatch,
-    /// Whether hosts of one build share an image where one can serve them, as an index needs it.
+    /// True if hosts of one build share an image where one can serve them, as an index needs it.
     pub is_shared: bool,
     /// Who makes the images; none for the one that can. A daemon that is named carries a Dockerfile
     /// out itself, as it is.

@@ -19,7 +19,7 @@ pub struct NamingOptions {
     pub name: String,
     /// The tag that was asked for: of the one image, or of the index over several.
     pub tag: Option<String>,
-    /// Whether there is an index.
+    /// True if there is an index.
     pub index: IndexMode,
 }
 

@@ -29,7 +29,7 @@ pub struct CertificateFiles {
     /// Folders that have a folder for each host: `HOST[:PORT]/*.crt` to trust, `*.cert` with its
     /// `*.key` to be known by.
     pub folders: Vec<PathBuf>,
-    /// Whether the user named the folders: then they have to be there.
+    /// True if the user named the folders: then they have to be there.
     pub is_named: bool,
 }
 
@@ -175,8 +175,8 @@ fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
     }
 }
 
-/// Whether a certificate is a CA's. One that is not would be believed everything all the same if it
-/// were a root: roots are not asked what they may.
+/// Returns true if a certificate is a CA's. One that is not would be believed everything all the
+/// same if it were a root: roots are not asked what they may.
 fn signs_others(certificate: &[u8]) -> bool {
     // What cannot be read is refused with the library's own words.
     Certificate::parse(certificate).map_or(true, |certificate| certificate.is_ca())

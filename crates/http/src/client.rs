@@ -85,7 +85,7 @@ impl HttpClient {
         self
     }
 
-    /// Whether the user listed the URL's host as insecure.
+    /// Returns true if the user listed the URL's host as insecure.
     pub fn is_listed(&self, url: &Url) -> bool {
         self.insecure.allows(url)
     }
@@ -191,7 +191,8 @@ impl HttpClient {
             })
     }
 
-    /// Whether the exchange may be made as its URL says: with TLS, or without where that is allowed.
+    /// Returns true if the exchange may be made as its URL says: with TLS, or without where that is
+    /// allowed.
     pub fn check(&self, exchange: &Exchange<'_>) -> Result<(), HttpError> {
         self.trust(exchange).map(drop)
     }

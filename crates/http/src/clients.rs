@@ -50,7 +50,7 @@ pub(super) struct Clients {
     user_agent: &'static str,
     certificates: CertificateFiles,
     made: Mutex<HashMap<ClientKey, Client>>,
-    /// Whether a host has certificates of its own.
+    /// True if a host has certificates of its own.
     special: Mutex<HashMap<String, bool>>,
 }
 
@@ -84,7 +84,7 @@ impl Clients {
         Ok(client)
     }
 
-    /// Whether a host needs a client of its own.
+    /// Returns true if a host needs a client of its own.
     fn special(&self, url: &Url, trust: Trust) -> Result<bool, HttpError> {
         if trust != Trust::SystemRoots {
             return Ok(false);

@@ -34,7 +34,7 @@ pub struct Remote {
     pub digest: Option<Digest>,
     /// Its length, where that is known.
     pub size: Option<u64>,
-    /// Whether it is looked for where the server sends who asks.
+    /// True if it is looked for where the server sends who asks.
     pub follows: bool,
     /// The name that it gets in the end.
     pub name: String,
@@ -129,7 +129,7 @@ const NO_PAGES: [&str; 30] = [
 const START: u64 = 512;
 
 impl Remote {
-    /// Whether a page for people may be what is wanted.
+    /// Returns true if a page for people may be what is wanted.
     fn takes_pages(&self) -> bool {
         let of_url = name_in(&self.url);
         let names = [Some(&self.name), of_url.as_ref()].into_iter().flatten();
@@ -338,7 +338,7 @@ fn checked(mut file: &File, path: &Path, digest: &Digest) -> io::Result<Option<D
     }))
 }
 
-/// Whether a file begins like a page for people, whatever its server says.
+/// Returns true if a file begins like a page for people, whatever its server says.
 fn is_page(path: &Path) -> bool {
     let mut start = Vec::new();
     let opened = File::open(path).and_then(|file| file.take(START).read_to_end(&mut start));

@@ -227,7 +227,8 @@ impl Transient for HttpError {
     }
 }
 
-/// Whether the port is closed or the name unknown: no network trouble, and seldom over in seconds.
+/// Returns true if the port is closed or the name unknown: no network trouble, and seldom over in
+/// seconds.
 fn nobody_there(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     let mut of_name = false;

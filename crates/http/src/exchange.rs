@@ -28,7 +28,7 @@ pub struct Exchange<'a> {
     pub redirects: RedirectPolicy,
     /// What makes the bytes that come trustworthy.
     pub vouched: TrustSource,
-    /// Whether the answer comes only when the server has stored what was sent: then it is waited
+    /// True if the answer comes only when the server has stored what was sent: then it is waited
     /// for longer.
     pub commits: bool,
 }
@@ -112,7 +112,7 @@ impl Exchange<'_> {
         exchange
     }
 
-    /// Whether nothing changes on the server.
+    /// Returns true if nothing changes on the server.
     pub(super) fn is_safe(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }

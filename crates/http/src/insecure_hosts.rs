@@ -25,14 +25,14 @@ impl InsecureHosts {
             .map(Self)
     }
 
-    /// Whether the user listed this host, or this port of it.
+    /// Returns true if the user listed this host, or this port of it.
     pub(crate) fn contains(&self, host: &str, port: Option<u16>) -> bool {
         self.0.iter().any(|(listed, listed_port)| {
             listed.eq_ignore_ascii_case(host) && (listed_port.is_none() || *listed_port == port)
         })
     }
 
-    /// Whether the URL's host is listed.
+    /// Returns true if the URL's host is listed.
     pub(crate) fn allows(&self, url: &Url) -> bool {
         url.host_str()
             .is_some_and(|host| self.contains(host, url.port_or_known_default()))

@@ -34,7 +34,8 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Whether another answer is about the same file: nothing that both of them say may differ.
+    /// Returns true if another answer is about the same file: nothing that both of them say may
+    /// differ.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let agrees = |one: &Option<String>, two: &Option<String>| match (one, two) {
             (Some(one), Some(two)) => one == two,
@@ -321,7 +322,7 @@ impl PartialFile {
         }
     }
 
-    /// Whether its bytes came in more than one piece.
+    /// Returns true if its bytes came in more than one piece.
     pub fn was_resumed(&self) -> bool {
         self.resumed
     }
@@ -341,7 +342,7 @@ impl PartialFile {
         &self.path
     }
 
-    /// Whether a later connection can tell that it goes on with the same file.
+    /// Returns true if a later connection can tell that it goes on with the same file.
     pub(super) fn is_recognized(&self) -> bool {
         let identity = self.identity();
         identity.is_some_and(|it| it.etag.is_some() || it.last_modified.is_some())
@@ -411,7 +412,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether a path still leads to this file.
+/// Returns true if a path still leads to this file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

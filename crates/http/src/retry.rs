@@ -47,10 +47,11 @@ impl RetryPolicy {
 
 /// An error that knows whether another attempt is worth while.
 pub trait Transient: Error + Sized {
-    /// Whether the same request may well succeed a moment later.
+    /// Returns true if the same request may well succeed a moment later.
     fn is_transient(&self) -> bool;
 
-    /// Whether a second attempt tells all that any number of them would: nobody listens there.
+    /// Returns true if a second attempt tells all that any number of them would: nobody listens
+    /// there.
     fn is_settled(&self) -> bool {
         false
     }

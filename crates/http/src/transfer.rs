@@ -88,7 +88,8 @@ pub struct Transfer<'a> {
     pub size: Option<u64>,
     /// Where an answer may point.
     pub redirects: RedirectPolicy,
-    /// Whether the file may be a page for people, as servers send in place of what they do not have.
+    /// True if the file may be a page for people, as servers send in place of what they do not
+    /// have.
     pub takes_pages: bool,
     /// Where its bytes are counted.
     pub line: &'a ProgressLine<'a>,

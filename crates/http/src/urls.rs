@@ -66,8 +66,8 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
-/// Whether a `host[:port]` is an address of the link itself, where clouds keep what machines may know
-/// of themselves, keys among that: no registry is there.
+/// Returns true if a `host[:port]` is an address of the link itself, where clouds keep what
+/// machines may know of themselves, keys among that: no registry is there.
 pub(super) fn is_link_local(host: &str) -> bool {
     let without_port = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,

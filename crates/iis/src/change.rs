@@ -16,7 +16,7 @@ pub struct IisChange {
     pub into: Option<ConfigLocation>,
     /// A folder that has to be there.
     pub folder: Option<RequiredFolder>,
-    /// Whether something would run that does not in an image.
+    /// True if something would run that does not in an image.
     pub is_skipped: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct IisChange {
 pub struct RequiredFolder {
     /// The folder, as it is written.
     pub path: String,
-    /// Whether the command fails without it; otherwise what it does then is not certain.
+    /// True if the command fails without it; otherwise what it does then is not certain.
     pub fails: bool,
 }
 

@@ -52,7 +52,7 @@ impl IisSettings {
         edits
     }
 
-    /// Whether the site is one of those that are described in full.
+    /// Returns true if the site is one of those that are described in full.
     pub(crate) fn has_own_site(&self) -> bool {
         self.sites.iter().any(|site| site.name == self.site)
     }

@@ -221,7 +221,7 @@ fn search_layer(
     Ok(found)
 }
 
-/// Whether a path is one of these or lies below one; all in small letters.
+/// Returns true if a path is one of these or lies below one; all in small letters.
 fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
     let ends = path.match_indices('/').map(|(at, _)| at);
     !folders.is_empty()

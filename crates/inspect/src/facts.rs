@@ -42,7 +42,7 @@ pub struct ImageFacts {
     pub entrypoint: Option<Vec<String>>,
     /// Arguments that the one who runs the image may replace.
     pub cmd: Option<Vec<String>>,
-    /// Whether these are a ready command line, which Windows does not quote again.
+    /// True if these are a ready command line, which Windows does not quote again.
     pub args_escaped: bool,
     /// The shim, where it is the entry point, with what it will do.
     pub shim: Option<Shim>,
@@ -79,7 +79,7 @@ pub struct LayerFacts {
     pub size: u64,
     /// Its type.
     pub media_type: String,
-    /// Whether registries need not have its bytes.
+    /// True if registries need not have its bytes.
     pub foreign: bool,
     /// The build step that made it, as the image's history says.
     pub created_by: Option<String>,
@@ -158,7 +158,7 @@ impl ImageFacts {
         }
     }
 
-    /// Whether the image is for Windows.
+    /// Returns true if the image is for Windows.
     pub fn is_windows(&self) -> bool {
         self.os == "windows"
     }

@@ -288,7 +288,8 @@ impl BaseFactsProvider {
 }
 
 impl ResolvedFacts {
-    /// Whether it is enough for a plan. What all layers were read for and did not tell, nobody finds.
+    /// Returns true if it is enough for a plan. What all layers were read for and did not tell,
+    /// nobody finds.
     pub fn covers(&self, needs: &BaseRequirements) -> bool {
         let facts = &self.facts;
         let knows_content = |path: &ImagePath| {

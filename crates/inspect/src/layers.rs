@@ -64,7 +64,7 @@ pub enum LayerReadStatus {
 }
 
 impl LayerReadStatus {
-    /// Whether all registry changes of the layer are known.
+    /// Returns true if all registry changes of the layer are known.
     pub(super) fn is_enough(self) -> bool {
         matches!(
             self,
@@ -94,7 +94,7 @@ pub enum SkipReason {
 /// What is to be read.
 pub(super) struct ReadPlan {
     pub(super) reach: ReadDepth,
-    /// Whether the registry of the bottom layer is wanted too, and so everything above it.
+    /// True if the registry of the bottom layer is wanted too, and so everything above it.
     pub(super) over_base: bool,
     pub(super) roots: &'static [Root],
 }
@@ -294,7 +294,7 @@ impl Search {
     }
 }
 
-/// Whether a hive changes nothing, as most that Windows puts into every layer.
+/// Returns true if a hive changes nothing, as most that Windows puts into every layer.
 pub(super) fn has_root_alone(bytes: &[u8]) -> bool {
     Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
 }

@@ -85,9 +85,9 @@ pub struct InspectOptions {
     pub platforms: Vec<PlatformFilter>,
     /// How much of the layers is read.
     pub reach: ReadDepth,
-    /// Whether the registry is shown, and how.
+    /// True if the registry is shown, and how.
     pub registry: Option<RegistryFormat>,
-    /// Whether the base's own registry is read too, and the changes are laid over it. All layers
+    /// True if the base's own registry is read too, and the changes are laid over it. All layers
     /// are needed for that.
     pub over_base: bool,
 }

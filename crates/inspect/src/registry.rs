@@ -37,7 +37,7 @@ pub enum RegistryReport {
         /// What a container finds of that: keys and values that a layer adds and no other one
         /// takes away again, over the base's registry where that was asked for.
         result: Vec<RegistryEdit>,
-        /// Whether that is with the base's registry.
+        /// True if that is with the base's registry.
         over_base: bool,
     },
     /// As a registration file.

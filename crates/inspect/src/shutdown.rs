@@ -21,7 +21,7 @@ pub struct ShutdownTimes {
     pub seconds: u64,
     /// What keeps the settings from doing what was meant.
     pub warnings: Vec<ShutdownWarning>,
-    /// Whether every layer was read that could change them.
+    /// True if every layer was read that could change them.
     pub complete: bool,
 }
 
@@ -98,7 +98,7 @@ impl ShutdownTimes {
         }
     }
 
-    /// Whether no layer that was read sets either of the two.
+    /// Returns true if no layer that was read sets either of the two.
     pub fn is_default(&self) -> bool {
         self.process.is_none() && self.service.is_none()
     }

@@ -66,7 +66,7 @@ pub struct Symlink {
     pub to: LinkTo,
 }
 
-/// Whether that is a folder.
+/// True if that is a folder.
 impl Serialize for LinkTo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bool(*self == Self::Directory)
@@ -107,7 +107,7 @@ pub enum EntryContent {
 pub(super) struct TarItem<'a> {
     pub(super) name: String,
     pub(super) content: &'a EntryContent,
-    /// Whether the entry carries a security descriptor.
+    /// True if the entry carries a security descriptor.
     pub(super) secured: bool,
     /// Which one, where that is not the usual one.
     pub(super) security: Option<&'a Security>,
@@ -217,7 +217,7 @@ impl Layer {
         self.files.iter().map(|entry| (&entry.path, &entry.content))
     }
 
-    /// Whether the layer would change nothing; an image should then go without it.
+    /// Returns true if the layer would change nothing; an image should then go without it.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.hives.is_empty() && self.secured.is_empty()
     }
@@ -349,7 +349,7 @@ struct SortEntry<'a> {
     content: &'a EntryContent,
     security: Option<&'a Security>,
     attributes: Option<u32>,
-    /// Whether it is only there for its descriptor.
+    /// True if it is only there for its descriptor.
     is_mark: bool,
 }
 
@@ -443,8 +443,8 @@ pub(super) fn sort_directory<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the directory `previous` once more, or the descriptor of what that is; an
-/// error where the two exclude each other.
+/// Returns true if `entry` is the directory `previous` once more, or the descriptor of what that
+/// is; an error where the two exclude each other.
 fn repeats(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
     let is_directory = |entry: &SortEntry| matches!(entry.content, EntryContent::Directory);
     if entry.key == previous.key {

@@ -57,8 +57,8 @@ impl SortedLayer<'_> {
 }
 
 impl Layer {
-    /// Whether its files come to more than so many bytes, as far as that can be told without reading
-    /// one.
+    /// Returns true if its files come to more than so many bytes, as far as that can be told
+    /// without reading one.
     pub fn is_larger_than(&self, bytes: u64) -> bool {
         let mut total = 0_u64;
         self.files.iter().any(|entry| {

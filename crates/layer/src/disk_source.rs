@@ -59,7 +59,7 @@ impl OnDisk {
         Ok(IgnoreFilter(rules))
     }
 
-    /// Whether nothing of it goes into an image.
+    /// Returns true if nothing of it goes into an image.
     pub fn is_ignored_path(&self) -> Result<bool, IgnoreError> {
         let rules = self.ignore_filter()?;
         Ok(rules.is_ignored("") && !(self.path.is_dir() && rules.may_reinclude("")))
@@ -84,12 +84,13 @@ impl Serialize for OnDisk {
 }
 
 impl IgnoreFilter {
-    /// Whether something is left out; its path is from the folder, and empty for the folder itself.
+    /// Returns true if something is left out; its path is from the folder, and empty for the folder
+    /// itself.
     pub fn is_ignored(&self, inside: &str) -> bool {
         self.0.iter().any(|rules| rules.leaves_out(inside))
     }
 
-    /// Whether a folder that is left out may still hold something that is not.
+    /// Returns true if a folder that is left out may still hold something that is not.
     pub fn may_reinclude(&self, inside: &str) -> bool {
         let mut against = self.0.iter().filter(|rules| rules.leaves_out(inside));
         against.all(|rules| rules.ignore.may_reinclude())

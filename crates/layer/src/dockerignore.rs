@@ -28,7 +28,7 @@ impl Glob {
         parse(text, false).map(Self)
     }
 
-    /// Whether it stands for a path.
+    /// Returns true if it stands for a path.
     pub fn matches(&self, path: &str) -> bool {
         matches(&self.0, path, true)
     }
@@ -61,7 +61,7 @@ pub enum IgnoreError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IgnoreRule {
-    /// Whether it brings back what was left out.
+    /// True if it brings back what was left out.
     includes: bool,
     pattern: Vec<GlobPart>,
 }
@@ -135,7 +135,7 @@ impl IgnoreRules {
         Ok(Self(rules))
     }
 
-    /// Whether a path, relative to the folder and with slashes, is left out.
+    /// Returns true if a path, relative to the folder and with slashes, is left out.
     pub fn is_ignored(&self, path: &str) -> bool {
         let mut left_out = false;
         for rule in &self.0 {
@@ -147,12 +147,12 @@ impl IgnoreRules {
         left_out
     }
 
-    /// Whether there are no rules.
+    /// Returns true if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a folder that is left out may still hold something that is not.
+    /// Returns true if a folder that is left out may still hold something that is not.
     pub fn may_reinclude(&self) -> bool {
         self.0.iter().any(|rule| rule.includes)
     }
@@ -239,8 +239,8 @@ fn bound(item: (char, bool)) -> Result<char, &'static str> {
     }
 }
 
-/// Whether a pattern stands for a path or, unless for the whole of it, for a folder that it is in. All ways through the pattern
-/// are followed at once, so that no pattern takes long.
+/// Returns true if a pattern stands for a path or, unless for the whole of it, for a folder that it
+/// is in. All ways through the pattern are followed at once, so that no pattern takes long.
 fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;

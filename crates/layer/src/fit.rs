@@ -127,7 +127,7 @@ struct FittedEntry<'a> {
     content: &'a EntryContent,
     security: Option<Security>,
     attributes: Option<u32>,
-    /// Whether it is more than a folder as the base has it.
+    /// True if it is more than a folder as the base has it.
     is_change: bool,
 }
 

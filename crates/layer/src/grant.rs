@@ -120,7 +120,7 @@ struct GrantContext<'a> {
     /// The descriptors that the layer has of its own by now.
     secured: HashMap<String, Security>,
     granted: Vec<(LayerPath, SecurityDescriptor)>,
-    /// Whether rights that are replaced were passed on.
+    /// True if rights that are replaced were passed on.
     withdraws: bool,
 }
 

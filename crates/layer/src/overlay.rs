@@ -237,7 +237,7 @@ impl<'a> BaseOverlay<'a> {
         Ok(self.drive()?.at(&fold(own.as_str())))
     }
 
-    /// Whether nothing but the base has something to say about a path.
+    /// Returns true if nothing but the base has something to say about a path.
     fn is_of_base(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         Ok(self.own(path)? == Presence::Unknown)
     }

@@ -125,7 +125,7 @@ impl<'p> LayerSlice<'p> {
         self.key.is_empty() || self.key == key || is_below(key, &self.key)
     }
 
-    /// Whether it is a layer of its own and lies in this folder.
+    /// Returns true if it is a layer of its own and lies in this folder.
     fn is_below(&self, folder: &str) -> bool {
         self.layer.is_some() && is_below(&self.key, folder)
     }

@@ -209,7 +209,7 @@ impl Layout {
         FileRange::new(self.blob_path(&blob.digest), 0, blob.size)
     }
 
-    /// Whether the blob is there and is what its digest says.
+    /// Returns true if the blob is there and is what its digest says.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
         let blob = blob.clone();
         self.clone()
@@ -329,7 +329,7 @@ impl Layout {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }
 
-    /// Whether there is a layout in a directory.
+    /// Returns true if there is a layout in a directory.
     pub fn is_at(root: &Path) -> bool {
         root.join("oci-layout").is_file()
     }

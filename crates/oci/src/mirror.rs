@@ -115,11 +115,11 @@ pub struct MirrorOptions {
     pub platforms: Platforms,
     /// At most so many blobs on their way at once.
     pub jobs: usize,
-    /// Whether it is only said what would be done.
+    /// True if it is only said what would be done.
     pub dry_run: bool,
     /// The words in which manifests are written; none for the source's.
     pub flavour: Option<ManifestFormat>,
-    /// Whether what lies beside images goes along.
+    /// True if what lies beside images goes along.
     pub with_referrers: bool,
 }
 
@@ -138,7 +138,7 @@ impl Default for MirrorOptions {
 /// What mirroring came to, or would come to.
 #[derive(Debug, Serialize)]
 pub struct MirrorReport {
-    /// Whether nothing was done.
+    /// True if nothing was done.
     pub dry_run: bool,
     /// The images, in the order in which they were asked for.
     pub images: Vec<MirroredImage>,

@@ -122,7 +122,7 @@ pub fn with_digest(host: &str, repository: &str, tag: &str, digest: &Digest) -> 
     )
 }
 
-/// Whether a text can be the name of a repository, without host and tag.
+/// Returns true if a text can be the name of a repository, without host and tag.
 pub fn is_repository(text: &str) -> bool {
     check_path(text).is_ok()
 }
@@ -253,7 +253,7 @@ fn is_path_part(part: &str) -> bool {
     part.starts_with(is_word) && part.ends_with(is_word) && part.split(is_word).all(is_separator)
 }
 
-/// Whether a text can be a tag.
+/// Returns true if a text can be a tag.
 pub fn is_tag(text: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.starts_with(is_word)

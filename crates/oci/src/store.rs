@@ -218,7 +218,8 @@ impl Source {
         Image::new(manifest, config).map_err(|error| self.unusable(error))
     }
 
-    /// Whether the place has the blob; its content is not checked here, but by whoever reads it.
+    /// Returns true if the place has the blob; its content is not checked here, but by whoever
+    /// reads it.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
@@ -381,8 +382,8 @@ impl Sink {
         })
     }
 
-    /// Whether the tag, or without one the digest, already means this document. Only a registry can
-    /// be trusted to hold everything that a document of it names.
+    /// Returns true if the tag, or without one the digest, already means this document. Only a
+    /// registry can be trusted to hold everything that a document of it names.
     pub async fn is_published(
         &self,
         document: &Document,
@@ -402,7 +403,7 @@ impl Sink {
         Ok(head.map(|head| head.digest))
     }
 
-    /// Whether the place has the blob, whole and right.
+    /// Returns true if the place has the blob, whole and right.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
@@ -411,7 +412,7 @@ impl Sink {
         }
     }
 
-    /// Whether the beginning of a blob is there, with which [`Self::put_blob`] goes on.
+    /// Returns true if the beginning of a blob is there, with which [`Self::put_blob`] goes on.
     pub fn has_partial_upload(&self, blob: &Descriptor) -> bool {
         match self {
             Self::Registry(repository) => repository.has_partial_upload(&blob.digest),
@@ -529,7 +530,7 @@ impl Sink {
         }
     }
 
-    /// Whether others can publish under a tag between a look at it and the publishing.
+    /// Returns true if others can publish under a tag between a look at it and the publishing.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Registry(_))
     }

@@ -110,7 +110,7 @@ impl FileRange {
         self.len
     }
 
-    /// Whether there is nothing in it.
+    /// Returns true if there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -317,7 +317,7 @@ pub(super) async fn write_blob(
     file.flush().await.map_err(|e| StreamError::write(path, e))
 }
 
-/// Whether the file holds exactly the blob; a file that is not there does not.
+/// Returns true if the file holds exactly the blob; a file that is not there does not.
 pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
     let Ok(mut file) = files::open(path) else {
         return Ok(false);

@@ -67,7 +67,7 @@ impl Recipe {
 }
 
 impl Plan {
-    /// Whether a path is there because of the plan, whatever its base has.
+    /// Returns true if a path is there because of the plan, whatever its base has.
     pub(super) fn provides(&self, path: &ImagePath) -> bool {
         let is_brought = |file: &PlannedFile| {
             let inside = path.strip_prefix(&file.target);

@@ -81,8 +81,8 @@ pub(super) struct RecipeFile {
     /// Arguments that follow the entry point unless others are given, or the program without one; one
     /// text is taken apart at its spaces, as Windows does.
     pub(super) cmd: Option<Texts>,
-    /// Whether entry point and arguments are a ready command line, as a Dockerfile's shell form makes
-    /// it: Windows does not quote it again.
+    /// True if entry point and arguments are a ready command line, as a Dockerfile's shell form
+    /// makes it: Windows does not quote it again.
     #[serde(default)]
     pub(super) args_escaped: bool,
     /// Who runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
@@ -194,8 +194,8 @@ pub(super) struct FileEntry {
     pub(super) url: Option<Text>,
     /// The SHA-256 of what is downloaded; without it, wincimg.lock beside the recipe has it.
     pub(super) sha256: Option<Text>,
-    /// Whether what is in an archive goes there, in place of the archive: true, or the only kind that
-    /// it may be, zip, tar or 7z. A tar may be compressed by gzip, zstd, xz or bzip2.
+    /// True if what is in an archive goes there, in place of the archive: true, or the only kind
+    /// that it may be, zip, tar or 7z. A tar may be compressed by gzip, zstd, xz or bzip2.
     pub(super) unpack: Option<Text>,
     /// How many names are dropped from the start of each path in the archive.
     pub(super) strip: Option<Text>,

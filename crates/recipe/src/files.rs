@@ -23,7 +23,7 @@ use super::{Recipe, RecipeError, RecipeInputs};
 #[derive(Debug)]
 pub(super) struct Target {
     path: ImagePath,
-    /// Whether that is the folder that it goes into.
+    /// True if that is the folder that it goes into.
     into_folder: bool,
 }
 

@@ -76,7 +76,7 @@ pub struct CopiedEntry {
     pub path: ImagePath,
     /// Where it, or what it is a copy of, was before the layer.
     pub from: ImagePath,
-    /// Whether it is the same, who may do what with it among that.
+    /// True if it is the same, who may do what with it among that.
     pub is_moved: bool,
 }
 
@@ -124,7 +124,7 @@ impl PlannedEntry {
 }
 
 impl PlannedLayer {
-    /// Whether it changes nothing.
+    /// Returns true if it changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

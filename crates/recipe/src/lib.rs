@@ -353,7 +353,7 @@ impl Recipe {
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
     }
 
-    /// Whether the base is named as a Dockerfile names it.
+    /// Returns true if the base is named as a Dockerfile names it.
     pub fn has_base_image(&self) -> bool {
         self.head.base_image.is_some()
     }
@@ -374,8 +374,8 @@ impl Recipe {
         }
     }
 
-    /// Whether more than labels and the environment, where any text will do, is filled in with what
-    /// only a base image tells.
+    /// Returns true if more than labels and the environment, where any text will do, is filled in
+    /// with what only a base image tells.
     pub fn depends_on_base(&self) -> bool {
         let uses = |text: &str| text.matches("${base.").count();
         let Head {

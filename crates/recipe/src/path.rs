@@ -146,7 +146,7 @@ impl Recipe {
     }
 }
 
-/// Whether a variable is PATH to Windows.
+/// Returns true if a variable is PATH to Windows.
 pub(super) fn is_path(name: &str) -> bool {
     name.eq_ignore_ascii_case("path")
 }

@@ -135,7 +135,7 @@ pub struct PlannedFile {
     pub source: FileSource,
     /// Its path in the image; a folder's content goes into it.
     pub target: ImagePath,
-    /// Whether what is in it, an archive, goes there.
+    /// True if what is in it, an archive, goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpack: Option<UnpackOptions>,
 }
@@ -163,7 +163,7 @@ impl Plan {
         host_name(self.host_build)
     }
 
-    /// Whether another plan makes the same image for another host.
+    /// Returns true if another plan makes the same image for another host.
     pub fn is_same_except_host(&self, other: &Self) -> bool {
         let for_other = Self {
             host_build: other.host_build,
@@ -195,7 +195,7 @@ impl Plan {
             .collect()
     }
 
-    /// Whether IIS's own configuration gets changes.
+    /// Returns true if IIS's own configuration gets changes.
     pub fn changes_server(&self) -> bool {
         let settings = self.iis.as_ref();
         let mut layers = self.instructions.iter().flat_map(Instructions::layers);

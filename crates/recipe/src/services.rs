@@ -66,7 +66,7 @@ struct FailureEntry {
     reset_after: Option<Field<Seconds<{ u32::MAX }>>>,
     /// The command line of the action run.
     command: Option<Field<ServiceText>>,
-    /// Whether a service that stops with an error has failed, too.
+    /// True if a service that stops with an error has failed, too.
     also_on_error: Option<Field<bool>>,
 }
 

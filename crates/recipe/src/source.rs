@@ -43,7 +43,7 @@ pub struct DownloadRequest {
     pub digests: Vec<Digest>,
     /// The name that it gets.
     pub name: String,
-    /// Whether it is looked for where its server sends who asks.
+    /// True if it is looked for where its server sends who asks.
     pub follows: bool,
     /// Where it is named first.
     pub place: String,

@@ -85,7 +85,7 @@ impl UnpackOptions {
         Ok(entries)
     }
 
-    /// Whether the archive can be unpacked, if it is here.
+    /// Returns true if the archive can be unpacked, if it is here.
     pub(super) fn check(&self, source: &FileSource) -> Result<(), ArchiveError> {
         if matches!(source, FileSource::Download(download) if download.content.is_none()) {
             return Ok(());
@@ -93,7 +93,7 @@ impl UnpackOptions {
         self.entries(source).map(drop)
     }
 
-    /// Whether the archive has something at a path below the folder that it goes to.
+    /// Returns true if the archive has something at a path below the folder that it goes to.
     pub(super) fn provides(&self, source: &FileSource, names: &[String]) -> bool {
         let key = fold(&names.join("/"));
         let is_there = |entry: &UnpackedEntry| fold(&entry.names.join("/")) == key;

@@ -99,7 +99,7 @@ pub fn compare(left: &str, right: &str) -> Ordering {
         .cmp(right.encode_utf16().map(upcase))
 }
 
-/// Whether Windows takes two names for the same.
+/// Returns true if Windows takes two names for the same.
 pub fn eq_ignore_case(left: &str, right: &str) -> bool {
     compare(left, right).is_eq()
 }

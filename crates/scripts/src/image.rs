@@ -36,10 +36,10 @@ pub trait ImageState {
     /// The data of a value of the registry; the empty name is the key's default value.
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData>;
 
-    /// Whether a key of the registry is there.
+    /// Returns true if a key of the registry is there.
     fn key(&self, key: &KeyPath) -> Lookup<()>;
 
-    /// Whether who runs the lines made what is at a path, and so may change it.
+    /// Returns true if who runs the lines made what is at a path, and so may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 
     /// Does something to it.
@@ -71,7 +71,7 @@ pub enum ImageAction {
         url: String,
         /// The file.
         path: ImagePath,
-        /// Whether the program goes where the server sends it on to.
+        /// True if the program goes where the server sends it on to.
         follows: bool,
     },
     /// The build fails unless the file has this digest.
@@ -181,7 +181,7 @@ pub enum OverwriteMode {
 pub struct ServiceChange {
     /// Its name.
     pub name: String,
-    /// Whether it is made; otherwise it is there and changed.
+    /// True if it is made; otherwise it is there and changed.
     pub is_new: bool,
     /// The command line.
     pub command: Option<String>,
@@ -219,9 +219,9 @@ pub struct AccessGrant {
     pub account: String,
     /// What it may do, as `icacls` spells it: `(OI)(CI)F`.
     pub rights: String,
-    /// Whether it loses what it was granted before.
+    /// True if it loses what it was granted before.
     pub replaces: bool,
-    /// Whether what is in the folder gets an entry of its own too.
+    /// True if what is in the folder gets an entry of its own too.
     pub each_inside: bool,
 }
 

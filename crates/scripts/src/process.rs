@@ -165,7 +165,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Whether a file is there, or will be.
+    /// Returns true if a file is there, or will be.
     pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         Ok(matches!(
             self.now(path)?,
@@ -317,17 +317,17 @@ pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptE
         .map_err(|error| ScriptError::unclear(error.to_string()))
 }
 
-/// Whether a path lies below another, or is it.
+/// Returns true if a path lies below another, or is it.
 pub(super) fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
     path.strip_prefix(folder).is_some()
 }
 
-/// Whether two paths are the same to Windows.
+/// Returns true if two paths are the same to Windows.
 pub(super) fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
     one.strip_prefix(other).is_some_and(<[String]>::is_empty)
 }
 
-/// Whether a redirection or a source means the device that swallows everything.
+/// Returns true if a redirection or a source means the device that swallows everything.
 pub(super) fn is_nul(text: &str) -> bool {
     let name = text.strip_prefix(r"\\.\").unwrap_or(text);
     name.eq_ignore_ascii_case("nul")
@@ -381,7 +381,7 @@ pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, Scrip
         .map_err(|error| ScriptError::unclear(format!("{error}")))
 }
 
-/// Whether a name may be one that Windows makes up for old programs: `PROGRA~1`.
+/// Returns true if a name may be one that Windows makes up for old programs: `PROGRA~1`.
 fn is_short(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     stem.len() <= 8
@@ -392,7 +392,7 @@ fn is_short(name: &str) -> bool {
         })
 }
 
-/// Whether a name fits a pattern; refuses where Windows' two kinds of names would disagree.
+/// Returns true if a name fits a pattern; refuses where Windows' two kinds of names would disagree.
 fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
     if wildcards == Wildcards::Cmd && pattern == "*.*" {
         return Ok(true);
@@ -444,7 +444,7 @@ fn fits(text: &[char], pattern: &[char]) -> bool {
     pattern[from..].iter().all(|c| *c == '*')
 }
 
-/// Whether a text fits a pattern of `*` and `?`, without regard to capitals.
+/// Returns true if a text fits a pattern of `*` and `?`, without regard to capitals.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
     fits(&lower(text), &lower(pattern))

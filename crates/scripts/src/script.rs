@@ -54,14 +54,14 @@ pub enum TextPart {
 pub struct TokenizedScript {
     /// Its tokens.
     pub tokens: Vec<ScriptToken>,
-    /// Whether every quote and bracket is closed and nothing is stray.
+    /// True if every quote and bracket is closed and nothing is stray.
     pub is_sound: bool,
-    /// Whether a statement is nothing but a string, which no one writes on purpose.
+    /// True if a statement is nothing but a string, which no one writes on purpose.
     pub has_lone_string: bool,
 }
 
 impl TokenizedScript {
-    /// Whether another script does the same.
+    /// Returns true if another script does the same.
     pub fn is_equivalent(&self, other: &Self) -> bool {
         effect::normalize(&self.tokens) == effect::normalize(&other.tokens)
     }
@@ -111,7 +111,7 @@ fn read_at(text: &str, depth: usize) -> TokenizedScript {
     }
 }
 
-/// Whether anything takes what a statement gives.
+/// True if anything takes what a statement gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Somebody,

@@ -73,7 +73,7 @@ impl Variables {
         &self.user
     }
 
-    /// Whether who runs the line may do anything.
+    /// Returns true if who runs the line may do anything.
     pub(super) fn is_administrator(&self) -> bool {
         let name = self.user.rsplit(['\\', '/']).next().unwrap_or_default();
         ["ContainerAdministrator", "Administrator", "SYSTEM"]
@@ -89,7 +89,7 @@ impl Variables {
             .map(|name| format!(r"C:\Users\{name}"))
     }
 
-    /// Whether a folder is there in every container, whatever the image: the user's own.
+    /// Returns true if a folder is there in every container, whatever the image: the user's own.
     pub(super) fn is_of_the_profile(&self, path: &ImagePath) -> bool {
         let Some(profile) = self.profile() else {
             return false;

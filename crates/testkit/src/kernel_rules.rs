@@ -35,7 +35,7 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// Whether nothing is left behind, as in a hive that was just written.
+    /// Returns true if nothing is left behind, as in a hive that was just written.
     pub fn is_fresh(&self) -> bool {
         self.lost_cells == 0
             && self.volatile_references == 0
@@ -164,7 +164,7 @@ struct Next {
     cell: u32,
     parent: u32,
     depth: usize,
-    /// Whether the key above hides the whole tree below.
+    /// True if the key above hides the whole tree below.
     is_new: bool,
 }
 
@@ -504,7 +504,8 @@ fn leaf_entries(leaf: &[u8], at: usize) -> HiveCheckResult<Vec<(u32, Option<u32>
         .collect())
 }
 
-/// Whether a self-relative descriptor is one: an owner, a group, and lists that end where they say.
+/// Returns true if a self-relative descriptor is one: an owner, a group, and lists that end where
+/// they say.
 pub fn descriptor(bytes: &[u8]) -> Option<()> {
     let head = bytes.get(..20)?;
     let control = short(&head[2..]);

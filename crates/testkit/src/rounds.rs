@@ -39,7 +39,7 @@ struct Questions {
     expected: VecDeque<usize>,
     /// Those of each round so far, the open one last.
     rounds: Vec<Vec<String>>,
-    /// Whether a round did not become complete.
+    /// True if a round did not become complete.
     is_overdue: bool,
 }
 

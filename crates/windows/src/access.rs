@@ -30,10 +30,10 @@ pub struct Access {
     pub grants: Vec<Grant>,
     /// What of a folder it is for.
     pub inherit: Inherit,
-    /// Whether the accounts lose what they were granted here before.
+    /// True if the accounts lose what they were granted here before.
     #[serde(skip_serializing_if = "is_false")]
     pub replaces: bool,
-    /// Whether what is in the folder gets the rights as its own, too.
+    /// True if what is in the folder gets the rights as its own, too.
     #[serde(skip_serializing_if = "is_false")]
     pub each_inside: bool,
 }
@@ -204,7 +204,8 @@ impl Access {
         self.entries(descriptor, flags)
     }
 
-    /// Whether rights that are replaced are passed on to what is in a folder with this descriptor.
+    /// Returns true if rights that are replaced are passed on to what is in a folder with this
+    /// descriptor.
     pub fn revokes_inherited(&self, descriptor: &SecurityDescriptor) -> bool {
         let entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
         let passes_on = ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT;
@@ -212,7 +213,7 @@ impl Access {
         self.replaces && replaced.any(|entry| entry.flags & passes_on != 0)
     }
 
-    /// Whether something has rights of the accounts from above.
+    /// Returns true if something has rights of the accounts from above.
     pub fn is_inherited_by(&self, descriptor: &SecurityDescriptor) -> bool {
         let mut entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
         entries.any(|entry| {
@@ -222,12 +223,12 @@ impl Access {
         })
     }
 
-    /// Whether it is for files in the folder, too.
+    /// Returns true if it is for files in the folder, too.
     pub fn applies_to_files(&self) -> bool {
         self.each_inside || self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
     }
 
-    /// Whether an entry is what an account was granted here before.
+    /// Returns true if an entry is what an account was granted here before.
     fn is_replaced(&self, entry: &Ace) -> bool {
         let is_own = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED == 0;
         let mut grants = self.grants.iter();

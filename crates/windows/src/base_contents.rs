@@ -95,7 +95,7 @@ pub struct BaseRequirements {
 }
 
 impl BaseRequirements {
-    /// Whether an image can be made without a look inside.
+    /// Returns true if an image can be made without a look inside.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

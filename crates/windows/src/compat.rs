@@ -18,7 +18,7 @@ use super::release::{self, ImageRange, Release, ReleaseKind};
 use super::update::{Update, Updates};
 use super::version::WindowsVersion;
 
-/// Whether a machine runs Windows Server or a client edition.
+/// True if a machine runs Windows Server or a client edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WindowsEdition {
     /// Windows Server.
@@ -199,8 +199,8 @@ fn same_build(host: WindowsVersion, image: WindowsVersion) -> CompatRule {
     }
 }
 
-/// Whether a host lacks an update that an image of its build has. The images of a month may have a
-/// greater revision than the month's update of the hosts.
+/// Returns true if a host lacks an update that an image of its build has. The images of a month may
+/// have a greater revision than the month's update of the hosts.
 fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
     let (Some(own), Some(revision)) = (host.revision, image.revision) else {
         return false;
@@ -218,7 +218,7 @@ fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
             }))
 }
 
-/// Whether the rules let the image start on the host, of another build, and reports do not.
+/// Returns true if the rules let the image start on the host, of another build, and reports do not.
 fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolation) -> bool {
     isolation != Isolation::HostProcess
         && host.version.build != image.build
@@ -236,7 +236,7 @@ pub fn generation(version: WindowsVersion) -> Option<u32> {
     }
 }
 
-/// Whether hosts of a build differ in what they take.
+/// Returns true if hosts of a build differ in what they take.
 pub fn is_revision_relevant(build: u32) -> bool {
     generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
 }
@@ -371,7 +371,7 @@ pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
 }
 
 impl CompatVerdict {
-    /// Whether the image starts, be it with a warning.
+    /// Returns true if the image starts, be it with a warning.
     pub fn is_startable(&self) -> bool {
         matches!(
             self.outcome,

@@ -92,7 +92,7 @@ pub const TOP_FOLDERS: [&str; 6] = [
 ];
 
 impl ImagePath {
-    /// Whether it is one of [`TOP_FOLDERS`] or lies in one.
+    /// Returns true if it is one of [`TOP_FOLDERS`] or lies in one.
     pub fn is_of_windows(&self) -> bool {
         let top = self.components.first();
         top.is_some_and(|top| TOP_FOLDERS.iter().any(|own| own.eq_ignore_ascii_case(top)))

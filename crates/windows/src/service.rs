@@ -92,7 +92,7 @@ pub struct FailureActions {
     pub reset_after: u32,
     /// What [`FailureKind::Run`] runs.
     pub command: Option<ServiceText>,
-    /// Whether a service that stops with an error has failed, too.
+    /// True if a service that stops with an error has failed, too.
     pub also_on_error: bool,
 }
 
@@ -137,7 +137,7 @@ impl ServiceName {
         key
     }
 
-    /// Whether Windows takes two for the same.
+    /// Returns true if Windows takes two for the same.
     pub fn eq_ignore_case(&self, other: &Self) -> bool {
         self.0.to_lowercase() == other.0.to_lowercase()
     }

@@ -171,8 +171,8 @@ impl Kb {
 }
 
 impl Update {
-    /// Whether it is offered to every host: hotpatches are for hosts enrolled for them, previews
-    /// for those that ask.
+    /// Returns true if it is offered to every host: hotpatches are for hosts enrolled for them,
+    /// previews for those that ask.
     pub(crate) fn is_regular(&self) -> bool {
         self.kb.is_some() && !matches!(self.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
     }
@@ -232,7 +232,7 @@ impl Updates {
         (today > fresh_until(newest)?).then_some(newest)
     }
 
-    /// Whether the newest update of a build, as of that day, is known.
+    /// Returns true if the newest update of a build, as of that day, is known.
     pub fn is_current(&self, build: u32, today: Date) -> bool {
         let newest = self.by_build(build).iter().map(|update| update.date).max();
         newest.is_some_and(|newest| {

@@ -70,7 +70,7 @@ impl BaseArgs {
     }
 }
 
-/// Whether its bottom layer is a Windows.
+/// Returns true if its bottom layer is a Windows.
 fn has_windows(image: &Image) -> bool {
     let config = image.config();
     config.os == "windows" && config.os_version.is_some()

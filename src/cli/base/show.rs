@@ -462,7 +462,7 @@ struct FileView {
     path: String,
     #[serde(flatten)]
     entry: Option<FolderEntryView>,
-    /// Whether its content is known too, because somebody may have to write another version of it.
+    /// True if its content is known too, because somebody may have to write another version of it.
     #[serde(rename = "content_kept")]
     is_kept: bool,
     children: Vec<Child>,

@@ -29,7 +29,7 @@ pub(super) struct KubeArgs {
 }
 
 impl KubeArgs {
-    /// Whether only some of the cluster's workloads are wanted.
+    /// Returns true if only some of the cluster's workloads are wanted.
     pub(super) fn chooses_workloads(&self) -> bool {
         self.namespace.is_some() || self.selector.is_some()
     }

@@ -144,7 +144,7 @@ pub(in crate::cli) fn images() -> ArgValueCompleter {
 const LAYOUT: &str = "oci:";
 const ARCHIVE: &str = "docker-archive:";
 
-/// Whether a candidate is what is looked for, rather than a folder on the way to it.
+/// Returns true if a candidate is what is looked for, rather than a folder on the way to it.
 fn is_whole(candidate: &CompletionCandidate) -> bool {
     !candidate.get_value().as_encoded_bytes().ends_with(b"/")
 }

@@ -94,7 +94,7 @@ pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
 }
 
 impl UpdateSelectorArgs {
-    /// Whether a build is named, not an article that may serve several.
+    /// Returns true if a build is named, not an article that may serve several.
     pub(super) fn is_by_build(&self) -> bool {
         !matches!(self.what, Some(UpdateSelector::Article(_)))
     }

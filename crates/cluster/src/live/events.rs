@@ -28,7 +28,7 @@ const LONGEST_NAME: usize = 253 - 1 - 16;
 /// What an event says about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// Whether somebody should look at it.
+    /// True if somebody should look at it.
     pub is_warning: bool,
     /// What is the case, in one word.
     pub reason: &'static str,

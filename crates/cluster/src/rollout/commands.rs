@@ -129,7 +129,7 @@ pub(super) fn rebuild_command(
     shell_command(&words)
 }
 
-/// Whether Kubernetes lets the images of a workload be changed.
+/// Returns true if Kubernetes lets the images of a workload be changed.
 pub(super) fn can_set_image(workload: &Workload) -> bool {
     const KINDS: [&str; 6] = [
         "CronJob",

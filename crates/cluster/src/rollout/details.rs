@@ -76,7 +76,7 @@ impl Details {
         }
     }
 
-    /// Whether everything that matters is known.
+    /// Returns true if everything that matters is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

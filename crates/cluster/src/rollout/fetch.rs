@@ -21,7 +21,7 @@ const PARALLEL: usize = 64;
 pub struct ImageRequest {
     /// What it is called.
     pub reference: String,
-    /// Whether it may be a directory or a file of this machine; a workload's image may not.
+    /// True if it may be a directory or a file of this machine; a workload's image may not.
     pub is_local: bool,
 }
 

@@ -129,9 +129,9 @@ pub fn severity(outcome: VerdictOutcome) -> u8 {
     }
 }
 
-/// Whether a plan can make the image start there, or it does as it is: nobody can tell of what could
-/// not be read, an image for Linux is not to be built over, one without Windows inside is built the
-/// same again, and some hosts run no image at all.
+/// Returns true if a plan can make the image start there, or it does as it is: nobody can tell of
+/// what could not be read, an image for Linux is not to be built over, one without Windows inside
+/// is built the same again, and some hosts run no image at all.
 pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
@@ -149,7 +149,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && image.is_readable()
 }
 
-/// Whether a host's runtime takes what is built for it.
+/// Returns true if a host's runtime takes what is built for it.
 fn takes_a_base(host: &HostKind) -> bool {
     host.build.is_some_and(|host_build| {
         let build = host_build.version.build;

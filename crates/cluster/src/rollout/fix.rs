@@ -57,7 +57,7 @@ struct FindingContext<'a> {
     image: &'a Image,
     kind: &'a HostKind,
     placement: &'a Placement,
-    /// Whether all its hosts are cordoned.
+    /// True if all its hosts are cordoned.
     is_emptied: bool,
     rollout: &'a Rollout,
 }
@@ -92,7 +92,7 @@ type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>, bool);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Fix {
     actions: BTreeSet<usize>,
-    /// Whether something else that starts today would not, were they carried out alone.
+    /// True if something else that starts today would not, were they carried out alone.
     breaks_others: bool,
 }
 

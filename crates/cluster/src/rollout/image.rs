@@ -58,7 +58,7 @@ pub struct Variant {
     pub size: Option<u64>,
     /// How many seconds its registry lets a process take to stop.
     pub stop_seconds: Option<u64>,
-    /// Whether it brings no Windows, so that only host process containers can run it.
+    /// True if it brings no Windows, so that only host process containers can run it.
     pub host_process: bool,
 }
 
@@ -139,7 +139,7 @@ impl Image {
         }
     }
 
-    /// Whether anything is known of it.
+    /// Returns true if anything is known of it.
     pub(super) fn is_readable(&self) -> bool {
         !matches!(
             self.content,
@@ -175,7 +175,8 @@ impl Variant {
     }
 }
 
-/// Whether an image has no Windows inside: none is named, and its bottom layer has no room for one.
+/// Returns true if an image has no Windows inside: none is named, and its bottom layer has no room
+/// for one.
 pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) -> bool {
     /// The bottom layer of a Nano Server has a hundred times as much.
     const TOO_SMALL: u64 = 1 << 20;

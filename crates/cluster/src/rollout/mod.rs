@@ -204,7 +204,7 @@ impl Rollout {
         self.summary = CheckCounts::count(&self.placements, &self.notices);
     }
 
-    /// Whether an image is built by others, so that no build of the user's helps.
+    /// Returns true if an image is built by others, so that no build of the user's helps.
     fn is_of_others(&self, image: usize) -> bool {
         let reference = self.images[image].reference.as_deref();
         reference.is_some_and(|reference| tags::is_third_party(reference, &self.own))
@@ -216,7 +216,7 @@ impl Rollout {
         cordoned.filter_map(|host| host.name.as_deref()).collect()
     }
 
-    /// Whether everything will start; `strict` wants it without warnings too.
+    /// Returns true if everything will start; `strict` wants it without warnings too.
     pub fn is_compatible(&self, strict: bool) -> bool {
         self.summary.incompatible == 0
             && self.summary.unknown == 0

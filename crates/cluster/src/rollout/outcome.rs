@@ -71,7 +71,7 @@ impl StartStatus {
         }
     }
 
-    /// Whether something has to be done, or found out, before it starts wherever it lands.
+    /// Returns true if something has to be done, or found out, before it starts wherever it lands.
     pub fn needs_action(self) -> bool {
         self < Self::Warned
     }
@@ -165,7 +165,7 @@ impl Rollout {
 }
 
 impl WorkloadOutcome<'_> {
-    /// Whether it is a workload rather than an image.
+    /// Returns true if it is a workload rather than an image.
     pub(crate) fn is_workload(&self) -> bool {
         matches!(self.subject, Subject::Workload(_))
     }
@@ -218,7 +218,7 @@ impl WarnedSubjects {
     }
 }
 
-/// Whether a notice is why a workload has no answer, rather than a warning beside it.
+/// Returns true if a notice is why a workload has no answer, rather than a warning beside it.
 pub fn is_deciding_rule(rule: &str) -> bool {
     [Concern::NoHostSelected, Concern::NoImage]
         .iter()

@@ -112,7 +112,7 @@ pub enum PlanAction {
         becomes: Image,
         /// Its new tag, as nodes keep what they have under the old one.
         new_tag: Option<String>,
-        /// Whether nodes go on with what they have.
+        /// True if nodes go on with what they have.
         stays_cached: bool,
         /// Indexes of the hosts that are cordoned until they are patched, as the new image does not
         /// start there before.
@@ -506,7 +506,7 @@ fn others(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Option<
     }
 }
 
-/// Whether building makes something that takes this one's place.
+/// Returns true if building makes something that takes this one's place.
 fn can_build(variant: &Variant) -> bool {
     variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
 }

@@ -125,7 +125,7 @@ pub(super) fn set_version(node: &mut Node, version: WindowsVersion) {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for anything.
+/// Returns true if a name fits a pattern in which `*` stands for anything.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

@@ -33,8 +33,8 @@ const PARALLEL: usize = 8;
 /// The tags of repositories, by the reference of the image that is in one.
 pub type TagsByRepository = BTreeMap<String, Vec<String>>;
 
-/// Whether an image of this name is built by others: it lies where everybody's do, below none of the
-/// prefixes that are the user's own.
+/// Returns true if an image of this name is built by others: it lies where everybody's do, below
+/// none of the prefixes that are the user's own.
 pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
     let Ok(Location::Registry(reference)) = parse_location(reference) else {
         return false;
@@ -48,7 +48,7 @@ pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
 }
 
 impl Rollout {
-    /// Whether an image that others build does not start somewhere.
+    /// Returns true if an image that others build does not start somewhere.
     pub fn has_failing_third_party_images(&self) -> bool {
         !failing(self).is_empty()
     }

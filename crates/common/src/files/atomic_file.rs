@@ -12,7 +12,7 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 /// How the names of unfinished files begin, where they need one.
 const PREFIX: &str = ".wincimg-";
 
-/// Whether a file of this name is one that somebody is writing, or left unfinished.
+/// Returns true if a file of this name is one that somebody is writing, or left unfinished.
 pub fn is_draft(name: &str) -> bool {
     name.starts_with(PREFIX)
 }

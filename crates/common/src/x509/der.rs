@@ -167,7 +167,7 @@ pub(super) fn read(der: &[u8]) -> Result<DerElement, &'static str> {
     })
 }
 
-/// Whether the basic constraints, one of the extensions, say so.
+/// Returns true if the basic constraints, one of the extensions, say so.
 fn is_ca(extensions: &[u8]) -> Option<bool> {
     let mut extensions = Elements(Elements(extensions).expect(SEQUENCE)?);
     let mut says_so = false;

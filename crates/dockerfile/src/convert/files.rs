@@ -312,7 +312,7 @@ fn wholes(
     found
 }
 
-/// Whether a folder is on the way to another, or the same.
+/// Returns true if a folder is on the way to another, or the same.
 fn is_above(path: &str, other: &str) -> bool {
     path == other || other.starts_with(&format!("{path}\0"))
 }

@@ -37,7 +37,7 @@ pub struct Conversion<'a> {
     pub plan: &'a Plan,
     /// What is inside its base, as far as that is known.
     pub inside: &'a dyn BaseContents,
-    /// Whether it was looked into the base for it.
+    /// True if it was looked into the base for it.
     pub looked: bool,
     /// The Dockerfile, as results call it.
     pub dockerfile: &'a Path,

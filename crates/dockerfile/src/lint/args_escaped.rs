@@ -52,8 +52,8 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     findings.only(LintRule::ArgsEscaped, Severity::Warning, line, message);
 }
 
-/// Whether a word has arguments in it, and is not a path with a space: options begin behind its
-/// first space, or a name without a folder ends there.
+/// Returns true if a word has arguments in it, and is not a path with a space: options begin behind
+/// its first space, or a name without a folder ends there.
 fn is_command_line(word: &str) -> bool {
     let Some((name, rest)) = word.split_once([' ', '\t']) else {
         return false;
@@ -63,7 +63,8 @@ fn is_command_line(word: &str) -> bool {
     rest.trim_start().starts_with(['-', '/']) || (is_name && !is_file)
 }
 
-/// Whether a stage's program in exec form would be found here: then it does not correct anything.
+/// Returns true if a stage's program in exec form would be found here: then it does not correct
+/// anything.
 pub(super) fn is_bare(stage: &Stage<'_>, argv: &[String]) -> bool {
     let mut steps = stage.steps.iter();
     let has_cmd = steps.any(|step| step.instruction.keyword == "CMD");

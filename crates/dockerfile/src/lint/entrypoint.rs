@@ -99,7 +99,7 @@ fn report(
     }
 }
 
-/// Whether the text is one command that the shell runs itself.
+/// Returns true if the text is one command that the shell runs itself.
 fn is_the_shells_own(step: &LintStep<'_>) -> bool {
     let text = step.instruction.text();
     match step.shell {
@@ -120,7 +120,7 @@ fn is_the_shells_own(step: &LintStep<'_>) -> bool {
     }
 }
 
-/// Whether a file's name ends in one of these extensions, in whatever case.
+/// Returns true if a file's name ends in one of these extensions, in whatever case.
 pub(super) fn has_extension(file: &str, extensions: &[&str]) -> bool {
     let found = file.rsplit_once('.').map(|(_, extension)| extension);
     found.is_some_and(|found| extensions.iter().any(|it| found.eq_ignore_ascii_case(it)))
@@ -160,7 +160,7 @@ fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
     is_program.then_some(argv)
 }
 
-/// Whether a word can be a program's name: one with a space ends in the file's.
+/// Returns true if a word can be a program's name: one with a space ends in the file's.
 fn is_file_name(word: &str) -> bool {
     !word.contains(' ') || has_extension(word, &["exe"])
 }

@@ -35,8 +35,8 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether the backslash belongs to a path rather than to the layout of the file: it follows a
-/// path without a space, and what comes next does not look like the rest of the command.
+/// Returns true if the backslash belongs to a path rather than to the layout of the file: it
+/// follows a path without a space, and what comes next does not look like the rest of the command.
 fn is_path_end(join: LineContinuation<'_>) -> bool {
     let follows_name = join
         .text

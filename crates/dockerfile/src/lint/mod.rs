@@ -54,7 +54,7 @@ pub struct BaseConfig {
     pub shell: BaseShell,
     /// The version of Windows inside.
     pub version: Option<WindowsVersion>,
-    /// Whether it is for Windows.
+    /// True if it is for Windows.
     pub is_windows: bool,
 }
 

@@ -42,7 +42,7 @@ impl ExecutionPhase {
 #[derive(Debug, Clone, Default)]
 struct NanoState {
     is_nano: bool,
-    /// Whether the stage runs as the user that Nano Server comes with.
+    /// True if the stage runs as the user that Nano Server comes with.
     is_plain_user: bool,
     /// Which of the programs the file brings, as far as their names say.
     brought: [bool; LACKING.len()],
@@ -162,7 +162,7 @@ impl NanoState {
     }
 }
 
-/// Whether an instruction goes through the shell in force.
+/// Returns true if an instruction goes through the shell in force.
 fn uses_shell(instruction: &Instruction) -> bool {
     match instruction.keyword.as_str() {
         "RUN" | "CMD" | "ENTRYPOINT" => instruction.exec_form().is_none(),

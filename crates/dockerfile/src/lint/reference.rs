@@ -32,7 +32,7 @@ struct PublishedImage {
     tag: Option<&'static str>,
     first: u32,
     last: u32,
-    /// Whether the row is about some builds only.
+    /// True if the row is about some builds only.
     by_build: bool,
     shell: BaseShell,
 }
@@ -186,7 +186,7 @@ impl Reference {
         }
     }
 
-    /// Whether it is Nano Server without anything added.
+    /// Returns true if it is Nano Server without anything added.
     pub(super) fn is_nano_server(&self) -> bool {
         // Its first version, of 2016, had PowerShell and more.
         is_or_ends_with(&self.repository, "windows/nanoserver")
@@ -198,8 +198,8 @@ impl Reference {
         version_of(self.tag.as_deref())
     }
 
-    /// Whether this is one of Windows' own base images, whose tags are plain versions. A mirror
-    /// keeps the end of the name.
+    /// Returns true if this is one of Windows' own base images, whose tags are plain versions. A
+    /// mirror keeps the end of the name.
     pub(super) fn is_windows_base(&self) -> bool {
         ["nanoserver", "servercore", "server"]
             .iter()
@@ -220,7 +220,8 @@ impl Reference {
         }
     }
 
-    /// Whether it is known that new images get the same tags: Microsoft's, and those of the table.
+    /// Returns true if it is known that new images get the same tags: Microsoft's, and those of the
+    /// table.
     pub(super) fn is_updated_monthly(&self) -> bool {
         self.is_windows_base()
             || self.is_monthly()
@@ -228,8 +229,8 @@ impl Reference {
             || PUBLISHED.iter().any(|row| row.is_of(&self.repository))
     }
 
-    /// Whether this is one of Microsoft's images on top of those, whose tags are given to another
-    /// image every month unless they have a version or a date in them.
+    /// Returns true if this is one of Microsoft's images on top of those, whose tags are given to
+    /// another image every month unless they have a version or a date in them.
     pub(super) fn is_monthly(&self) -> bool {
         self.repository.contains("dotnet/framework/")
             || self.repository.ends_with("windows/servercore/iis")
@@ -240,7 +241,7 @@ impl Reference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TagVersion {
     pub(super) version: Option<WindowsVersion>,
-    /// Whether the tag names one image for good.
+    /// True if the tag names one image for good.
     pub(super) fixed: bool,
 }
 

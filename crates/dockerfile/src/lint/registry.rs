@@ -57,8 +57,8 @@ fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
     }
 }
 
-/// Whether a number below a day's seconds is likely to be milliseconds. Whole hours are not: some
-/// servers get two of them to end.
+/// Returns true if a number below a day's seconds is likely to be milliseconds. Whole hours are
+/// not: some servers get two of them to end.
 fn is_round(number: u64) -> bool {
     number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
@@ -98,7 +98,7 @@ struct Values {
 }
 
 impl Values {
-    /// Whether the value is new.
+    /// Returns true if the value is new.
     fn insert(&mut self, value: (String, String)) -> bool {
         let is_new = self.there.insert(value.clone());
         if is_new {
@@ -285,7 +285,7 @@ fn check_pair(set: &[ShutdownAssignment<'_>], findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether both are set, and to the same time as they are written, however long that is.
+/// Returns true if both are set, and to the same time as they are written, however long that is.
 fn are_one_time(set: &[ShutdownAssignment<'_>]) -> bool {
     let given = |time| {
         let mut found = set

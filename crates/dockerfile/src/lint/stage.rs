@@ -222,7 +222,8 @@ impl<'a> StageReader<'a> {
     }
 }
 
-/// Whether a character can be in an image's name; others wait for a program that fills them in.
+/// Returns true if a character can be in an image's name; others wait for a program that fills them
+/// in.
 fn is_of_reference(c: char) -> bool {
     c.is_alphanumeric() || "./:@_-[]".contains(c)
 }

@@ -34,11 +34,11 @@ pub(super) fn program_name(path: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LintCommand {
     pub(super) words: Vec<Word>,
-    /// Whether the words are elements of a JSON array.
+    /// True if the words are elements of a JSON array.
     is_json: bool,
-    /// Whether a quote is still open where the text ends, so that nothing can follow.
+    /// True if a quote is still open where the text ends, so that nothing can follow.
     is_open: bool,
-    /// Whether its input comes from another command or from a file.
+    /// True if its input comes from another command or from a file.
     pub(super) has_input: bool,
 }
 

@@ -95,7 +95,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Whether a source is not a path.
+/// Returns true if a source is not a path.
 pub(super) fn is_url(source: &str) -> bool {
     source.contains("://") || source.starts_with("git@")
 }

@@ -44,7 +44,7 @@ const OF_PLAIN_WINDOWS: [&str; 16] = [
     "Windows",
 ];
 
-/// Whether an image is Windows and nothing else, by its name.
+/// Returns true if an image is Windows and nothing else, by its name.
 fn is_plain_windows(image: &str) -> bool {
     let name = image.split('@').next().unwrap_or_default();
     let name = match name.rsplit_once(':') {
@@ -176,7 +176,8 @@ impl Tree {
         }
     }
 
-    /// Whether all that is at a path and below it was made here: it lies in a folder of its own.
+    /// Returns true if all that is at a path and below it was made here: it lies in a folder of its
+    /// own.
     pub(super) fn is_own(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         if path.components().is_empty() || path.is_of_windows() {
             return Ok(false);
@@ -198,7 +199,7 @@ impl Tree {
         })
     }
 
-    /// Whether something of the base may show at a path.
+    /// Returns true if something of the base may show at a path.
     pub(super) fn base_may_contain(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         if path.components().is_empty() {
             return Ok(true);
@@ -227,7 +228,7 @@ impl Tree {
         self.inside(folder)
     }
 
-    /// Whether what is at a path waits for something that is downloaded.
+    /// Returns true if what is at a path waits for something that is downloaded.
     pub(super) fn is_later(&self, path: &ImagePath) -> bool {
         self.later.contains("") || is_in(&self.later, path)
     }
@@ -271,7 +272,7 @@ impl Tree {
         Ok(Presence::Present(found))
     }
 
-    /// Whether nothing of the base shows at a path.
+    /// Returns true if nothing of the base shows at a path.
     fn is_cut(&self, path: &ImagePath) -> bool {
         is_in(&self.cut, path)
     }
@@ -300,8 +301,8 @@ impl Tree {
         })
     }
 
-    /// Whether a working directory has to be made: not where it is, nor in Windows' own folders where
-    /// nobody has looked.
+    /// Returns true if a working directory has to be made: not where it is, nor in Windows' own
+    /// folders where nobody has looked.
     pub(super) fn needs_working_dir(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         Ok(match self.kind(path)? {
             Presence::Present(_) => false,
@@ -311,7 +312,7 @@ impl Tree {
     }
 }
 
-/// Whether a path is one of these, or lies in one.
+/// Returns true if a path is one of these, or lies in one.
 fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
     if places.is_empty() {
         return false;

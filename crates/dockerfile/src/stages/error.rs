@@ -42,7 +42,7 @@ pub enum StageError {
         remedy: Workaround,
         /// Why its commands are not carried out, where that is wrong with it.
         trouble: Option<ScriptErrorKind>,
-        /// Whether it has nothing to do with lines before it.
+        /// True if it has nothing to do with lines before it.
         stands_alone: bool,
         /// What is wrong with further lines.
         further: Box<[Self]>,
@@ -125,7 +125,7 @@ impl StageError {
         self
     }
 
-    /// Whether looks into bases may end all that is wrong.
+    /// Returns true if looks into bases may end all that is wrong.
     pub fn needs_base_contents(&self) -> bool {
         let mut lines = self.lines();
         lines.all(|line| matches!(line.remedy(), Workaround::Look(_)))

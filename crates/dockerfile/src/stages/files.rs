@@ -48,7 +48,7 @@ pub(super) trait Files {
     /// What to say of a path that is not there.
     fn missing(&self, path: &str) -> String;
 
-    /// Whether a path is left out itself, though something in it may not be.
+    /// Returns true if a path is left out itself, though something in it may not be.
     fn leaves_out(&self, _path: &str) -> bool {
         false
     }
@@ -302,7 +302,7 @@ impl ExtractedFiles {
             .extend(found.map(|(path, taken)| (fold(&path), (path, taken))));
     }
 
-    /// Whether that path was looked for.
+    /// Returns true if that path was looked for.
     pub(super) fn contains(&self, path: &str) -> bool {
         let key = fold(path);
         let ends = key.match_indices('\0').map(|(at, _)| &key[..at]);

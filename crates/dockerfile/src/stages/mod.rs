@@ -112,7 +112,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Whether somebody has looked for files in a base.
+    /// Returns true if somebody has looked for files in a base.
     pub fn has_files_of(&self, base: &str) -> bool {
         let base = self.bases.get(base);
         let drive = base.map(|base| base.inside.file(&ImagePath::drive()));
@@ -125,7 +125,7 @@ impl Inputs {
 pub struct EvaluationResult {
     /// What is made of the base.
     pub instructions: Instructions,
-    /// Whether they could be carried out; otherwise there are none.
+    /// True if they could be carried out; otherwise there are none.
     are_carried_out: bool,
     /// What its author may want to know.
     pub notes: Vec<String>,
@@ -140,8 +140,8 @@ pub struct EvaluationResult {
 }
 
 impl EvaluationResult {
-    /// Whether all is known that the instructions asked for: carried out once more on the same, they
-    /// come to the same.
+    /// Returns true if all is known that the instructions asked for: carried out once more on the
+    /// same, they come to the same.
     pub fn is_complete(&self) -> bool {
         self.are_carried_out
             && self.lacking.is_empty()

@@ -7,7 +7,7 @@ use wincimg_windows::path::ImagePath;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CopyTarget {
     pub(super) path: ImagePath,
-    /// Whether its author says that it is a folder.
+    /// True if its author says that it is a folder.
     pub(super) is_folder: bool,
 }
 

@@ -42,15 +42,15 @@ pub(super) struct StageState {
     pub(super) steps: Vec<PlannedStep>,
     /// Build arguments that were declared, with their values.
     args: Vec<(String, Option<String>)>,
-    /// Whether `CMD` was set in this stage.
+    /// True if `CMD` was set in this stage.
     has_cmd: bool,
     /// Who made files and folders, where that was a `RUN` of a user whom the image names.
     makers: BTreeMap<String, String>,
     /// The line of the instruction that is carried out.
     pub(super) line: usize,
-    /// Whether an instruction, here or where files came from, was not carried out.
+    /// True if an instruction, here or where files came from, was not carried out.
     pub(super) is_spoiled: bool,
-    /// Whether it may be once more is known, so that nothing is certain about what comes after it.
+    /// True if it may be once more is known, so that nothing is certain about what comes after it.
     pub(super) is_put_off: bool,
 }
 
@@ -167,7 +167,7 @@ impl StageState {
         }
     }
 
-    /// Whether the user whom the image names made what is at a path in an earlier `RUN`.
+    /// Returns true if the user whom the image names made what is at a path in an earlier `RUN`.
     pub(super) fn is_of_user(&self, path: &ImagePath) -> bool {
         let maker = self.makers.get(&key(path));
         maker.is_some() && maker == self.config.user.as_ref()

@@ -137,7 +137,7 @@ fn publication(images: &[PlannedImage], index: IndexMode) -> Result<Publication<
     )
 }
 
-/// Whether a node starts whatever its runtime may take of a tag, by the rules themselves.
+/// Returns true if a node starts whatever its runtime may take of a tag, by the rules themselves.
 fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
     let entries: Vec<IndexEntry<'_>> = outlook
         .lines

@@ -39,7 +39,7 @@ pub(super) struct DestinationWriter<'a> {
 /// An image as its destination has it, where other words may give it another digest than elsewhere.
 pub(super) struct DestinationImage {
     pub(super) image: Image,
-    /// Whether the destination had all of it before.
+    /// True if the destination had all of it before.
     pub(super) up_to_date: bool,
 }
 

@@ -58,7 +58,7 @@ pub struct RunDetails {
 }
 
 impl AttachmentOptions {
-    /// Whether there are any.
+    /// Returns true if there are any.
     pub fn is_empty(&self) -> bool {
         self.bills.is_empty() && self.provenance.is_none()
     }

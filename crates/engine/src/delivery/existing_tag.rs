@@ -137,7 +137,7 @@ impl ExistingTag {
         }
     }
 
-    /// Whether it has an image for each system and build that new ones are for.
+    /// Returns true if it has an image for each system and build that new ones are for.
     pub(super) fn has(&self, new: &[PlannedTagEntry]) -> bool {
         let has =
             |new: &PlannedTagEntry| self.entries.iter().any(|it| it.is_replaced_by(new, false));
@@ -156,8 +156,8 @@ impl ExistingTag {
 }
 
 impl TagEntry {
-    /// Whether a new image takes this one's place: it is for the same build of the same system, and
-    /// where that is asked too, for the same hosts.
+    /// Returns true if a new image takes this one's place: it is for the same build of the same
+    /// system, and where that is asked too, for the same hosts.
     fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
         let (own, other) = (&self.line.platform, &new.platform);
         let is_system = own.os == other.os

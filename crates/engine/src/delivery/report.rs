@@ -40,9 +40,9 @@ pub struct DeliveredImage {
     pub base: DeliveredBase,
     /// Its layers, the base's first.
     pub layers: Vec<DeliveredLayer>,
-    /// Whether it is in a registry now.
+    /// True if it is in a registry now.
     pub pushed: bool,
-    /// Whether the target had all of it before.
+    /// True if the target had all of it before.
     pub up_to_date: bool,
     /// Where else it is.
     pub copies: Vec<DeliveredCopy>,
@@ -74,7 +74,7 @@ pub struct DeliveredBase {
     pub tag: Option<String>,
     /// Its version of Windows, if it has one.
     pub os_version: Option<String>,
-    /// Whether that is the host's: exact or nearest; any where there is none.
+    /// True if that is the host's: exact or nearest; any where there is none.
     #[serde(rename = "match")]
     pub matched: &'static str,
 }

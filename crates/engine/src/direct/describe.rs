@@ -115,7 +115,7 @@ fn fit(layer: &mut Layer, access: &[Access], inside: &dyn BaseContents) -> Resul
     Ok(())
 }
 
-/// Whether the plan's layer is the lowest of its image.
+/// Returns true if the plan's layer is the lowest of its image.
 pub(super) fn is_bottom(plan: &Plan, base: BaseSource<'_>) -> bool {
     plan.base.os_version.is_none() && base.image.manifest().layers.is_empty()
 }

@@ -283,8 +283,8 @@ fn compression_of(layer: &Descriptor) -> Option<Compression> {
 }
 
 impl ReusableLayer {
-    /// Whether its bytes are still where it is. Those of a layout are read, which anybody may have
-    /// changed.
+    /// Returns true if its bytes are still where it is. Those of a layout are read, which anybody
+    /// may have changed.
     async fn exists(&self) -> bool {
         let there = match &self.source {
             Source::Layout(layout) => layout.has_blob(&self.descriptor).await.ok(),

@@ -29,7 +29,7 @@ const TO_CANCEL: Duration = Duration::from_secs(2);
 /// Where layers go while they are written.
 pub(crate) struct LayerStreams {
     to: Repository,
-    /// Whether nothing has a tag there, once that was asked.
+    /// True if nothing has a tag there, once that was asked.
     is_new: OnceCell<bool>,
     state: Mutex<State>,
 }

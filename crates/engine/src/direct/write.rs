@@ -41,7 +41,7 @@ pub(crate) struct AddedLayer {
     size: u64,
     diff_id: Digest,
     compression: Compression,
-    /// Whether others may look for it.
+    /// True if others may look for it.
     is_noted: bool,
     bytes: LayerBytes,
 }

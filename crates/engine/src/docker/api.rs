@@ -56,7 +56,7 @@ pub struct RegistryConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct KnownRegistry {
-    /// Whether it has to prove who it is.
+    /// True if it has to prove who it is.
     #[serde(deserialize_with = "or_default")]
     pub secure: bool,
 }
@@ -87,7 +87,7 @@ impl From<ImageInspect> for ImageInfo {
 }
 
 impl Info {
-    /// Whether the daemon makes Windows containers.
+    /// Returns true if the daemon makes Windows containers.
     pub fn is_windows(&self) -> bool {
         match self.os_type.as_str() {
             "" => self.operating_system.contains("Windows"),

@@ -152,7 +152,7 @@ impl Client {
     }
 }
 
-/// Whether the transport ended an answer because there was no end to it.
+/// Returns true if the transport ended an answer because there was no end to it.
 fn is_too_long(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());

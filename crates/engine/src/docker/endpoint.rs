@@ -51,9 +51,9 @@ pub struct Environment {
     pub config: Option<PathBuf>,
     /// `DOCKER_CERT_PATH`.
     pub certificates: Option<PathBuf>,
-    /// Whether `DOCKER_TLS_VERIFY` is set.
+    /// True if `DOCKER_TLS_VERIFY` is set.
     pub(crate) tls_verify: bool,
-    /// Whether `DOCKER_TLS` is set.
+    /// True if `DOCKER_TLS` is set.
     pub tls: bool,
 }
 
@@ -130,12 +130,12 @@ impl Endpoint {
         })
     }
 
-    /// Whether somebody asked for this daemon.
+    /// Returns true if somebody asked for this daemon.
     pub fn is_chosen(&self) -> bool {
         self.origin != EndpointSource::Platform
     }
 
-    /// Whether what is sent can be read on the way by other machines.
+    /// Returns true if what is sent can be read on the way by other machines.
     pub fn is_readable(&self) -> bool {
         match &self.address {
             Address::Tcp { host, .. } => self.tls.is_none() && !is_loopback(host),
@@ -143,8 +143,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether `localhost` means the same to the daemon, as far as its address says. Behind a tunnel
-    /// it does not, which nobody can see from here.
+    /// Returns true if `localhost` means the same to the daemon, as far as its address says. Behind
+    /// a tunnel it does not, which nobody can see from here.
     pub(crate) fn is_on_this_machine(&self) -> bool {
         match &self.address {
             Address::Tcp { host, .. } => is_loopback(host),
@@ -152,7 +152,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the daemon's files are files of this machine.
+    /// Returns true if the daemon's files are files of this machine.
     pub fn is_local(&self) -> bool {
         matches!(self.address, Address::Unix(_) | Address::Pipe(_))
     }

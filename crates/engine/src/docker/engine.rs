@@ -33,7 +33,7 @@ pub struct DockerEngine<'a> {
     pub options: DockerBuildOptions,
     /// The registry that images are named after, as a push to it needs them to be.
     pub named_after: Option<RegistryPrefix>,
-    /// Whether the daemon is going to push them there.
+    /// True if the daemon is going to push them there.
     pub pushes: bool,
     /// Who is told.
     pub progress: &'a dyn Progress,

@@ -164,7 +164,7 @@ impl DockerError {
         }
     }
 
-    /// Whether what was asked about is not there.
+    /// Returns true if what was asked about is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,

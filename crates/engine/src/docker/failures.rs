@@ -24,7 +24,7 @@ pub(super) struct Failure<'a> {
 const RETURNED: &str = "returned a non-zero code: ";
 
 struct Row {
-    /// Whether a program may say it too.
+    /// True if a program may say it too.
     by_programs: bool,
     /// Any of these, whose parts are all there.
     words: Vec<Vec<String>>,

@@ -29,7 +29,7 @@ impl<'a> Preflight<'a> {
         self.daemon.endpoint().address.to_string()
     }
 
-    /// Whether it makes Windows containers.
+    /// Returns true if it makes Windows containers.
     pub fn check_windows(&self) -> Result<(), Problem> {
         if self.info.is_windows() {
             return Ok(());
@@ -44,7 +44,7 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// Whether steps on a base can run there. The verdict may be that nobody can tell.
+    /// Returns true if steps on a base can run there. The verdict may be that nobody can tell.
     pub fn check_base(
         &self,
         base: WindowsVersion,
@@ -67,8 +67,8 @@ impl<'a> Preflight<'a> {
         Err(Problem::new("daemon/cannot-run", problem).hint(hint))
     }
 
-    /// Whether it would speak with a registry that was reached like this. Certificates are the
-    /// daemon's own business: it may have a CA that this machine has not.
+    /// Returns true if it would speak with a registry that was reached like this. Certificates are
+    /// the daemon's own business: it may have a CA that this machine has not.
     pub async fn check_registry(&self, registry: &str, reached: Protocol) -> Result<(), Problem> {
         let daemon = self.daemon();
         if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
@@ -92,8 +92,8 @@ impl<'a> Preflight<'a> {
         Err(Problem::new("daemon/registry-not-trusted", problem).hint(remedy))
     }
 
-    /// Whether there is room where the daemon keeps images, which only a daemon on this machine
-    /// lets anybody find out.
+    /// Returns true if there is room where the daemon keeps images, which only a daemon on this
+    /// machine lets anybody find out.
     pub fn check_disk(&self, needed: u64) -> Result<(), Problem> {
         let folder = Path::new(&self.info.docker_root_dir);
         if !self.daemon.endpoint().is_local() || !folder.is_dir() {

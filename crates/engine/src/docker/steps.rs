@@ -28,7 +28,7 @@ pub(super) struct Steps<'a> {
     current: Option<(BuildStep, Arc<dyn Task>)>,
     output: VecDeque<String>,
     line: String,
-    /// Whether the cursor went back to the line's beginning.
+    /// True if the cursor went back to the line's beginning.
     returned: bool,
 }
 

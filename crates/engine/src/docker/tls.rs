@@ -34,7 +34,7 @@ pub struct TlsFiles {
     pub authority: PathBuf,
     /// The client's certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Whether the CA is asked.
+    /// True if the CA is asked.
     pub trust: TlsVerification,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct TrustInstructions {
 }
 
 impl RegistryConfig {
-    /// Whether the daemon takes plain HTTP or any certificate from a registry.
+    /// Returns true if the daemon takes plain HTTP or any certificate from a registry.
     pub(super) async fn trusts(&self, registry: &str) -> bool {
         if let Some(known) = self.registries.get(registry) {
             return !known.secure;

@@ -213,7 +213,7 @@ enum Stop {
 }
 
 impl Exactly {
-    /// Whether nothing comes after what was read.
+    /// Returns true if nothing comes after what was read.
     fn ends(&mut self) -> bool {
         matches!(self.file.get_mut().read(&mut [0]), Ok(0))
     }

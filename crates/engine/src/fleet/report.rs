@@ -12,7 +12,7 @@ use crate::publication::TaggedImage;
 /// What became of a fleet, or would become of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct FleetReport {
-    /// Whether every image is there for all builds of its nodes.
+    /// True if every image is there for all builds of its nodes.
     pub complete: bool,
     /// How many of what.
     pub summary: FleetSummary,
@@ -105,7 +105,7 @@ impl FleetImageState {
         }
     }
 
-    /// Whether hosts find an image as it should be.
+    /// Returns true if hosts find an image as it should be.
     pub fn is_present(self) -> bool {
         matches!(self, Self::Current | Self::Built)
     }
@@ -162,7 +162,7 @@ impl FleetReport {
         }
     }
 
-    /// Whether nothing at all could be found out, because nobody could be asked.
+    /// Returns true if nothing at all could be found out, because nobody could be asked.
     pub fn is_unreachable(&self) -> bool {
         let is_blind = |trouble: &ReportedError| trouble.blame == Blame::Circumstances;
         let mut images = self.images.iter();

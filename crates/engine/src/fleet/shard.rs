@@ -34,7 +34,7 @@ impl Shard {
         }
     }
 
-    /// Whether what has this name belongs to it.
+    /// Returns true if what has this name belongs to it.
     pub fn has(self, name: &str) -> bool {
         let hash = Sha256::digest(name);
         let mut start = [0; 8];

@@ -42,7 +42,7 @@ const LOOKS: usize = 32;
 /// So many are made at once. Each waits a moment after publishing, so it is more than there are cores.
 const BUILDS: usize = 16;
 
-/// Whether what is missing is made.
+/// True if what is missing is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMode {
     /// It is only said.
@@ -379,7 +379,7 @@ impl FleetEntry {
         }
     }
 
-    /// Whether it is for a node.
+    /// Returns true if it is for a node.
     pub(super) fn matches(&self, node: &Node) -> bool {
         let selector = self.selector.as_ref();
         selector.is_none_or(|selector| selector.matches(node))

@@ -20,7 +20,7 @@ pub struct PlannedBase {
     pub reference: Option<Reference>,
     /// Its version; none where it brings no Windows.
     pub os_version: Option<WindowsVersion>,
-    /// Whether that is the host's own: exact, nearest, or any where there is none.
+    /// True if that is the host's own: exact, nearest, or any where there is none.
     pub matched: &'static str,
     /// Manifest and configuration.
     pub image: Image,

@@ -29,10 +29,10 @@ pub struct StageBases {
     /// The bases by their names in the file.
     bases: BTreeMap<String, PlannedBase>,
     needs: BTreeMap<String, BaseRequirements>,
-    /// Whether somebody has to look into one of them before it is known what the image is.
+    /// True if somebody has to look into one of them before it is known what the image is.
     pub(crate) wants_a_look: bool,
-    /// Whether the instructions were carried out on all that is known: they lacked nothing, and nobody
-    /// has told more since.
+    /// True if the instructions were carried out on all that is known: they lacked nothing, and
+    /// nobody has told more since.
     are_settled: bool,
 }
 
@@ -69,7 +69,7 @@ impl StageBases {
         bases.map(|(name, base)| (name.as_str(), base))
     }
 
-    /// Whether the instructions depend on what is inside a base.
+    /// Returns true if the instructions depend on what is inside a base.
     pub fn depends_on(&self, name: &str) -> bool {
         self.needs.contains_key(name)
     }
@@ -101,7 +101,7 @@ impl StageBases {
         Ok((outcome.instructions, outcome.notes))
     }
 
-    /// Whether carrying the instructions out once more comes to the same.
+    /// Returns true if carrying the instructions out once more comes to the same.
     fn stand(&self, is_seen: bool) -> bool {
         let asked_for_nothing = self.inputs.lacking.is_empty() && self.inputs.wants.is_empty();
         self.are_settled || !is_seen && asked_for_nothing
@@ -144,7 +144,7 @@ pub(super) struct EvaluationPass<'a> {
     pub registry: &'a RegistryClient,
     pub supply: &'a mut DownloadSet,
     pub progress: &'a Arc<dyn Progress>,
-    /// Whether somebody has looked inside the bases.
+    /// True if somebody has looked inside the bases.
     pub is_seen: bool,
     pub taken: ExtractedFilesCache,
 }

@@ -13,7 +13,7 @@ use crate::plans::TargetHost;
 pub struct PlannedTag<'a> {
     /// The tag.
     pub tag: String,
-    /// Whether it is an index; else it is one image.
+    /// True if it is an index; else it is one image.
     pub is_index: bool,
     /// The images, in the order of the index.
     pub lines: Vec<PlannedTagEntry>,

@@ -67,8 +67,8 @@ struct BaseAnnotations {
 }
 
 impl Bases<'_> {
-    /// Whether a base is Windows with no program above it: by its repository in the registry of bases,
-    /// or by Microsoft's name for it behind a mirror's.
+    /// Returns true if a base is Windows with no program above it: by its repository in the
+    /// registry of bases, or by Microsoft's name for it behind a mirror's.
     pub(super) fn is_windows_alone(&self, base: &Reference) -> bool {
         USUAL.iter().any(|short| {
             let Ok(known) = self.base_registry.repository(short) else {
@@ -396,7 +396,7 @@ impl BaseAnnotations {
     }
 }
 
-/// Whether an image's layers begin with those of a base, and its version is the base's.
+/// Returns true if an image's layers begin with those of a base, and its version is the base's.
 fn is_below(base: &Image, image: &Image) -> bool {
     let (below, own) = (base.config(), image.config());
     let below_ids = &below.rootfs.diff_ids;

@@ -49,9 +49,10 @@ pub struct UpdateRequest<'a> {
     pub base_registry: &'a BaseRegistry,
     /// Which base images will do.
     pub wanted: BaseMatch,
-    /// Whether hosts of one build share an image where one can serve them, as an index needs it.
+    /// True if hosts of one build share an image where one can serve them, as an index needs it.
     pub is_shared: bool,
-    /// Whether the layers of bases are read where that is needed and nothing else tells what is inside.
+    /// True if the layers of bases are read where that is needed and nothing else tells what is
+    /// inside.
     pub reads_bases: bool,
 }
 
@@ -60,7 +61,7 @@ pub struct UpdateRequest<'a> {
 pub struct UpdatePlan {
     /// Where the image is.
     pub source: Source,
-    /// Whether its tag is an index.
+    /// True if its tag is an index.
     pub is_index: bool,
     /// The versions of Windows that it has images for.
     pub versions: Vec<WindowsVersion>,
@@ -80,10 +81,10 @@ pub struct PlannedUpdate {
     pub on: CurrentBase,
     /// Its own layers.
     pub own: Vec<ImageLayer>,
-    /// Whether it can be put on the other base.
+    /// True if it can be put on the other base.
     pub verdict: UpdateVerdict,
     old: Image,
-    /// Whether the new image has to say what its base is, as nobody else could tell.
+    /// True if the new image has to say what its base is, as nobody else could tell.
     notes_base: bool,
 }
 
@@ -129,7 +130,7 @@ pub enum ComparisonScope {
     Bases,
 }
 
-/// Whether an image can be put on the base that fits.
+/// True if an image can be put on the base that fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateVerdict {
     /// It is on it.
@@ -160,13 +161,13 @@ impl UpdateVerdict {
 }
 
 impl UpdatePlan {
-    /// Whether there is nothing to do.
+    /// Returns true if there is nothing to do.
     pub fn are_up_to_date(&self) -> bool {
         let mut updates = self.planned.iter();
         updates.all(|update| update.verdict == UpdateVerdict::UpToDate)
     }
 
-    /// Whether something is in the way for a host.
+    /// Returns true if something is in the way for a host.
     pub fn are_refused(&self) -> bool {
         let mut updates = self.planned.iter();
         updates.any(|update| matches!(update.verdict, UpdateVerdict::Refused(_)))

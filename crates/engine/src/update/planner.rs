@@ -261,7 +261,7 @@ impl ImageLayer {
     }
 }
 
-/// Whether two images' bases come from the same place, whichever Windows they were for.
+/// Returns true if two images' bases come from the same place, whichever Windows they were for.
 fn is_alike(a: &NamedBase, b: &NamedBase) -> bool {
     match (a, b) {
         (NamedBase::OfHost { name: a, .. }, NamedBase::OfHost { name: b, .. }) => {

@@ -19,7 +19,7 @@ const ANNOTATIONS: &str = "annotations";
 /// How the new base is called in the image.
 pub(super) struct BaseLabel<'a> {
     pub(super) name: &'a str,
-    /// Whether an image that says nothing of its base is to say it from now on.
+    /// True if an image that says nothing of its base is to say it from now on.
     pub(super) note: bool,
 }
 

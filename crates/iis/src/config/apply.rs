@@ -143,7 +143,7 @@ impl<'a> SectionEditor<'a> {
         }
     }
 
-    /// Whether there is an entry with the keys of this one, here or above.
+    /// Returns true if there is an entry with the keys of this one, here or above.
     pub(crate) fn has(&self, entry: &ElementPath) -> Result<bool, EditError> {
         let (steps, selector, collection) = self.entry(entry)?;
         let keys = collection.keys(selector);
@@ -528,7 +528,7 @@ impl<'a> SectionEditor<'a> {
         Ok(state)
     }
 
-    /// Whether an element is the entry with these attributes.
+    /// Returns true if an element is the entry with these attributes.
     fn is_meant(&self, id: Id, collection: &CollectionSchema, selector: &Selector) -> bool {
         selector.attributes().all(|(name, value)| {
             let schema = collection.entry.attribute(name);

@@ -154,7 +154,7 @@ impl XmlDocument {
         text
     }
 
-    /// Whether anything changed.
+    /// Returns true if anything changed.
     pub(crate) fn is_changed(&self) -> bool {
         self.text() != self.file.text
     }
@@ -418,7 +418,7 @@ impl XmlDocument {
         }
     }
 
-    /// Whether nothing follows an element on its line.
+    /// Returns true if nothing follows an element on its line.
     fn ends_line(&self, parent: Id, id: Id) -> bool {
         let nodes = &self.elements[parent].nodes;
         let mut after = nodes

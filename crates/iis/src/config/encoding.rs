@@ -48,7 +48,8 @@ impl DecodedText {
         })
     }
 
-    /// Whether only ASCII can be added, since nobody knows what characters the other bytes stand for.
+    /// Returns true if only ASCII can be added, since nobody knows what characters the other bytes
+    /// stand for.
     pub(crate) fn is_single_byte(&self) -> bool {
         self.encoding == Encoding::SingleByte
     }

@@ -131,7 +131,7 @@ pub enum ConfigChange {
     Add {
         /// The collection, and at its end the entry.
         entry: ElementPath,
-        /// Whether it comes before all others.
+        /// True if it comes before all others.
         first: bool,
     },
     /// A collection gets an entry, unless it has one with the same key.
@@ -143,7 +143,7 @@ pub enum ConfigChange {
     New {
         /// The collection, and at its end the entry.
         entry: ElementPath,
-        /// Whether it comes before all others.
+        /// True if it comes before all others.
         first: bool,
     },
     /// A collection loses an entry, which it must have.
@@ -170,7 +170,7 @@ pub enum ConfigChange {
     },
     /// The section may be set in files below, or may not.
     Delegate {
-        /// Whether it may.
+        /// True if it may.
         allowed: bool,
     },
 }
@@ -202,12 +202,12 @@ impl ConfigLocation {
         &self.0
     }
 
-    /// Whether a `path` of a `<location>` is this one.
+    /// Returns true if a `path` of a `<location>` is this one.
     fn is(&self, path: &str) -> bool {
         path.trim_matches('/').to_lowercase() == self.0.to_lowercase()
     }
 
-    /// Whether a `path` of a `<location>` is one above this.
+    /// Returns true if a `path` of a `<location>` is one above this.
     fn is_below(&self, path: &str) -> bool {
         let path = path.trim_matches('/').to_lowercase();
         let own = self.0.to_lowercase();

@@ -177,7 +177,7 @@ impl Schema {
         })
     }
 
-    /// Whether entries, rather than attributes, are what an element has.
+    /// Returns true if entries, rather than attributes, are what an element has.
     pub(crate) fn is_collection(&self, section: &SectionPath, element: &ElementPath) -> bool {
         let schema = self.at(section, element);
         schema.is_some_and(|schema| !schema.collections.is_empty())

@@ -207,7 +207,7 @@ fn read_entry(text: &str) -> Option<(Selector, &str)> {
     }
 }
 
-/// Whether appcmd can be told that value of an entry: it is in quotes there.
+/// Returns true if appcmd can be told that value of an entry: it is in quotes there.
 pub fn is_value(value: &str) -> bool {
     !value.contains(|c: char| c == '\'' || c.is_control())
 }

@@ -45,7 +45,7 @@ pub(crate) struct CollectionSchema {
     pub(crate) add: Vec<String>,
     pub(crate) remove: Option<String>,
     pub(crate) clear: Option<String>,
-    /// Whether new entries come before the others.
+    /// True if new entries come before the others.
     pub(crate) prepends: bool,
     has_duplicates: bool,
     pub(crate) entry: ElementSchema,
@@ -239,12 +239,12 @@ impl ElementSchema {
             .ok_or_else(|| SchemaViolation::NoCollection(owner.to_owned()))
     }
 
-    /// Whether the schema names an attribute.
+    /// Returns true if the schema names an attribute.
     pub(crate) fn has_attribute(&self, name: &str) -> bool {
         self.attributes.contains_key(name)
     }
 
-    /// Whether an attribute may be here.
+    /// Returns true if an attribute may be here.
     fn knows(&self, name: &str) -> bool {
         self.is_open || self.attributes.contains_key(name) || is_lock(name)
     }
@@ -278,7 +278,7 @@ impl ElementSchema {
 }
 
 impl CollectionSchema {
-    /// Whether that is the name of an entry.
+    /// Returns true if that is the name of an entry.
     pub(crate) fn is_entry(&self, name: &str) -> bool {
         self.add.iter().any(|add| add == name)
     }
@@ -305,7 +305,7 @@ impl CollectionSchema {
         Selector(combined)
     }
 
-    /// Whether no two entries may have the same keys.
+    /// Returns true if no two entries may have the same keys.
     pub(crate) fn is_unique(&self) -> bool {
         let mut attributes = self.entry.attributes.values();
         !self.has_duplicates && attributes.any(|attribute| attribute.key != KeyKind::No)

@@ -25,7 +25,7 @@ pub struct Server {
 #[derive(Debug, Clone, Copy)]
 struct SectionDeclaration {
     id: Id,
-    /// Whether it may be set for a site.
+    /// True if it may be set for a site.
     takes_location: bool,
 }
 
@@ -75,7 +75,8 @@ impl Server {
         self.document.is_changed().then(|| self.document.write())
     }
 
-    /// Whether a site's `web.config` may have a section; those of all sites where none is given.
+    /// Returns true if a site's `web.config` may have a section; those of all sites where none is
+    /// given.
     pub fn is_delegated(
         &self,
         section: &SectionPath,
@@ -107,8 +108,8 @@ impl Server {
         Ok(is_allowed)
     }
 
-    /// Whether the `web.config` of a site may have a section, which may be one of .NET's: of those
-    /// this file says nothing.
+    /// Returns true if the `web.config` of a site may have a section, which may be one of .NET's:
+    /// of those this file says nothing.
     pub(crate) fn is_allowed_in_site(
         &self,
         section: &SectionPath,
@@ -222,7 +223,7 @@ impl Server {
         locations.map(|id| (id, self.document.attribute(id, "path").unwrap_or_default()))
     }
 
-    /// Whether there is an entry with the keys of this one on a level or above.
+    /// Returns true if there is an entry with the keys of this one on a level or above.
     pub fn has(&mut self, edit: &ConfigEdit, entry: &ElementPath) -> Result<bool, EditError> {
         let level = self.found_level(edit.location.as_ref());
         let editing = SectionEditor {
@@ -336,7 +337,7 @@ impl Server {
         sites.into_iter().find(|id| own(id).is_some_and(is_meant))
     }
 
-    /// Whether there is a site of that name.
+    /// Returns true if there is a site of that name.
     pub(crate) fn has_site(&self, name: &str) -> bool {
         self.site(name).is_some()
     }
@@ -370,7 +371,7 @@ impl Server {
         ))
     }
 
-    /// Whether a path below a site is an application, and not a folder of one.
+    /// Returns true if a path below a site is an application, and not a folder of one.
     pub(crate) fn is_application(&self, site: &str, path: &str) -> bool {
         let site = self.site(site);
         let mut own = site
@@ -399,7 +400,7 @@ impl Server {
             .collect()
     }
 
-    /// Whether the file says something about a site or a path below it.
+    /// Returns true if the file says something about a site or a path below it.
     pub(crate) fn has_locations(&self, site: &ConfigLocation) -> bool {
         let is_of_it = |path: &str| {
             let below = path.parse::<ConfigLocation>();
@@ -481,7 +482,7 @@ impl Server {
     }
 }
 
-/// Whether a location is about the whole server.
+/// Returns true if a location is about the whole server.
 fn is_server(path: &str) -> bool {
     matches!(path, "" | "." | "/")
 }

@@ -10,14 +10,14 @@ pub(crate) struct AttributeSchema {
     pub(crate) key: KeyKind,
     pub(crate) is_case_sensitive: bool,
     pub(crate) default: Option<String>,
-    /// Whether `Infinite` is a value.
+    /// True if `Infinite` is a value.
     pub(crate) may_be_infinite: bool,
     pub(crate) validation: Validation,
     /// The numbers that the names of an enumeration stand for.
     pub(crate) numbers: BTreeMap<i64, String>,
 }
 
-/// Whether an attribute tells entries apart.
+/// True if an attribute tells entries apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     #[default]
@@ -90,7 +90,7 @@ impl AttributeSchema {
         }
     }
 
-    /// Whether two values are the same to IIS.
+    /// Returns true if two values are the same to IIS.
     pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
         one == other || (!self.is_case_sensitive && one.to_lowercase() == other.to_lowercase())
     }

@@ -386,7 +386,7 @@ fn xml() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whether `part` is `whole` with something left out.
+/// Returns true if `part` is `whole` with something left out.
 fn is_subsequence(part: &str, whole: &str) -> bool {
     let mut rest = whole.chars();
     part.chars().all(|c| rest.any(|other| other == c))

@@ -212,7 +212,7 @@ impl Collector {
         }
     }
 
-    /// Whether all can be found before the layer's end.
+    /// Returns true if all can be found before the layer's end.
     fn may_stop(&self) -> bool {
         // Only its end tells what a layer does not delete.
         let contents = self.contents.is_empty() || self.place == LayerPosition::Bottom;

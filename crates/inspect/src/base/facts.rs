@@ -69,17 +69,17 @@ impl BaseFacts {
         self.file.about.os_version.as_deref()
     }
 
-    /// Whether all was looked at that facts can say.
+    /// Returns true if all was looked at that facts can say.
     pub fn is_complete(&self) -> bool {
         self.file.about.collected.everything
     }
 
-    /// Whether the hive is known.
+    /// Returns true if the hive is known.
     pub fn has_hive(&self, hive: BaseHive) -> bool {
         self.file.about.collected.hives.contains(&hive)
     }
 
-    /// Whether files and folders are known.
+    /// Returns true if files and folders are known.
     pub fn has_files(&self) -> bool {
         self.file.about.collected.files
     }

@@ -12,7 +12,7 @@ pub(super) struct KeyRecord {
     pub(super) name: String,
     pub(super) class: Option<String>,
     pub(super) is_link: bool,
-    /// Whether its values are left out.
+    /// True if its values are left out.
     pub(super) is_alone: bool,
     pub(super) descriptor: u32,
     pub(super) values: Vec<(String, RegistryData)>,

@@ -13,7 +13,7 @@ const KEPT: [(&str, &str); 3] = [
 /// Names of files that Windows keeps in its component store, of which those above may be hard links.
 const IN_STORE: [&str; 3] = ["_schema.xml", "rscaext.xml", ".config"];
 
-/// Whether the content of a file is kept for those who ask.
+/// Returns true if the content of a file is kept for those who ask.
 pub(super) fn has_stored_content(path: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else {
         return false;
@@ -22,7 +22,7 @@ pub(super) fn has_stored_content(path: &str) -> bool {
         .any(|(kept, ending)| folder.eq_ignore_ascii_case(kept) && ends_with(name, ending))
 }
 
-/// Whether a file whose content is kept may turn out to be another name of this one.
+/// Returns true if a file whose content is kept may turn out to be another name of this one.
 pub(super) fn may_have_stored_content(path: &str) -> bool {
     const STORE: &str = "Windows/WinSxS/";
     path.get(..STORE.len())

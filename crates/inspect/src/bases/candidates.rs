@@ -165,7 +165,7 @@ pub struct NearestImage {
     pub version: WindowsVersion,
     /// The tag it is found under.
     pub tag: String,
-    /// Whether the version is the tag's or the image's own word, not concluded from a date.
+    /// True if the version is the tag's or the image's own word, not concluded from a date.
     pub certain: bool,
 }
 

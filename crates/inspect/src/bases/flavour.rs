@@ -14,7 +14,7 @@ pub struct BaseFlavour {
 }
 
 impl BaseFlavour {
-    /// Whether it begins with these words, the edition counting as the last.
+    /// Returns true if it begins with these words, the edition counting as the last.
     pub(super) fn begins_with(&self, words: &[String]) -> bool {
         let mut own = self.words.iter().chain(&self.edition);
         words

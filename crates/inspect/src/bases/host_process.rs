@@ -39,7 +39,7 @@ fn published(name: &str) -> Option<(&str, &str)> {
 }
 
 impl HostProcessBase {
-    /// Whether the name is of such a base.
+    /// Returns true if the name is of such a base.
     pub fn is_named(name: &str) -> bool {
         name == HOST_PROCESS || published(name).is_some()
     }

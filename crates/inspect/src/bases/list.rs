@@ -28,7 +28,7 @@ pub struct BaseListingEntry {
     pub kb: Option<Kb>,
     /// The day in the tag, or the update's.
     pub date: Option<Date>,
-    /// Whether the tags move to newer images.
+    /// True if the tags move to newer images.
     pub floating: bool,
     /// The tags, the plainest first.
     pub tags: Vec<String>,

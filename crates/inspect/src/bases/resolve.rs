@@ -36,7 +36,7 @@ pub struct BaseImage {
     pub index: Option<Digest>,
     /// Its version, as its configuration says.
     pub os_version: WindowsVersion,
-    /// Whether that is the host's own.
+    /// True if that is the host's own.
     pub matched: BaseMatch,
     /// Manifest and configuration.
     pub image: Image,

@@ -21,7 +21,7 @@ pub(crate) struct BaseTag {
     pub date: Option<Date>,
     /// Which architectures it is for.
     pub arch: TagArch,
-    /// Whether it is a preview or an insider build.
+    /// True if it is a preview or an insider build.
     pub preview: bool,
     /// What is installed on Windows: `4.8` of the .NET Framework.
     pub flavour: BaseFlavour,
@@ -150,7 +150,7 @@ impl BaseTag {
         })
     }
 
-    /// Whether a node of the usual kind can use what the tag is for.
+    /// Returns true if a node of the usual kind can use what the tag is for.
     pub(crate) fn is_for_servers(&self) -> bool {
         self.arch != TagArch::Other && !self.preview
     }

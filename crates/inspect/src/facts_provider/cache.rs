@@ -100,14 +100,14 @@ impl FactsCache {
         Ok(())
     }
 
-    /// Whether a repository had none a short while ago.
+    /// Returns true if a repository had none a short while ago.
     pub(crate) fn is_known_absent(&self, base: &Digest, repository: &str) -> bool {
         let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
         let seen = fs::metadata(path).and_then(|found| found.modified());
         seen.is_ok_and(|seen| !is_old(seen))
     }
 
-    /// Whether a repository need not be asked about a base: the answer is here.
+    /// Returns true if a repository need not be asked about a base: the answer is here.
     pub(super) fn has_answer(&self, base: &Digest, repository: &str) -> bool {
         let mut origins = CacheNamespace::complete_namespaces(repository).into_iter();
         origins.any(|origin| self.find(base, origin).is_some())

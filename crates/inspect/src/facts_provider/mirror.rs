@@ -317,7 +317,7 @@ impl ObservedBytes {
         Ok(found)
     }
 
-    /// Whether what came is what the digest names.
+    /// Returns true if what came is what the digest names.
     fn check(&mut self) -> io::Result<()> {
         let Some(hasher) = self.hasher.take() else {
             return Ok(());

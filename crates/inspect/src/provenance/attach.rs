@@ -29,7 +29,7 @@ pub struct AttachmentReport {
     pub content: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Whether it was there before.
+    /// True if it was there before.
     pub up_to_date: bool,
 }
 

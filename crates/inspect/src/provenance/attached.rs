@@ -45,7 +45,7 @@ pub struct AttachedDocument {
     /// Its content.
     #[serde(skip)]
     content: Option<Descriptor>,
-    /// Whether the content is in an envelope, as signed things are.
+    /// True if the content is in an envelope, as signed things are.
     #[serde(skip)]
     is_enveloped: bool,
 }
@@ -67,7 +67,7 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
-    /// Whether it is a bill of materials, of that form or of any.
+    /// Returns true if it is a bill of materials, of that form or of any.
     pub fn is_sbom(self, form: Option<SbomFormat>) -> bool {
         match form {
             Some(SbomFormat::Spdx) => self == Self::Spdx,
@@ -192,7 +192,8 @@ impl AttachedDocument {
         }
     }
 
-    /// Whether it is signed; what it says is shown all the same, and nobody checks that here.
+    /// Returns true if it is signed; what it says is shown all the same, and nobody checks that
+    /// here.
     pub fn is_enveloped(&self) -> bool {
         self.is_enveloped
     }
@@ -232,7 +233,7 @@ impl AttachedDocument {
         Ok(self)
     }
 
-    /// Whether it was made by the same rules as ours.
+    /// Returns true if it was made by the same rules as ours.
     pub fn is_provenance(&self) -> bool {
         self.what == DocumentKind::Provenance || self.predicate_type.as_deref() == Some(PREDICATE)
     }

@@ -98,12 +98,13 @@ impl ImageDocument {
         })
     }
 
-    /// Whether two runs may make different ones of the same.
+    /// Returns true if two runs may make different ones of the same.
     pub(crate) fn depends_on_times(&self) -> bool {
         self.media_type == IN_TOTO
     }
 
-    /// Whether one that is there already says the same: byte for byte, or but for a run's times.
+    /// Returns true if one that is there already says the same: byte for byte, or but for a run's
+    /// times.
     pub(crate) fn is_equivalent(&self, other: &[u8]) -> bool {
         self.bytes == other
             || (self.depends_on_times() && is_equal_ignoring_times(&self.bytes, other))

@@ -207,7 +207,7 @@ fn second(time: Timestamp) -> String {
     time.to_string()
 }
 
-/// Whether two statements say the same of an image, whenever they were made.
+/// Returns true if two statements say the same of an image, whenever they were made.
 pub(super) fn is_equal_ignoring_times(one: &[u8], other: &[u8]) -> bool {
     let timeless = |bytes: &[u8]| {
         let mut statement: Value = serde_json::from_slice(bytes).ok()?;

@@ -59,7 +59,7 @@ fn reason(code: u32) -> String {
 }
 
 impl WineError {
-    /// Whether the image's program is not there, or another one that it takes.
+    /// Returns true if the image's program is not there, or another one that it takes.
     pub fn is_missing_program(&self) -> bool {
         matches!(self, Self::Program { code, .. } if NOT_FOUND.contains(code))
     }

@@ -106,7 +106,8 @@ impl StartCommand {
         format!(r"C:\Users\{}", self.user)
     }
 
-    /// Whether the program is PowerShell. wine's own ends at once and says that all is well.
+    /// Returns true if the program is PowerShell. wine's own ends at once and says that all is
+    /// well.
     pub fn is_powershell(&self) -> bool {
         let words = argv::split(&self.command_line, argv::ArgvParser::CRuntime);
         let program = words.first().map(String::as_str).unwrap_or_default();

@@ -73,7 +73,7 @@ struct ArchiveEntry {
     kind: ArchiveEntryKind,
     /// The bytes of its content.
     size: u64,
-    /// Whether its name, though it reads as UTF-8, is not said to be that.
+    /// True if its name, though it reads as UTF-8, is not said to be that.
     is_by_code_page: bool,
     /// Why it is not unpacked, if it is not.
     problem: Option<String>,

@@ -397,7 +397,7 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn R
     })
 }
 
-/// Whether a block is the header of an entry.
+/// Returns true if a block is the header of an entry.
 pub(super) fn is_header(block: &[u8; BLOCK]) -> bool {
     let header = Header::from_byte_slice(block);
     header.cksum().is_ok_and(|stated| stated == checksum(block))

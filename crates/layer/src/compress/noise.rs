@@ -27,7 +27,7 @@ const EVEN: u32 = 76_000;
 const TRIAL: usize = 4 << 10;
 const GAIN: usize = TRIAL / 64;
 
-/// Whether a piece should be stored; `window` is what comes before it.
+/// Returns true if a piece should be stored; `window` is what comes before it.
 pub(super) fn is_noise(window: &[u8], piece: &[u8]) -> io::Result<bool> {
     let Some(beginning) = piece.first_chunk::<TRIAL>() else {
         return Ok(false);
@@ -43,7 +43,7 @@ pub(super) fn is_noise(window: &[u8], piece: &[u8]) -> io::Result<bool> {
     Ok(deflate.total_out() > (TRIAL - GAIN) as u64)
 }
 
-/// Whether the bytes of a sample are about as frequent as each other.
+/// Returns true if the bytes of a sample are about as frequent as each other.
 fn is_even(piece: &[u8]) -> bool {
     let mut counts = [0_u32; 256];
     for place in piece.chunks_exact(piece.len() / PLACES).take(PLACES) {

@@ -99,7 +99,7 @@ impl DockerArchive {
         }
     }
 
-    /// Whether the archive has the blob.
+    /// Returns true if the archive has the blob.
     pub fn has_blob(&self, digest: &Digest) -> bool {
         self.0.blobs.contains_key(digest) || self.0.members.get(&blob_member(digest)).is_some()
     }

@@ -77,7 +77,7 @@ impl ArchiveWriter {
         &self.0.path
     }
 
-    /// Whether a blob is there; what is there was verified when it came.
+    /// Returns true if a blob is there; what is there was verified when it came.
     pub fn has_blob(&self, digest: &Digest) -> bool {
         self.blobs().contains_key(&blob_member(digest))
     }

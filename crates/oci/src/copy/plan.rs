@@ -66,7 +66,7 @@ pub struct CopyPlan {
 pub struct PlannedBlob {
     /// The blob as the source describes it.
     pub descriptor: Descriptor,
-    /// Whether the target may be without it, as Docker's registries are without foreign layers.
+    /// True if the target may be without it, as Docker's registries are without foreign layers.
     pub(crate) optional_in_registries: bool,
 }
 

@@ -55,8 +55,8 @@ impl FromStr for PlatformFilter {
 }
 
 impl PlatformFilter {
-    /// Whether the platform is one of those meant. A version may leave out `10.0.` and, to mean
-    /// every revision, its last part.
+    /// Returns true if the platform is one of those meant. A version may leave out `10.0.` and, to
+    /// mean every revision, its last part.
     pub fn matches(&self, platform: &Platform) -> bool {
         self.os == platform.os
             && self.architecture == platform.architecture
@@ -99,7 +99,7 @@ pub enum Platforms {
 }
 
 impl Platforms {
-    /// Whether an image of this platform is copied.
+    /// Returns true if an image of this platform is copied.
     pub fn includes(&self, platform: &Platform) -> bool {
         match self {
             Self::All => true,

@@ -80,7 +80,7 @@ pub struct CopyReport {
     /// The digest in the target; another one where foreign layers became ordinary or platforms were
     /// left out.
     pub digest: String,
-    /// Whether the target, a registry, had published just this under the tag before.
+    /// True if the target, a registry, had published just this under the tag before.
     pub up_to_date: bool,
     /// The platforms that the index names; empty for a single image.
     pub platforms: Vec<String>,
@@ -254,7 +254,7 @@ impl Copier {
         Ok(BlobAction::Copy)
     }
 
-    /// Whether a blob goes to a registry without a question whether that has it.
+    /// Returns true if a blob goes to a registry without a question whether that has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
         let is_worth_it = blob.size <= SENT_UNASKED || sink.has_partial_upload(blob);
         !self.dry_run && matches!(sink, Sink::Registry(_)) && is_worth_it
@@ -339,7 +339,7 @@ impl Copier {
     }
 }
 
-/// Whether the sink has the blob: known from before, or asked now and remembered.
+/// Returns true if the sink has the blob: known from before, or asked now and remembered.
 async fn exists(
     blob: &Descriptor,
     sink: &Sink,

@@ -101,8 +101,8 @@ impl Document {
 }
 
 impl Outline {
-    /// Whether this is an index; an error where the type stated inside, the type announced and the
-    /// shape do not all say the same, which is how one digest could mean two images.
+    /// Returns true if this is an index; an error where the type stated inside, the type announced
+    /// and the shape do not all say the same, which is how one digest could mean two images.
     fn is_index(&self, announced: &str, digest: &Digest) -> Result<bool, DocumentError> {
         let has_image = self.config.is_some() || self.layers.is_some();
         let has_entries = self.manifests.is_some();

@@ -102,7 +102,8 @@ pub struct ContainerConfig {
     /// Arguments that the one who runs the image may replace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmd: Option<Vec<String>>,
-    /// Whether entry point and command are a ready command line, which Windows does not quote again.
+    /// True if entry point and command are a ready command line, which Windows does not quote
+    /// again.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -174,7 +175,7 @@ pub struct History {
     /// A remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Whether the step changed the configuration only and made no layer.
+    /// True if the step changed the configuration only and made no layer.
     #[serde(
         default,
         deserialize_with = "null_is_default",

@@ -56,7 +56,8 @@ impl Manifest {
         ManifestFormat::from_media_type(self.media_type())
     }
 
-    /// Whether the manifest is an image's, rather than a chart's, a signature's or another artifact's.
+    /// Returns true if the manifest is an image's, rather than a chart's, a signature's or another
+    /// artifact's.
     pub fn is_image(&self) -> bool {
         media_type::is_config(&self.config.media_type)
     }

@@ -90,23 +90,23 @@ impl ManifestFormat {
     }
 }
 
-/// Whether the type is an image manifest's.
+/// Returns true if the type is an image manifest's.
 pub fn is_manifest(media_type: &str) -> bool {
     matches!(media_type, DOCKER_MANIFEST | OCI_MANIFEST)
 }
 
-/// Whether the type is an index's or a manifest list's.
+/// Returns true if the type is an index's or a manifest list's.
 pub fn is_index(media_type: &str) -> bool {
     matches!(media_type, DOCKER_INDEX | OCI_INDEX)
 }
 
-/// Whether the type is an image configuration's.
+/// Returns true if the type is an image configuration's.
 pub(crate) fn is_config(media_type: &str) -> bool {
     matches!(media_type, DOCKER_CONFIG | OCI_CONFIG)
 }
 
-/// Whether the type is that of a layer which registries need not hold: Microsoft's base layers
-/// before 2023.
+/// Returns true if the type is that of a layer which registries need not hold: Microsoft's base
+/// layers before 2023.
 pub fn is_foreign(media_type: &str) -> bool {
     foreign_suffix(media_type).is_some()
 }

@@ -23,7 +23,7 @@ use super::repository::Repository;
 use crate::document::{Descriptor, Digest, Hasher};
 
 impl Repository {
-    /// Whether the repository has a blob.
+    /// Returns true if the repository has a blob.
     pub async fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
         let what = format!("look for blob {digest} of {self}");
         // Of a GET, the body is left unread.
@@ -278,7 +278,7 @@ impl Pull {
         }))
     }
 
-    /// Whether all that came is the blob. Asked again, it says nothing new.
+    /// Returns true if all that came is the blob. Asked again, it says nothing new.
     fn verify(&mut self) -> Result<(), RegistryError> {
         match self.hasher.take() {
             Some(hasher) => {
@@ -362,8 +362,8 @@ impl Pull {
         .await
     }
 
-    /// Whether the answer is what was asked for, and how many of its bytes are known already:
-    /// a server may ignore a range and send everything.
+    /// Returns true if the answer is what was asked for, and how many of its bytes are known
+    /// already: a server may ignore a range and send everything.
     fn check_range(&self, response: Response) -> Result<(Response, u64), RegistryError> {
         let size = self.descriptor.size;
         let known = if response.status() == StatusCode::PARTIAL_CONTENT {

@@ -13,11 +13,11 @@ pub(super) struct HostCapabilities(Mutex<Capabilities>);
 pub(super) struct Capabilities {
     /// How blobs are sent; none where nothing was refused so far.
     pub(super) manner: Option<UploadMode>,
-    /// Whether it gives one repository what another one has.
+    /// True if it gives one repository what another one has.
     pub(super) mounts: bool,
-    /// Whether it answers HEAD.
+    /// True if it answers HEAD.
     pub(super) heads: bool,
-    /// Whether it has shown that it lists what is about a manifest.
+    /// True if it has shown that it lists what is about a manifest.
     pub(super) referrers: bool,
     /// The longest page of tags; none where the registry decides.
     pub(super) tags_page: Option<usize>,

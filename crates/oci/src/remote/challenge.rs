@@ -56,14 +56,15 @@ impl Scope {
         self
     }
 
-    /// Whether a token for `self` also opens what `other` opens.
+    /// Returns true if a token for `self` also opens what `other` opens.
     fn covers(&self, other: &Self) -> bool {
         let grants = |wanted: &String| self.0.iter().any(|have| grants(have, wanted));
         other.0.iter().all(grants)
     }
 }
 
-/// Whether `repository:NAME:pull,push` allows all that another scope wants of the same thing.
+/// Returns true if `repository:NAME:pull,push` allows all that another scope wants of the same
+/// thing.
 fn grants(have: &str, wanted: &str) -> bool {
     match (have.rsplit_once(':'), wanted.rsplit_once(':')) {
         (Some((thing, can)), Some((same, want))) if thing == same => want

@@ -31,7 +31,7 @@ pub struct RegistryOptions {
     pub timeout: Option<Duration>,
     /// The longest time without a byte before a connection counts as broken.
     pub idle_timeout: Duration,
-    /// Whether credentials may be sent over plain HTTP.
+    /// True if credentials may be sent over plain HTTP.
     pub plain_credentials: bool,
     /// How often a failed request is repeated.
     pub retries: RetryPolicy,

@@ -102,7 +102,7 @@ impl Credentials {
         }
     }
 
-    /// Whether there is nothing for the host or any of its repositories.
+    /// Returns true if there is nothing for the host or any of its repositories.
     pub(super) fn are_none(&self) -> bool {
         self.host.proof.is_none() && self.paths.is_empty()
     }

@@ -19,7 +19,7 @@ const LARGEST: u64 = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Documents {
     kept: FileCache,
-    /// Whether room was made in this run.
+    /// True if room was made in this run.
     trimmed: AtomicBool,
 }
 

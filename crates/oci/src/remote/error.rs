@@ -33,7 +33,7 @@ pub enum RegistryError {
         tried: String,
         /// The registry's own words, with a leading colon.
         detail: String,
-        /// Whether a token was given for the credential, so that it is right, but not enough.
+        /// True if a token was given for the credential, so that it is right, but not enough.
         known: bool,
     },
     /// 403: the credential is known, but not allowed to do this.
@@ -168,12 +168,12 @@ impl RegistryError {
         }
     }
 
-    /// Whether what was asked for is not there.
+    /// Returns true if what was asked for is not there.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(StatusCode::NOT_FOUND)
     }
 
-    /// Whether the user is known, or need not be, and may not do this.
+    /// Returns true if the user is known, or need not be, and may not do this.
     pub(super) fn is_not_allowed(&self) -> bool {
         match self {
             Self::Forbidden { .. } => true,
@@ -182,7 +182,7 @@ impl RegistryError {
         }
     }
 
-    /// Whether what is wrong with a manifest may be its format.
+    /// Returns true if what is wrong with a manifest may be its format.
     pub(super) fn is_format_rejected(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { status, detail, .. }) => {
@@ -193,7 +193,7 @@ impl RegistryError {
         }
     }
 
-    /// Whether a manifest was refused because of a blob that should be there.
+    /// Returns true if a manifest was refused because of a blob that should be there.
     pub(super) fn is_blob_missing(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
@@ -202,7 +202,7 @@ impl RegistryError {
         }
     }
 
-    /// Whether a registry, or a proxy before it, knows no HEAD.
+    /// Returns true if a registry, or a proxy before it, knows no HEAD.
     pub(super) fn is_head_unsupported(&self) -> bool {
         self.status()
             .is_some_and(|status| matches!(status.as_u16(), 400 | 405 | 501))
@@ -221,7 +221,7 @@ impl RegistryError {
         document::hasher_of(expected).map_err(|_| Self::DigestAlgorithm(expected.to_string()))
     }
 
-    /// Whether bytes are what they should be; `what` names them in the error.
+    /// Returns true if bytes are what they should be; `what` names them in the error.
     pub(super) fn verify(actual: &Digest, expected: &Digest, what: &str) -> Result<(), Self> {
         if actual == expected {
             return Ok(());

@@ -25,7 +25,7 @@ pub(super) struct Host {
     /// not.
     fetching: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<()>>>>,
     pub(super) credentials: OnceCell<Credentials>,
-    /// Whether its root was asked for a challenge.
+    /// True if its root was asked for a challenge.
     pub(super) knocked: OnceCell<()>,
     pub(super) takes: HostCapabilities,
     base: OnceCell<ApiBase>,
@@ -181,7 +181,7 @@ impl Host {
         base.join("v2/").unwrap_or_else(|_| base.clone())
     }
 
-    /// Whether a registry answers at this URL.
+    /// Returns true if a registry answers at this URL.
     async fn probe(&self, connections: &HttpClient, url: &Url) -> Result<bool, HttpError> {
         let what = format!("find the protocol of {}", self.name);
         let exchange = Exchange::get(what, Self::root(url));

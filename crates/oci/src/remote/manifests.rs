@@ -196,7 +196,7 @@ impl Repository {
 /// What a registry made of a document that was published.
 pub(super) struct PublishResponse {
     digest: Digest,
-    /// Whether it took note of what the document is about.
+    /// True if it took note of what the document is about.
     pub(super) knows_subject: bool,
 }
 

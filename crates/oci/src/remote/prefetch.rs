@@ -38,7 +38,7 @@ type Key = (String, String, bool);
 
 type Answer<A> = Result<A, RegistryError>;
 
-/// Whether what is about an image will be asked for.
+/// True if what is about an image will be asked for.
 type Filter = dyn Fn(&Repository, &Digest) -> bool + Send + Sync;
 
 /// What is about base images and will be asked for.

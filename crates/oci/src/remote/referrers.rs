@@ -263,7 +263,7 @@ pub fn tag_of(subject: &Digest) -> String {
     format!("{}-{}", cut(algorithm, 32), cut(subject.digest(), 64))
 }
 
-/// Whether a registry's answer says that it does not know the question.
+/// Returns true if a registry's answer says that it does not know the question.
 fn knows_nothing(error: &RegistryError) -> bool {
     error.status().is_some_and(|status| {
         matches!(

@@ -39,7 +39,7 @@ pub struct Repository {
     pub(super) registry: RegistryClient,
     pub(super) host: Arc<Host>,
     name: Arc<str>,
-    /// Whether something is to be brought there.
+    /// True if something is to be brought there.
     target: bool,
 }
 
@@ -65,7 +65,7 @@ impl Repository {
         self
     }
 
-    /// Whether something is to be brought there.
+    /// Returns true if something is to be brought there.
     pub(super) fn is_for_push(&self) -> bool {
         self.target
     }
@@ -80,7 +80,7 @@ impl Repository {
         &self.name
     }
 
-    /// Whether the host takes blobs in pieces, as far as it has shown.
+    /// Returns true if the host takes blobs in pieces, as far as it has shown.
     pub fn supports_chunks(&self) -> bool {
         self.host.takes.get().manner != Some(UploadMode::Whole)
     }
@@ -124,7 +124,8 @@ impl Repository {
         answer
     }
 
-    /// Whether an error to a question whether something is there means no more than that it is not.
+    /// Returns true if an error to a question whether something is there means no more than that it
+    /// is not.
     pub(super) fn is_not_found_error(&self, error: &RegistryError) -> bool {
         error.is_not_found() || self.target && error.is_not_allowed()
     }
@@ -194,7 +195,7 @@ impl Repository {
         Ok(tags)
     }
 
-    /// Whether nothing has a tag here yet. Where that cannot be told, something may.
+    /// Returns true if nothing has a tag here yet. Where that cannot be told, something may.
     pub async fn is_new(&self) -> bool {
         let what = format!("ask {self} for a tag");
         let request = self.request(Method::GET, "tags/list?n=1", what);

@@ -93,7 +93,7 @@ impl Repository {
         Ok(Session::from_response(&request.what, &response)?)
     }
 
-    /// Whether an upload has the beginning of a blob already, or waits for it.
+    /// Returns true if an upload has the beginning of a blob already, or waits for it.
     pub fn has_partial_upload(&self, digest: &Digest) -> bool {
         let key = self.upload_key(digest);
         self.inner().opened_uploads().contains_key(&key)

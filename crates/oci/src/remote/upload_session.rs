@@ -89,7 +89,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether bytes were on their way when an answer or an error came.
+    /// Returns true if bytes were on their way when an answer or an error came.
     pub(super) fn is_sending(&self) -> bool {
         matches!(self.sending, UploadStep::Piece | UploadStep::Whole)
     }

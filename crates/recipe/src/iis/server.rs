@@ -163,7 +163,7 @@ pub(crate) struct ConfigEntry {
     /// Entries to have unless there is one with the same key.
     #[serde(default)]
     ensure: Vec<Field<Entry>>,
-    /// Whether files below may set the section, as appcmd's lock and unlock say.
+    /// True if files below may set the section, as appcmd's lock and unlock say.
     delegate: Option<bool>,
     /// Attributes to set, such as "requestLimits.maxAllowedContentLength" = 1000000.
     #[serde(default)]

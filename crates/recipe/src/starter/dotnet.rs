@@ -30,20 +30,20 @@ pub enum ProjectKind {
     Core {
         /// `8.0`.
         version: String,
-        /// Whether it answers HTTP.
+        /// True if it answers HTTP.
         is_web: bool,
-        /// Whether it draws windows or needs more of Windows than Nano Server has.
+        /// True if it draws windows or needs more of Windows than Nano Server has.
         needs_desktop: bool,
-        /// Whether it brings .NET along.
+        /// True if it brings .NET along.
         is_self_contained: bool,
     },
     /// A program of .NET Framework, which Windows has.
     Framework {
         /// `4.8`.
         version: String,
-        /// Whether IIS runs it.
+        /// True if IIS runs it.
         is_web: bool,
-        /// Whether `dotnet` builds it.
+        /// True if `dotnet` builds it.
         is_sdk: bool,
     },
 }
@@ -108,7 +108,7 @@ impl ProjectKind {
         }
     }
 
-    /// Whether it answers HTTP.
+    /// Returns true if it answers HTTP.
     pub fn is_web(&self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ impl ProjectKind {
         )
     }
 
-    /// Whether IIS runs it.
+    /// Returns true if IIS runs it.
     pub(crate) fn is_framework_site(&self) -> bool {
         matches!(self, Self::Framework { is_web: true, .. })
     }

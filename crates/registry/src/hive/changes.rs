@@ -53,7 +53,7 @@ fn collect(
     Ok(())
 }
 
-/// Whether nothing but the key itself shows that it is there. A hive's root always is.
+/// Returns true if nothing but the key itself shows that it is there. A hive's root always is.
 fn leaf(path: &KeyPath, key: &Key<'_>) -> bool {
     key.values.is_empty() && key.subkeys.is_empty() && !path.components().is_empty()
 }

@@ -31,7 +31,8 @@ const IN_EVERY_WINDOWS: [(Root, &[&str]); 3] = [
     (Root::DefaultUser, &[r"Software\Microsoft"]),
 ];
 
-/// Whether a base has a key, by what is known of it, or of every Windows; `None` where neither says.
+/// Returns true if a base has a key, by what is known of it, or of every Windows; `None` where
+/// neither says.
 pub fn exists(inside: &dyn BaseKeys, key: &KeyPath) -> Result<Option<bool>, BaseReadError> {
     Ok(match inside.key(key)? {
         Presence::Present(_) => Some(true),
@@ -40,7 +41,7 @@ pub fn exists(inside: &dyn BaseKeys, key: &KeyPath) -> Result<Option<bool>, Base
     })
 }
 
-/// Whether every image of Windows has a key.
+/// Returns true if every image of Windows has a key.
 pub(super) fn in_every_windows(key: &KeyPath) -> bool {
     let wanted: Vec<FoldedName> = key
         .components()

@@ -16,7 +16,7 @@ use crate::DataType;
 pub struct Hive<'h> {
     /// The second number of the format's version, 3 to 6.
     pub minor_version: u32,
-    /// Whether the file says that its keys may take part in layers.
+    /// True if the file says that its keys may take part in layers.
     pub layered: bool,
     /// The end of the path that the file had when Windows wrote it.
     pub file_name: String,

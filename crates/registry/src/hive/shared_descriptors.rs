@@ -59,7 +59,7 @@ impl SharedDescriptors {
         self.all.len() - 1
     }
 
-    /// Whether anything can be inherited from a descriptor.
+    /// Returns true if anything can be inherited from a descriptor.
     pub(super) fn is_readable(&self, index: usize) -> bool {
         self.all[index].value.is_some()
     }

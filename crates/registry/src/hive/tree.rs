@@ -10,7 +10,7 @@ use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
 pub(super) struct DeltaKey {
     pub(super) name: String,
     pub(super) semantics: Semantics,
-    /// Whether an edit makes sure that the key is there.
+    /// True if an edit makes sure that the key is there.
     pub(super) created: bool,
     /// What it lies over.
     pub(super) below: BaseKeyState,

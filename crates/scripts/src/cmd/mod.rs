@@ -64,7 +64,7 @@ struct Cmd<'m, 'a> {
     output: Option<Vec<u8>>,
     /// The exit code, once it has ended.
     exit: Option<i32>,
-    /// Whether a command failed that nothing saw to.
+    /// True if a command failed that nothing saw to.
     is_unsettled: bool,
 }
 

@@ -58,7 +58,7 @@ pub(super) enum Test {
 pub(super) struct Simple {
     pub(super) text: TracedText,
     pub(super) redirects: Vec<Redirect>,
-    /// Whether nothing but spaces follow the last redirection.
+    /// True if nothing but spaces follow the last redirection.
     pub(super) ends_in_spaces: bool,
 }
 

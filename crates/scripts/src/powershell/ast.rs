@@ -25,9 +25,9 @@ pub(super) enum Statement {
     /// `while`, `do … while` and `do … until`
     Loop {
         test: Box<Statement>,
-        /// Whether it goes on while the test holds; otherwise until it does.
+        /// True if it goes on while the test holds; otherwise until it does.
         goes_on_if: bool,
-        /// Whether the body comes first.
+        /// True if the body comes first.
         tests_last: bool,
         body: Vec<Statement>,
         at: usize,

@@ -121,7 +121,7 @@ const CERTIFICATE: ParameterSet = ParameterSet {
     positions: &["filepath"],
 };
 
-/// Whether a cmdlet is understood, or named as what needs Windows.
+/// Returns true if a cmdlet is understood, or named as what needs Windows.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     KNOWN.contains(&name)
         || super::output_cmdlets::is_output_only(name)

@@ -25,7 +25,7 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) machine: &'m mut Process<'a>,
     pub(super) script: &'m TracedText,
     pub(super) variables: BTreeMap<String, PsValue>,
-    /// Whether it is PowerShell 7 rather than Windows PowerShell.
+    /// True if it is PowerShell 7 rather than Windows PowerShell.
     pub(super) is_core: bool,
     /// The folder of the process, which `cd` does not change.
     pub(super) process_folder: ImagePath,
@@ -33,7 +33,7 @@ pub(super) struct Shell<'m, 'a> {
     /// `$?`
     pub(super) is_ok: bool,
     pub(super) last_exit: Option<i32>,
-    /// Whether the script has loaded the types that unpack zip files.
+    /// True if the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
     /// What ends the blocks that are running.
     pub(super) flow: Option<ControlFlow>,
@@ -183,7 +183,7 @@ impl Shell<'_, '_> {
         self.block(otherwise)
     }
 
-    /// Whether the build fails once these are run, whatever else they do.
+    /// Returns true if the build fails once these are run, whatever else they do.
     fn surely_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
             Statement::Throw { .. } => true,
@@ -334,7 +334,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Whether an error of this command ends the script.
+    /// Returns true if an error of this command ends the script.
     pub(super) fn error_action(
         &mut self,
         command: &CommandAst,
@@ -682,7 +682,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Whether an argument of a program is given as it stands.
+/// Returns true if an argument of a program is given as it stands.
 fn is_bare(expression: &Expression) -> bool {
     matches!(expression, Expression::Word(_))
 }
@@ -694,7 +694,7 @@ fn without_scope(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Whether PowerShell sets a variable by itself.
+/// Returns true if PowerShell sets a variable by itself.
 fn is_automatic(name: &str) -> bool {
     name.contains(':')
         || name.starts_with("ps")
@@ -721,7 +721,7 @@ fn is_automatic(name: &str) -> bool {
         )
 }
 
-/// Whether a name is of the form that cmdlets have.
+/// Returns true if a name is of the form that cmdlets have.
 fn is_verb_noun(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')

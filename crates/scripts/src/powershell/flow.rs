@@ -17,7 +17,8 @@ pub(super) struct Function {
 }
 
 impl Shell<'_, '_> {
-    /// Whether the loop whose body just ran is over; one that only goes on to its next turn is not.
+    /// Returns true if the loop whose body just ran is over; one that only goes on to its next turn
+    /// is not.
     pub(super) fn ends_loop(&mut self) -> bool {
         match self.flow {
             Some(ControlFlow::Continue) => {

@@ -150,7 +150,7 @@ fn takes(name: &str) -> Option<&'static ParameterSet> {
     })
 }
 
-/// Whether a cmdlet is one of IIS's that are carried on.
+/// Returns true if a cmdlet is one of IIS's that are carried on.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     takes(name).is_some()
 }
@@ -194,7 +194,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    /// Whether `New-Item` makes something on `IIS:`, as far as its path says so by itself.
+    /// Returns true if `New-Item` makes something on `IIS:`, as far as its path says so by itself.
     pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool, ScriptError> {
         let mut arguments = command.arguments.iter();
         let mut path = None;

@@ -56,7 +56,7 @@ const TELL: [&str; 30] = [
     "select-string",
 ];
 
-/// Whether a cmdlet only tells something.
+/// Returns true if a cmdlet only tells something.
 pub(super) fn is_output_only(name: &str) -> bool {
     TELL.contains(&name)
 }

@@ -45,7 +45,7 @@ pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
-    /// Whether a comma ends an expression, as between the arguments of a method.
+    /// True if a comma ends an expression, as between the arguments of a method.
     pub(super) is_argument: bool,
     depth: usize,
 }
@@ -299,7 +299,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether `foreach` is the loop and not the command of a pipeline.
+    /// Returns true if `foreach` is the loop and not the command of a pipeline.
     fn is_loop(&self, length: usize) -> bool {
         self.rest()[length..].trim_start().starts_with('(')
     }

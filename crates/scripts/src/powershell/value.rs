@@ -38,7 +38,7 @@ pub(super) enum PsValue {
     FileHash(ImagePath, Algorithm),
     /// The digits of a file's digest.
     Digest(ImagePath, Algorithm),
-    /// Whether a file has a digest: true if it has, or if it has not.
+    /// True if a file has a digest: true if it has, or if it has not.
     Matches {
         path: ImagePath,
         algorithm: Algorithm,
@@ -132,7 +132,7 @@ impl PsValue {
         }
     }
 
-    /// Whether PowerShell takes it for true; a comparison of digests is neither.
+    /// Returns true if PowerShell takes it for true; a comparison of digests is neither.
     pub(super) fn to_bool(&self) -> Result<bool, ScriptError> {
         Ok(match self {
             Self::Null => false,

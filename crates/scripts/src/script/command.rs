@@ -62,7 +62,7 @@ impl Tokenizer<'_> {
     }
 }
 
-/// Whether a name is of the form that PowerShell's own commands have.
+/// Returns true if a name is of the form that PowerShell's own commands have.
 pub fn is_cmdlet(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')
@@ -151,7 +151,7 @@ fn nested(shell: &str, line: &str, depth: usize) -> Option<ScriptToken> {
     Some(ScriptToken::Group("powershell", tokens))
 }
 
-/// Whether an option of PowerShell means that a script follows.
+/// Returns true if an option of PowerShell means that a script follows.
 pub fn is_command_option(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     lower

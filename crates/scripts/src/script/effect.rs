@@ -158,7 +158,7 @@ fn plain(token: &ScriptToken) -> ScriptToken {
     }
 }
 
-/// Whether a text is the path of a file, from the drive on.
+/// Returns true if a text is the path of a file, from the drive on.
 fn is_on_a_drive(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next().is_some_and(|c| c.is_ascii_alphabetic())

@@ -182,7 +182,7 @@ fn unknown_program(program: &str) -> ScriptError {
     }
 }
 
-/// Whether a name has a folder in it that is not the one of Windows' own programs.
+/// Returns true if a name has a folder in it that is not the one of Windows' own programs.
 fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     if !name.contains(['\\', '/', ':']) {
         return false;

@@ -170,7 +170,7 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
     Ok(0)
 }
 
-/// Whether something is there, where that is known.
+/// Returns true if something is there, where that is known.
 pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     match seen {
         Lookup::Present(_) => Some(true),

@@ -20,7 +20,7 @@ pub enum Fix {
     RebuildImage {
         /// The host it is for.
         host: HostBuild,
-        /// Whether Hyper-V isolation would run the image as it is.
+        /// True if Hyper-V isolation would run the image as it is.
         or_hyperv: bool,
     },
     /// Ask for Hyper-V isolation.

@@ -185,8 +185,8 @@ impl ContainerRuntime {
         }
     }
 
-    /// Whether an image of an index reaches a host, whatever else is in the index: Docker may take an
-    /// older entry than the one that starts.
+    /// Returns true if an image of an index reaches a host, whatever else is in the index: Docker
+    /// may take an older entry than the one that starts.
     pub fn certainly_accepts(self, host: u32, image: u32) -> bool {
         match self {
             Self::Docker => image == host,

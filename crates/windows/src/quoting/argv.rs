@@ -111,7 +111,7 @@ pub fn quote(argument: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether an argument would not come back as it is when written without quotes.
+/// Returns true if an argument would not come back as it is when written without quotes.
 ///
 /// More white space than a reader splits at: Windows PowerShell looks for any of it.
 pub fn needs_quotes(argument: &str) -> bool {

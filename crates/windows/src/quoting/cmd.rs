@@ -171,13 +171,13 @@ const BUILT_IN: [&str; 45] = [
     "rmdir", "set", "setlocal", "shift", "start", "time", "title", "type", "ver", "verify", "vol",
 ];
 
-/// Whether cmd takes this word, without quotes, for a command of its own.
+/// Returns true if cmd takes this word, without quotes, for a command of its own.
 pub fn is_built_in(word: &str) -> bool {
     let name = word.split(['.', ':', '\\', '/']).next().unwrap_or_default();
     BUILT_IN.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// Whether a program's name needs no quotes; a built-in's name does, to mean a program.
+/// Returns true if a program's name needs no quotes; a built-in's name does, to mean a program.
 fn is_plain_program(program: &str) -> bool {
     program.starts_with(|c: char| c.is_ascii_alphanumeric())
         && program

@@ -20,12 +20,12 @@ pub fn script(text: &str) -> String {
     argv::split_arguments(text, ArgvParser::CRuntime).join(" ")
 }
 
-/// Whether PowerShell takes this character for a single quote.
+/// Returns true if PowerShell takes this character for a single quote.
 pub fn is_single_quote(c: char) -> bool {
     matches!(c, '\'' | '‘' | '’' | '‚' | '‛')
 }
 
-/// Whether PowerShell takes this character for a double quote.
+/// Returns true if PowerShell takes this character for a double quote.
 pub fn is_double_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„')
 }

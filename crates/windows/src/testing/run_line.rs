@@ -45,7 +45,7 @@ fn first_instruction(dockerfile: &str, escape: char) -> String {
     joined
 }
 
-/// Whether a word outside quotes looks like `<<EOF`; a backslash escapes, whatever the
+/// Returns true if a word outside quotes looks like `<<EOF`; a backslash escapes, whatever the
 /// Dockerfile's own escape character is.
 fn opens_here_document(text: &str) -> bool {
     let mut in_quote = None;

@@ -277,7 +277,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Whether the revision matters on a build, and is known.
+/// Returns true if the revision matters on a build, and is known.
 fn has_generations(version: WindowsVersion) -> bool {
     is_revision_relevant(version.build) && generation(version).is_some()
 }
@@ -316,7 +316,7 @@ fn meetings(
     meets
 }
 
-/// Whether all that a host may take of an image is of one generation, asked once for each kind of
+/// True if all that a host may take of an image is of one generation, asked once for each kind of
 /// host and image. Where it is not, no generation of hosts is right.
 #[derive(Default)]
 struct Generations(HashMap<(usize, usize), bool>);

@@ -25,7 +25,7 @@ pub(super) struct Class {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct LandingOption {
     placement: u32,
-    /// Whether its pin, if it had one, would keep it away.
+    /// True if its pin, if it had one, would keep it away.
     unless_pinned: bool,
 }
 

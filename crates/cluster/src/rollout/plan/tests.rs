@@ -931,7 +931,7 @@ fn carried_out(request: &RolloutRequest, plan: &ActionPlan, commands: &[String])
     Rollout::new(&after)
 }
 
-/// Whether each image of each workload starts on each host where it can land.
+/// Returns true if each image of each workload starts on each host where it can land.
 fn outcomes(rollout: &Rollout) -> BTreeMap<(String, String, String), bool> {
     let checks = rollout.checks().filter_map(|check| {
         let key = (

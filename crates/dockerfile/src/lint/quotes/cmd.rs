@@ -23,7 +23,7 @@ const DIVIDED: &str = "to cmd the quote of \\\" ends the quoted part, and the op
 struct CmdChar {
     at: usize,
     character: char,
-    /// Whether cmd would take an operator here for one.
+    /// True if cmd would take an operator here for one.
     is_active: bool,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn lines(text: &str) -> Vec<SourceLine> {
     commands.into_iter().map(|command| command.line).collect()
 }
 
-/// Whether a command starts a program that reads its words as programs do.
+/// Returns true if a command starts a program that reads its words as programs do.
 pub(super) fn is_program(line: &SourceLine) -> bool {
     let name = line.words().first().map(program).unwrap_or_default();
     !name.is_empty() && !is_built_in(&name) && !OWN_READERS.contains(&name.as_str())
@@ -153,7 +153,7 @@ pub(super) fn script_of(line: &SourceLine) -> Option<SourceLine> {
     None
 }
 
-/// Whether an option of PowerShell is followed by its value; names may be cut short.
+/// Returns true if an option of PowerShell is followed by its value; names may be cut short.
 fn takes_value(name: &str) -> bool {
     [
         "executionpolicy",

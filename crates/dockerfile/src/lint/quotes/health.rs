@@ -43,7 +43,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether a command behind cmd gets other words than without the daemon's escapes.
+/// Returns true if a command behind cmd gets other words than without the daemon's escapes.
 fn changes(text: &str) -> bool {
     let escaped = windows_cmd::strip_quotes(&argv::quote_always(text));
     let meant: Vec<SourceLine> = cmd::lines(text);

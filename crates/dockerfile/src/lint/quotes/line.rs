@@ -32,7 +32,7 @@ pub(super) struct Quote {
 pub(super) struct QuotedSpan {
     pub(super) open: Quote,
     pub(super) close: Quote,
-    /// Whether quotes are in it that the program is to see.
+    /// True if quotes are in it that the program is to see.
     pub(super) has_literal: bool,
 }
 
@@ -162,7 +162,7 @@ impl SourceLine {
     }
 }
 
-/// Whether the C runtime is between quotes.
+/// True if the C runtime is between quotes.
 #[derive(Debug, Default)]
 struct QuoteState {
     quoted: bool,

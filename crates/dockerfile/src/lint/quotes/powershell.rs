@@ -259,13 +259,14 @@ impl<'a> ScriptInterpretation<'a> {
     }
 }
 
-/// Whether the script changes when a group loses its quotes.
+/// Returns true if the script changes when a group loses its quotes.
 fn groups_matter(reading: &ScriptInterpretation<'_>, group: &[QuotedSpan]) -> bool {
     !reading.is_as_meant(&reading.meant_without(|part| group.contains(&part)))
 }
 
-/// Whether quotes are meant for the script. Those around quotes that are escaped are not, nor those
-/// around a path or a list of texts in single quotes of its own: their author knew that they would go.
+/// Returns true if quotes are meant for the script. Those around quotes that are escaped are not,
+/// nor those around a path or a list of texts in single quotes of its own: their author knew that
+/// they would go.
 fn keeps(line: &SourceLine, part: QuotedSpan) -> bool {
     if part.has_literal {
         return false;

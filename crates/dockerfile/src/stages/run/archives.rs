@@ -84,7 +84,7 @@ impl RunState<'_> {
         self.make_folder(path)
     }
 
-    /// Whether a file of an archive may come to a path.
+    /// Returns true if a file of an archive may come to a path.
     fn may_unpack(&self, path: &ImagePath, existing: OverwriteMode) -> Result<(), ScriptError> {
         let (kind, why) = match (self.kind(path)?, existing) {
             (Presence::Present(PathKind::Folder), _) => (
@@ -113,7 +113,7 @@ impl RunState<'_> {
     }
 }
 
-/// Whether the program reads such an archive.
+/// Returns true if the program reads such an archive.
 fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
     let found = archive.format();
     let name = archive.name();

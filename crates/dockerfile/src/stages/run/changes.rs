@@ -28,12 +28,12 @@ impl Changes {
         self.entries.insert(key(&entry.path), entry);
     }
 
-    /// Whether it brings something to a path.
+    /// Returns true if it brings something to a path.
     pub(super) fn has(&self, path: &ImagePath) -> bool {
         self.entries.get(&key(path)).is_some_and(is_there)
     }
 
-    /// Whether it takes away what is at a path.
+    /// Returns true if it takes away what is at a path.
     pub(super) fn deletes(&self, path: &ImagePath) -> bool {
         self.entries
             .get(&key(path))

@@ -52,7 +52,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Whether a file is downloaded and not here yet.
+    /// Returns true if a file is downloaded and not here yet.
     pub(super) fn is_pending_download(&self, path: &ImagePath) -> bool {
         self.downloaded(path)
             .is_some_and(|file| file.content.is_none())
@@ -152,7 +152,7 @@ fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> 
     Ok(hasher.finish().to_string())
 }
 
-/// Whether a file that is here has a digest by another algorithm than that it came by.
+/// Returns true if a file that is here has a digest by another algorithm than that it came by.
 pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Result<(), String> {
     let (Some(content), Some(known)) = (&file.content, &file.digest) else {
         return Ok(());

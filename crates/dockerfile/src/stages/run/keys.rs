@@ -85,7 +85,7 @@ fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
     one.components().len() == other.components().len() && is_within(one, other)
 }
 
-/// Whether nothing that was there before is left of a key after an edit.
+/// Returns true if nothing that was there before is left of a key after an edit.
 fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
     match edit {
         RegistryEdit::CreateKey {
@@ -97,7 +97,7 @@ fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
     }
 }
 
-/// Whether a key is another one or lies below it.
+/// Returns true if a key is another one or lies below it.
 fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
     key.root() == above.root()
         && key.components().len() >= above.components().len()

@@ -31,7 +31,7 @@ struct MetricsState {
     beat: Instant,
     /// When the cluster last answered about the lease.
     lease: Option<Instant>,
-    /// Whether the nodes that are known are those of now, and else why not.
+    /// True if the nodes that are known are those of now, and else why not.
     nodes: Result<(), String>,
     leads: bool,
     windows_nodes: usize,

@@ -43,7 +43,7 @@ pub struct EntryResult {
     pub outcome: EntryOutcome,
 }
 
-/// Whether what a node asks for is there.
+/// True if what a node asks for is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeState {
     /// Not all of it was looked for yet.
@@ -178,7 +178,7 @@ impl FleetState {
         news
     }
 
-    /// Whether what one node asks for is there.
+    /// Returns true if what one node asks for is there.
     pub(super) fn state_of(&self, demand: &RequiredBuilds) -> NodeState {
         let mut missing = BTreeMap::new();
         let mut of = 0;

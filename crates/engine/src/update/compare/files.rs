@@ -215,7 +215,7 @@ fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsErro
     }
 }
 
-/// Whether what a path is differs between the bases.
+/// Returns true if what a path is differs between the bases.
 fn difference(old: Option<&BaseFile>, new: Option<&BaseFile>) -> Option<Conflict> {
     match (old, new) {
         (None, None) => None,
@@ -253,7 +253,7 @@ fn folder(
     }
 }
 
-/// Whether a path is where servicing alone writes.
+/// Returns true if a path is where servicing alone writes.
 fn of_servicing(path: &str) -> Option<Conflict> {
     let path = path.to_ascii_lowercase();
     let is_below = |folder: &&str| {

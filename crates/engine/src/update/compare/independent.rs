@@ -15,9 +15,9 @@ const OTHERS: [&str; 8] = [
     "WcSandboxState",
 ];
 
-/// Whether a layer stays in folders of its own at the top of the drive. Above a base that is Windows
-/// alone that is enough: servicing has nothing there. Files right at the top, deletions and keys want a
-/// look.
+/// Returns true if a layer stays in folders of its own at the top of the drive. Above a base that
+/// is Windows alone that is enough: servicing has nothing there. Files right at the top, deletions
+/// and keys want a look.
 pub(in crate::update) fn is_independent(touched: &LayerDiff) -> bool {
     touched.strange.is_empty()
         && touched.keys.is_empty()

@@ -114,7 +114,7 @@ impl Shape {
     }
 }
 
-/// Whether a program is for .NET.
+/// Returns true if a program is for .NET.
 pub(super) fn is_managed(pe: &Pe) -> bool {
     pe.directory(CLR).is_some()
 }

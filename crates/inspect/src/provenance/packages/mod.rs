@@ -66,7 +66,7 @@ impl FoundPackage {
         }
     }
 
-    /// Whether it has a name that somebody could have given it.
+    /// Returns true if it has a name that somebody could have given it.
     fn is_plausible(&self) -> bool {
         let is_short = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{Ecosystem, FoundPackage};
 
-/// Whether a path is that of a package's own description, and not of a file that is called so.
+/// Returns true if a path is that of a package's own description, and not of a file that is called
+/// so.
 pub(super) fn is_description(path: &[&str]) -> bool {
     match path {
         [.., modules, scope, _, file] if scope.starts_with('@') => {

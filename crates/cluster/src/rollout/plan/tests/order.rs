@@ -164,7 +164,7 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     state
 }
 
-/// Whether each workload starts on each host where its pods can land.
+/// Returns true if each workload starts on each host where its pods can land.
 fn landed_on(state: &RolloutRequest) -> BTreeMap<(usize, usize), bool> {
     let rollout = Rollout::new(state);
     let mut starts = BTreeMap::new();
@@ -196,8 +196,8 @@ fn lost(
     lost.map(|(pair, _)| *pair).collect()
 }
 
-/// Whether some order of the actions never loses a pair, by what each set of them that is carried out
-/// loses: a bit for each action.
+/// Returns true if some order of the actions never loses a pair, by what each set of them that is
+/// carried out loses: a bit for each action.
 fn is_avoidable(pair: (usize, usize), lost: &[BTreeSet<(usize, usize)>]) -> bool {
     let mut reached = vec![true];
     for (done, lost) in lost.iter().enumerate().skip(1) {
