@@ -62,7 +62,7 @@ fn what_grants_nothing_is_refused() {
 #[test]
 fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
     let needs = |path: &str| {
-        let file = "[[files]]\ncontent = 'x'\nto = 'C:\\app\\data\\x.txt'\n[[files]]\nfrom = 'start'\nto = '/lib'\n";
+        let file = "[[files]]\ncontent = 'x'\nto = 'C:\\app\\data\\x.txt'\n[[files]]\nfrom = 'starter'\nto = '/lib'\n";
         let access = format!("[[access]]\npath = '{path}'\ngrant = {{ Users = 'read' }}\n");
         plan(&format!("working_dir = '/work/here'\n{file}{access}"))
             .unwrap()
