@@ -93,11 +93,10 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
     assert!(sent.is_empty(), "{sent:?}");
 }
 
-/// A push to a registry nearby is little else than requests. One of the first is the question what
-/// the registry knows of the base, which is not asked again soon, and one is for the base's
-/// configuration, which is kept. Whether a tag is a list about the base shows among the tags.
+/// A push to a registry nearby is little else than requests. The referrers of the base, by the API and
+/// by tag, and its configuration are cached, so that a second push does not request them.
 #[test(multi_thread)]
-async fn a_push_to_distribution_is_twelve_requests_and_three_again() {
+async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {
     let docker = DockerRegistry::start(Setup::default());
     put_nanoserver(&docker.host(), "10.0.17763.973").await;
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
@@ -114,7 +113,7 @@ async fn a_push_to_distribution_is_twelve_requests_and_three_again() {
         lines.collect::<Vec<_>>()
     };
     let cold = push();
-    assert_eq!(cold.len(), 12, "{cold:#?}");
+    assert_eq!(cold.len(), 13, "{cold:#?}");
     let again = push();
     assert_eq!(again.len(), 3, "{again:#?}");
 }
