@@ -2,19 +2,19 @@
 //!
 //! ```
 //! use wincimg_cluster::nodes::{Node, NodeList};
-//! use wincimg_cluster::rollout::{Image, Request, Rollout};
+//! use wincimg_cluster::rollout::{Image, Rollout, RolloutRequest};
 //! use wincimg_windows::compat::HostBuild;
 //! use wincimg_windows::version::WindowsVersion;
 //!
 //! let host = HostBuild::new(WindowsVersion::new(17763, 973));
-//! let rollout = Rollout::new(&Request {
+//! let rollout = Rollout::new(&RolloutRequest {
 //!     nodes: NodeList {
-//!         windows: vec![Node::of_build(host)],
+//!         windows: vec![Node::from_build(host)],
 //!         others: Vec::new(),
 //!     },
-//!     images: vec![Image::of_version(WindowsVersion::new(20348, 2402))],
+//!     images: vec![Image::from_version(WindowsVersion::new(20348, 2402))],
 //!     plain: 1,
-//!     ..Request::default()
+//!     ..RolloutRequest::default()
 //! });
 //! assert!(!rollout.is_compatible(false));
 //! for check in rollout.checks() {

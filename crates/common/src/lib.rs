@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use wincimg_common::digest::sha256;
-//! use wincimg_common::foreign::Foreign;
+//! use wincimg_common::untrusted::Untrusted;
 //!
 //! assert!(sha256(b"").to_string().starts_with("sha256:e3b0c442"));
 //! // What a stranger wrote reaches a terminal without its control characters.
-//! println!("{}", Foreign("a label with \u{1b}[31mcolour"));
+//! println!("{}", Untrusted("a label with \u{1b}[31mcolour"));
 //! ```
 
 pub mod diagnose;

@@ -11,14 +11,14 @@
 //! in how they are read.
 //!
 //! ```
-//! use wincimg_dockerfile::lint::{Options, lint};
+//! use wincimg_dockerfile::lint::{LintOptions, lint};
 //!
 //! let file = r#"
 //! FROM mcr.microsoft.com/windows/servercore:ltsc2022
 //! SHELL ["powershell", "-Command"]
 //! RUN appcmd set config "Default Web Site" /section:httpLogging /dontLog:true
 //! "#;
-//! let findings = lint(file, &Options::default());
+//! let findings = lint(file, &LintOptions::default());
 //! let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name()).collect();
 //! assert!(rules.contains(&"quotes-under-powershell"));
 //! ```

@@ -2,12 +2,12 @@
 //! follow, files that come in pieces, and the digests that prove them.
 //!
 //! ```
-//! use wincimg_http::{download_url, name_in, shown};
+//! use wincimg_http::{download_url, name_in, redacted};
 //!
 //! let url = download_url("https://files.example.com/tool-1.4.zip?token=secret")?;
 //! assert_eq!(name_in(&url).as_deref(), Some("tool-1.4.zip"));
 //! // What is shown of a URL has no secrets.
-//! assert!(!shown(&url).contains("secret"));
+//! assert!(!redacted(&url).contains("secret"));
 //! # Ok::<(), String>(())
 //! ```
 

@@ -6,14 +6,14 @@
 //! it by [`appcmd`].
 //!
 //! ```
-//! use wincimg_iis::config::{Change, ConfigEdit};
+//! use wincimg_iis::config::{ConfigChange, ConfigEdit};
 //! use wincimg_iis::web_config;
 //!
 //! let site = b"<configuration>\r\n  <!-- ours -->\r\n</configuration>\r\n";
 //! let no_double_escaping = ConfigEdit {
 //!     section: "system.webServer/security/requestFiltering".parse()?,
 //!     location: None,
-//!     change: Change::Set {
+//!     change: ConfigChange::Set {
 //!         element: "".parse()?,
 //!         attribute: "allowDoubleEscaping".to_owned(),
 //!         value: "false".to_owned(),

@@ -4,18 +4,18 @@
 //! use std::sync::Arc;
 //! use wincimg_common::progress::Silent;
 //! use wincimg_demo::{DemoRegistry, add_base_images};
-//! use wincimg_oci::remote::{Options, Registry};
+//! use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 //!
 //! // A registry inside this process.
 //! let demo = DemoRegistry::start()?;
 //! let version = "17763.973".parse()?;
 //! demo.with(|stored| add_base_images(stored, "windows/nanoserver", &[version]))?;
 //!
-//! let options = Options {
+//! let options = RegistryOptions {
 //!     insecure: vec![demo.host()],
-//!     ..Options::default()
+//!     ..RegistryOptions::default()
 //! };
-//! let registry = Registry::new(options, Arc::new(Silent))?;
+//! let registry = RegistryClient::new(options, Arc::new(Silent))?;
 //! let image = format!("{}/windows/nanoserver", demo.host()).parse()?;
 //! let runtime = tokio::runtime::Runtime::new()?;
 //! let tags = runtime.block_on(registry.repository(&image).tags())?;

@@ -6,7 +6,7 @@
 //! ```
 //! use std::collections::BTreeMap;
 //! use std::path::Path;
-//! use wincimg_recipe::{PlanBase, Recipe, Settings};
+//! use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
 //! use wincimg_windows::version::WindowsVersion;
 //!
 //! let host = WindowsVersion::new(17763, 973);
@@ -19,7 +19,7 @@
 //!     path: None,
 //!     ..PlanBase::default()
 //! };
-//! let settings = Settings {
+//! let settings = RecipeInputs {
 //!     values: &BTreeMap::new(),
 //!     context: Path::new("."),
 //! };

@@ -11,8 +11,8 @@
 //! use wincimg_scripts::script::read;
 //!
 //! // How an argument is written does not matter, what it says does.
-//! assert!(read("Remove-Item 'C:\\a b'").does_what(&read("Remove-Item \"C:\\a b\"")));
-//! assert!(!read("Remove-Item C:\\a b").does_what(&read("Remove-Item \"C:\\a b\"")));
+//! assert!(read("Remove-Item 'C:\\a b'").is_equivalent(&read("Remove-Item \"C:\\a b\"")));
+//! assert!(!read("Remove-Item C:\\a b").is_equivalent(&read("Remove-Item \"C:\\a b\"")));
 //! ```
 
 mod cmd;

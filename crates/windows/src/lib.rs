@@ -3,19 +3,19 @@
 //! Nothing here imports another module of the project.
 //!
 //! ```
-//! use wincimg_windows::compat::{HostBuild, Isolation, Outcome, judge};
+//! use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 //! use wincimg_windows::version::WindowsVersion;
 //!
 //! // A node of Windows Server 2019, and an image of Windows Server 2022.
 //! let host = HostBuild::new(WindowsVersion::new(17763, 973));
 //! let image = WindowsVersion::new(20348, 2402);
-//! let verdict = judge(Some(host), Some(image), Isolation::Process);
-//! assert_eq!(verdict.outcome, Outcome::Incompatible);
+//! let verdict = check(Some(host), Some(image), Isolation::Process);
+//! assert_eq!(verdict.outcome, VerdictOutcome::Incompatible);
 //! println!("{}", verdict.reason());
 //!
 //! let older = WindowsVersion::new(17763, 1);
-//! let verdict = judge(Some(host), Some(older), Isolation::Process);
-//! assert_eq!(verdict.outcome, Outcome::Compatible);
+//! let verdict = check(Some(host), Some(older), Isolation::Process);
+//! assert_eq!(verdict.outcome, VerdictOutcome::Compatible);
 //! ```
 
 pub mod access;
