@@ -76,7 +76,7 @@ impl ScriptError {
     }
 
     pub(super) fn option(option: &str) -> Self {
-        Self::unclear(format!("the option {option:?} is not understood"))
+        Self::unclear(format!("unsupported option {option:?}"))
     }
 
     /// Says what would help.

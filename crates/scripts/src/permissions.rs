@@ -19,7 +19,7 @@ const OF_ADMINISTRATORS: [&str; 4] = [
     "System Volume Information",
 ];
 
-const HELP: &str = "put USER ContainerAdministrator before the line, and the user back behind it";
+const HELP: &str = "put USER ContainerAdministrator before the line and restore the user after it";
 
 /// Refuses what the user who runs a line may not do, and what nobody can tell.
 pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), ScriptError> {
@@ -114,7 +114,7 @@ fn denied(machine: &Process<'_>, what: &str) -> ScriptError {
 fn unclear(machine: &Process<'_>, path: &ImagePath) -> ScriptError {
     let user = machine.variables.user();
     ScriptError::unclear(format!(
-        "whether {user} may change {path} depends on who made it and what that one granted"
+        "whether {user} may change {path} depends on its owner and permissions"
     ))
     .help(HELP)
 }

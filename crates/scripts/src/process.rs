@@ -98,7 +98,7 @@ impl<'a> Process<'a> {
     pub(super) fn step(&mut self) -> Result<(), ScriptError> {
         self.steps += 1;
         if self.steps > STEPS {
-            return Err(ScriptError::unclear("it comes to too many commands"));
+            return Err(ScriptError::unclear("it runs too many commands"));
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl<'a> Process<'a> {
         run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         if self.depth == DEPTH {
-            return Err(ScriptError::unclear("there are too many shells in shells"));
+            return Err(ScriptError::unclear("shells are nested too deeply"));
         }
         self.depth += 1;
         let kept = (
@@ -160,7 +160,7 @@ impl<'a> Process<'a> {
             Lookup::Absent => Ok(PathState::Absent),
             Lookup::Later(Later) => Ok(PathState::Later),
             Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "what it does depends on what the base has at {path}"
+                "its effect depends on what the base has at {path}"
             ))),
         }
     }
@@ -195,12 +195,12 @@ impl<'a> Process<'a> {
         let is_deep = pattern.contains(['\\', '/']);
         if is_deep && wildcards == Wildcards::Cmd {
             return Err(ScriptError::unclear(format!(
-                "wildcards in the middle of a path are not understood: {text}"
+                "unsupported wildcards in the middle of a path: {text}"
             )));
         }
         if pattern.contains(['[', ']', '`']) {
             return Err(ScriptError::unclear(format!(
-                "of wildcards only * and ? are understood: {pattern}"
+                "unsupported wildcards in {pattern}: only * and ? are supported"
             )));
         }
         Ok(Paths::Pattern {
@@ -254,7 +254,7 @@ impl<'a> Process<'a> {
             Lookup::Absent if wildcards == Wildcards::PowerShell => match self.now(folder)? {
                 PathState::Absent => {
                     return Err(ScriptError::unclear(format!(
-                        "whether it fails where {folder} is not there is not certain"
+                        "whether it fails without the folder {folder} is unknown"
                     )));
                 }
                 _ => Vec::new(),
@@ -263,7 +263,7 @@ impl<'a> Process<'a> {
             Lookup::Later(Later) => return Ok(GlobMatches::Later),
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(format!(
-                    "which files it means depends on what the base has in {folder}"
+                    "which files match depends on the content of {folder} in the base"
                 )));
             }
         };
@@ -271,7 +271,7 @@ impl<'a> Process<'a> {
         for name in names {
             if fits_name(&name, pattern, wildcards)? {
                 let path = folder.join(&name).map_err(|error| {
-                    ScriptError::unclear(format!("a file's name is not understood: {error}"))
+                    ScriptError::unclear(format!("unsupported file name: {error}"))
                 })?;
                 paths.push(path);
             }
@@ -336,18 +336,18 @@ pub(super) fn is_nul(text: &str) -> bool {
 /// The path that Windows makes of a text in a folder.
 pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, ScriptError> {
     let is_separator = |c: char| matches!(c, '\\' | '/');
-    let not_understood = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
+    let unsupported = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
     let trimmed = text.trim_end_matches(' ');
     if trimmed.is_empty() {
-        return Err(not_understood("is empty"));
+        return Err(unsupported("is empty"));
     }
     if trimmed.starts_with(r"\\") || trimmed.starts_with("//") {
-        return Err(not_understood("is not on the image's drive"));
+        return Err(unsupported("is not on the image's drive"));
     }
     let (is_absolute, rest) = match trimmed.as_bytes() {
         [drive, b':', ..] if drive.is_ascii_alphabetic() => {
             if !drive.eq_ignore_ascii_case(&b'c') {
-                return Err(not_understood("is not on C:, the image's only drive"));
+                return Err(unsupported("is not on C:, the image's only drive"));
             }
             let rest = &trimmed[2..];
             (rest.starts_with(is_separator), rest)
@@ -368,8 +368,8 @@ pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, Scrip
             part => {
                 let name = part.trim_end_matches(['.', ' ']);
                 if is_short(name) {
-                    return Err(not_understood(
-                        "has a short name in it, which only Windows knows",
+                    return Err(unsupported(
+                        "has a short name, which only Windows can resolve",
                     ));
                 }
                 names.push(name);
@@ -411,7 +411,7 @@ fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, Sc
         && of_name.to_lowercase().starts_with(&wanted.to_lowercase())
     {
         return Err(ScriptError::unclear(format!(
-            "whether {pattern} means {name} depends on its short name, which only Windows knows"
+            "whether {pattern} matches {name} depends on its short name, which only Windows knows"
         )));
     }
     Ok(false)

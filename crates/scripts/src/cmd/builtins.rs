@@ -93,7 +93,7 @@ fn other_program(name: &str, rest: &TracedText) -> ScriptError {
         .find(|word| !word.starts_with('/') && word != "\"\"")
         .unwrap_or_default();
     ScriptError::windows(format!(
-        "{name} runs {:?}, which takes Windows",
+        "{name} runs {:?}, which requires Windows",
         program.replace('"', "")
     ))
 }
@@ -108,7 +108,7 @@ impl Cmd<'_, '_> {
             "type" => return self.print_file(rest.as_str()),
             "set" => return self.set(rest.as_str()),
             "exit" => return self.leave(rest.as_str()),
-            "if" | "for" => return Err(ScriptError::unclear("it is not understood here")),
+            "if" | "for" => return Err(ScriptError::unclear("it is not supported here")),
             "rem" | "break" => return Ok(0),
             _ => {}
         }
@@ -140,10 +140,10 @@ impl Cmd<'_, '_> {
             }
             "dir" => self.list(&words),
             "setlocal" | "endlocal" => Err(ScriptError::unclear(
-                "it is not understood outside a batch file",
+                "it is not supported outside a batch file",
             )),
             "start" | "call" => Err(other_program(name, rest)),
-            _ => Err(ScriptError::unclear("the command is not understood")),
+            _ => Err(ScriptError::unclear("unsupported command")),
         }
     }
 
@@ -166,7 +166,7 @@ impl Cmd<'_, '_> {
                 }
             }
             Some('.' | ':' | '(' | '/' | '+' | '[' | '\\') => {}
-            Some(_) => return Err(ScriptError::unclear("the form of echo is not understood")),
+            Some(_) => return Err(ScriptError::unclear("unsupported form of echo")),
         }
         self.write_output(&format!("{text}\r\n"))?;
         Ok(0)
@@ -180,17 +180,17 @@ impl Cmd<'_, '_> {
                 continue;
             }
             if operand.contains(['*', '?']) {
-                return Err(ScriptError::unclear("wildcards are not understood here"));
+                return Err(ScriptError::unclear("wildcards are not supported here"));
             }
             let path = self.machine.path(operand)?;
             match self.machine.now(&path)? {
                 PathState::File => {}
                 PathState::Later if self.output.is_none() => {}
                 PathState::Later => {
-                    return Err(ScriptError::later("its content comes from a download"));
+                    return Err(ScriptError::later("its content depends on a download"));
                 }
                 PathState::Absent | PathState::Folder => {
-                    return Ok(self.machine.fail(1, format!("there is no file {path}")));
+                    return Ok(self.machine.fail(1, format!("file {path} not found")));
                 }
             }
             if self.output.is_some() {
@@ -200,7 +200,7 @@ impl Cmd<'_, '_> {
                     }
                     _ => {
                         return Err(ScriptError::unknown(format!(
-                            "the content of {path} is not known"
+                            "the content of {path} is unknown"
                         )));
                     }
                 }
@@ -242,14 +242,14 @@ impl Cmd<'_, '_> {
         let code = match words.operands.as_slice() {
             [] if self.is_unsettled => {
                 return Err(ScriptError::unclear(
-                    "after a failure its exit code is not certain",
+                    "the exit code after a failure is unknown",
                 ));
             }
             [] => 0,
-            [code] => code.parse().map_err(|_| {
-                ScriptError::unclear(format!("the exit code {code:?} is not understood"))
-            })?,
-            _ => return Err(ScriptError::unclear("more than an exit code")),
+            [code] => code
+                .parse()
+                .map_err(|_| ScriptError::unclear(format!("unsupported exit code {code:?}")))?,
+            _ => return Err(ScriptError::unclear("expected no more than an exit code")),
         };
         self.exit = Some(code);
         Ok(code)
@@ -268,14 +268,12 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return Err(ScriptError::unclear(format!(
-                "the folder {text:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported folder {text:?}")));
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
-                Ok(self.machine.fail(1, format!("there is no folder {path}")))
+                Ok(self.machine.fail(1, format!("folder {path} not found")))
             }
             Lookup::Present(_) | Lookup::Later(Later) => {
                 self.machine.folder = path;
@@ -297,7 +295,7 @@ impl Cmd<'_, '_> {
             let path = self.machine.path(operand)?;
             match self.machine.entry(&path) {
                 Lookup::Present(_) => {
-                    code = self.machine.fail(1, format!("{path} is there already"));
+                    code = self.machine.fail(1, format!("{path} already exists"));
                 }
                 Lookup::Absent => self.machine.apply(ImageAction::MakeFolder(path))?,
                 Lookup::Later(Later) => self.machine.apply(ImageAction::Unclear(path))?,

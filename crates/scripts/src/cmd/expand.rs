@@ -33,7 +33,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
     }
     out.append(&line.from(from));
     if out.as_str().len() > LIMIT {
-        return Err(ScriptError::unclear("the line is longer than cmd takes"));
+        return Err(ScriptError::unclear("the line is longer than cmd allows"));
     }
     Ok(out)
 }
@@ -60,27 +60,27 @@ fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptEr
             | "CMDEXTVERSION"
             | "HIGHESTNUMANODENUMBER" => {
                 return Err(ScriptError::unknown(format!(
-                    "what %{name}% is, only Windows knows"
+                    "the value of %{name}% is known only on Windows"
                 )));
             }
             _ => return Ok(None),
         },
         Lookup::Later(Later) => {
             return Err(ScriptError::later(format!(
-                "the value of %{name}% comes from a download"
+                "the value of %{name}% depends on a download"
             )));
         }
         Lookup::Unknown => {
             return Err(ScriptError::unknown(format!(
-                "the value of %{name}% is not known"
+                "the value of %{name}% is unknown"
             )));
         }
     };
     match modifier {
         None => Ok(Some(value)),
-        Some(modifier) => modified(&value, modifier).map(Some).ok_or_else(|| {
-            ScriptError::unclear(format!("the form of %{inside}% is not understood"))
-        }),
+        Some(modifier) => modified(&value, modifier)
+            .map(Some)
+            .ok_or_else(|| ScriptError::unclear(format!("unsupported form %{inside}%"))),
     }
 }
 

@@ -14,14 +14,12 @@ impl Cmd<'_, '_> {
     pub(super) fn remove_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
         words.only(&["/s", "/q"])?;
         if words.has("/s") && !words.has("/q") {
-            return Err(ScriptError::unclear(
-                "without /q it asks, and nobody answers",
-            ));
+            return Err(ScriptError::unclear("without /q it asks for confirmation"));
         }
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
             if operand.contains(['*', '?']) {
-                return Err(ScriptError::unclear("wildcards are not understood here"));
+                return Err(ScriptError::unclear("wildcards are not supported here"));
             }
             let path = self.machine.path(operand)?;
             match self.machine.now(&path)? {
@@ -65,7 +63,7 @@ impl Cmd<'_, '_> {
         let mut code = 0;
         for operand in &words.operands {
             if words.has("/s") {
-                return Err(ScriptError::unclear("/s is not understood here"));
+                return Err(ScriptError::unclear("/s is not supported here"));
             }
             let paths = self.machine.paths(operand, Wildcards::Cmd)?;
             let (folder, pattern, is_pattern) = match paths {
@@ -87,9 +85,7 @@ impl Cmd<'_, '_> {
                 Paths::Pattern { folder, pattern } => (folder, pattern, true),
             };
             if is_pattern && !words.has("/q") && matches!(pattern.as_str(), "*" | "*.*") {
-                return Err(ScriptError::unclear(
-                    "without /q it asks, and nobody answers",
-                ));
+                return Err(ScriptError::unclear("without /q it asks for confirmation"));
             }
             match self.machine.now(&folder)? {
                 PathState::Folder | PathState::Later => {}
@@ -149,13 +145,13 @@ impl Cmd<'_, '_> {
             [from, to] => (from, to.as_str()),
             _ => {
                 return Err(ScriptError::unclear(
-                    "it takes one source and one destination",
+                    "expected one source and one destination",
                 ));
             }
         };
         if from.contains('+') {
             return Err(ScriptError::unclear(
-                "files put together with + are not understood",
+                "joining files with + is not supported",
             ));
         }
         let folder_is_meant = to.ends_with(['\\', '/']);
@@ -184,7 +180,7 @@ impl Cmd<'_, '_> {
             }
         };
         if files.is_empty() {
-            return Ok(self.machine.fail(1, format!("{from} is not there")));
+            return Ok(self.machine.fail(1, format!("{from} not found")));
         }
         match at_target {
             PathState::Folder => {
@@ -200,7 +196,7 @@ impl Cmd<'_, '_> {
             PathState::File | PathState::Absent => {
                 let [file] = files.as_slice() else {
                     return Err(ScriptError::unclear(
-                        "several files would be copied into one, one behind the other",
+                        "several files would be joined into one",
                     ));
                 };
                 if folder_is_meant || !self.machine.check_parent_exists(&target)? {
@@ -227,7 +223,7 @@ impl Cmd<'_, '_> {
         words.only(&["/y"])?;
         let [from, to] = words.operands.as_slice() else {
             return Err(ScriptError::unclear(
-                "it takes one source and one destination",
+                "expected one source and one destination",
             ));
         };
         let target = self.machine.path(to)?;
@@ -235,7 +231,7 @@ impl Cmd<'_, '_> {
         let source = match self.machine.paths(from, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.now(&path)? {
                 PathState::Absent => {
-                    return Ok(self.machine.fail(1, format!("{path} is not there")));
+                    return Ok(self.machine.fail(1, format!("{path} not found")));
                 }
                 PathState::Later => return self.moved_later(path, target),
                 PathState::Folder => return self.move_folder(path, target, at_target),
@@ -267,7 +263,7 @@ impl Cmd<'_, '_> {
                 // Whether it asks before it replaces depends on how it is run.
                 if at_target == PathState::File && !words.has("/y") {
                     return Err(ScriptError::unclear(
-                        "without /y it may ask, and nobody answers",
+                        "without /y it may ask for confirmation",
                     ));
                 }
                 self.put(file.clone(), target, false)?;
@@ -296,7 +292,7 @@ impl Cmd<'_, '_> {
         };
         if is_within(&to, &from) || is_within(&self.machine.folder, &from) {
             return Err(ScriptError::unclear(
-                "a folder would move into itself, or is worked in",
+                "a folder would be moved into itself, or it is the working folder",
             ));
         }
         match self.machine.now(&to)? {
@@ -316,7 +312,7 @@ impl Cmd<'_, '_> {
         };
         if name.contains(['*', '?', '\\', '/', ':']) || from.contains(['*', '?']) {
             return Err(ScriptError::unclear(
-                "wildcards and paths are not understood here",
+                "wildcards and paths are not supported here",
             ));
         }
         let from = self.machine.path(from)?;

@@ -23,9 +23,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, S
     machine.nested(|machine| {
         let line = expand::expand(machine, &unquoted(text))?;
         if line.as_str().contains('\n') {
-            return Err(ScriptError::unclear(
-                "cmd reads no more than one line of it",
-            ));
+            return Err(ScriptError::unclear("cmd reads only one line of it"));
         }
         let node = parse::parse(&line)?;
         let mut cmd = Cmd {
@@ -145,7 +143,7 @@ impl Cmd<'_, '_> {
         }
         match failed {
             Some(at) if code == 0 => Err(ScriptError::unclear(
-                "a command fails and & goes on: what the line's exit code is, is not certain",
+                "a command before & fails, and the exit code of the line is unknown",
             )
             .at_position(at)),
             _ => Ok(code),
@@ -163,7 +161,7 @@ impl Cmd<'_, '_> {
             for value in self.values(item.as_str())? {
                 if code != 0 {
                     return Err(ScriptError::unclear(
-                        "a command fails and the loop goes on: what the exit code is, is not certain",
+                        "a command in the loop fails, and the exit code is unknown",
                     ));
                 }
                 code = self.node(&body.with(variable, &value)?)?;
@@ -182,7 +180,7 @@ impl Cmd<'_, '_> {
         }
         if item.contains('"') {
             return Err(ScriptError::unclear(
-                "wildcards in quotes are not understood here",
+                "wildcards in quotes are not supported here",
             ));
         }
         let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
@@ -191,7 +189,7 @@ impl Cmd<'_, '_> {
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
         match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
             GlobMatches::Later => Err(ScriptError::later(
-                "which files a loop means is known only after a download",
+                "the files of the loop are known only after a download",
             )),
             GlobMatches::Paths(paths) => {
                 let mut values = Vec::new();
@@ -219,8 +217,10 @@ impl Cmd<'_, '_> {
             }
             _ => None,
         };
-        let refused =
-            || ScriptError::unclear("a command's output goes into another one").at_position(at);
+        let refused = || {
+            ScriptError::unclear("piping output to another command is not supported")
+                .at_position(at)
+        };
         let [first, rest @ ..] = nodes else {
             return Ok(0);
         };
@@ -259,12 +259,12 @@ impl Cmd<'_, '_> {
                 Lookup::Present(_) => Ok(true),
                 Lookup::Absent => Ok(false),
                 Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "whether the variable {} is set is not known",
+                    "whether the variable {} is set is unknown",
                     name.as_str()
                 ))
                 .in_command("if defined", name.origin(0))),
             },
-            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not followed")
+            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not tracked")
                 .in_command("if errorlevel", number.origin(0))),
             Test::Compare {
                 left,
@@ -278,9 +278,7 @@ impl Cmd<'_, '_> {
     fn exists(&self, path: &str) -> Result<bool, ScriptError> {
         let bare = path.replace('"', "");
         if is_nul(&bare) {
-            return Err(ScriptError::unclear(
-                "whether the device exists is not understood",
-            ));
+            return Err(ScriptError::unclear("tests for devices are not supported"));
         }
         let is_folder = bare.ends_with(['\\', '/']);
         match self.machine.paths(&bare, Wildcards::Cmd)? {
@@ -289,14 +287,14 @@ impl Cmd<'_, '_> {
                 PathState::File => Ok(!is_folder),
                 PathState::Absent => Ok(false),
                 PathState::Later => Err(ScriptError::later(
-                    "it depends on a file that is not downloaded yet",
+                    "it depends on a file that is downloaded later",
                 )),
             },
             Paths::Pattern { folder, pattern } => {
                 match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
                     GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
                     GlobMatches::Later => Err(ScriptError::later(
-                        "it depends on a file that is not downloaded yet",
+                        "it depends on a file that is downloaded later",
                     )),
                 }
             }
@@ -321,10 +319,10 @@ impl Cmd<'_, '_> {
         let code = result?;
         if let (Destination::File { name, append }, Some(said)) = (destination, said) {
             if code != 0 {
-                return Err(
-                    ScriptError::unclear("a command fails whose output goes into a file")
-                        .at_position(at),
-                );
+                return Err(ScriptError::unclear(
+                    "a command whose output is redirected to a file fails",
+                )
+                .at_position(at));
             }
             self.write(&name.as_str().replace('"', ""), append, said)
                 .map_err(|trouble| trouble.at_position(at))?;
@@ -336,7 +334,7 @@ impl Cmd<'_, '_> {
         let path = self.machine.path(name)?;
         if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
-                "the folder of {path} is not there"
+                "the folder of {path} does not exist"
             )));
         }
         if self.machine.now(&path)? == PathState::Folder {
@@ -357,9 +355,9 @@ impl Cmd<'_, '_> {
         );
         if simple.ends_in_spaces && writes && name.eq_ignore_ascii_case("echo") {
             return Err(ScriptError::unclear(
-                "whether it writes the space behind the name of the file is not certain",
+                "whether it writes the space after the file name is unknown",
             )
-            .help("put the redirection before echo, or no space behind it")
+            .help("put the redirection before echo, or remove the space after it")
             .in_command(&name, at));
         }
         let before = self.machine.error.take();
@@ -390,7 +388,7 @@ impl Cmd<'_, '_> {
         }
         self.is_silent()?;
         if name.len() == 2 && name.ends_with(':') {
-            return Err(ScriptError::unclear("the image has no other drive than C:"));
+            return Err(ScriptError::unclear("the image has no drive except C:"));
         }
         // Its own folder comes first where cmd looks for a program.
         self.is_not_shadowed(name)?;
@@ -410,7 +408,7 @@ impl Cmd<'_, '_> {
                     .is_ok_and(|path| matches!(self.machine.entry(&path), Lookup::Present(_)));
             if is_one {
                 return Err(ScriptError::windows(format!(
-                    "it runs {file} of the working folder"
+                    "it runs {file} from the working folder"
                 )));
             }
         }
@@ -422,7 +420,7 @@ impl Cmd<'_, '_> {
         match self.output {
             None => Ok(()),
             Some(_) => Err(ScriptError::windows(
-                "what it prints goes into a file, and only running it tells what that is",
+                "its output is written to a file and is known only after running it",
             )),
         }
     }
@@ -433,7 +431,7 @@ impl Cmd<'_, '_> {
         };
         if !text.is_ascii() {
             return Err(ScriptError::unclear(
-                "how cmd writes characters beyond ASCII depends on its code page",
+                "the encoding of non-ASCII characters depends on the code page of cmd",
             ));
         }
         output.extend_from_slice(text.as_bytes());
@@ -499,13 +497,13 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, S
             }
             (RedirectTarget::File { name, .. }, _) => {
                 return Err(ScriptError::unclear(format!(
-                    "stream {} goes into a file",
+                    "redirecting stream {} to a file is not supported",
                     redirect.stream
                 ))
                 .at_position(name.origin(0)));
             }
             (RedirectTarget::Stream(_), _) => {
-                return Err(ScriptError::unclear("a redirection is not understood"));
+                return Err(ScriptError::unclear("unsupported redirection"));
             }
         }
     }
@@ -514,7 +512,7 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, S
         .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
     match found {
         Some((Destination::File { .. }, at)) if errors_with_output => Err(ScriptError::unclear(
-            "errors go into a file together with the output",
+            "redirecting errors to a file with the output is not supported",
         )
         .at_position(at)),
         found => Ok(found),
@@ -531,7 +529,11 @@ fn compare(
         (Ok(left), Ok(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
-        _ => return Err(ScriptError::unclear("how texts compare is not understood")),
+        _ => {
+            return Err(ScriptError::unclear(
+                "this comparison of strings is not supported",
+            ));
+        }
     };
     Ok(match operator {
         "==" | "equ" => order.is_eq(),

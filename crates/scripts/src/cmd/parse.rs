@@ -86,7 +86,7 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode, ScriptError> {
     let node = parser.sequence(false)?;
     match parser.peek() {
         None => Ok(node),
-        Some(c) => Err(parser.trouble(format!("{c} is unexpected here"))),
+        Some(c) => Err(parser.trouble(format!("unexpected {c}"))),
     }
 }
 
@@ -191,7 +191,7 @@ impl Parser {
 
     fn command(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         if self.depth == DEPTH {
-            return Err(self.trouble("blocks lie too deep in each other"));
+            return Err(self.trouble("blocks are nested too deeply"));
         }
         self.depth += 1;
         let node = self.command_of(in_block);
@@ -206,12 +206,12 @@ impl Parser {
                 self.at += 1;
                 let inside = self.sequence(true)?;
                 if self.peek() != Some(')') {
-                    return Err(self.trouble("a ( is not closed"));
+                    return Err(self.trouble("unclosed ("));
                 }
                 self.at += 1;
                 self.block_end(inside)
             }
-            Some('&' | '|') | None => Err(self.trouble("a command is missing here")),
+            Some('&' | '|') | None => Err(self.trouble("missing command")),
             _ => match self.keyword().as_str() {
                 "if" => self.condition(in_block),
                 "for" => self.iteration(in_block),
@@ -312,7 +312,7 @@ impl Parser {
             self.sequence(in_block)?
         };
         if then == CmdNode::Nothing {
-            return Err(self.trouble("an if has no command"));
+            return Err(self.trouble("if without a command"));
         }
         let mut otherwise = None;
         if has_brackets {
@@ -354,7 +354,7 @@ impl Parser {
         } else {
             let word = self.keyword();
             if !["equ", "neq", "lss", "leq", "gtr", "geq"].contains(&word.as_str()) {
-                return Err(self.trouble("the condition of an if is not understood"));
+                return Err(self.trouble("unsupported condition of if"));
             }
             self.at += word.len();
             word
@@ -362,7 +362,7 @@ impl Parser {
         self.skip(is_delimiter);
         let right = self.word(is_end);
         if left.is_empty() || right.is_empty() {
-            return Err(self.trouble("the condition of an if is not understood"));
+            return Err(self.trouble("unsupported condition of if"));
         }
         Ok(Test::Compare {
             left,
@@ -375,17 +375,15 @@ impl Parser {
         let at = self.origin();
         self.eat_keyword("for");
         if self.peek() != Some('%') {
-            return Err(
-                self.trouble("of for only the form over words is understood: for %i in (…)")
-            );
+            return Err(self.trouble("only for %i in (…) is supported"));
         }
         self.at += 1;
         let Some((variable, _)) = self.next().filter(|(c, _)| c.is_ascii_alphabetic()) else {
-            return Err(self.trouble("the variable of a for is not understood"));
+            return Err(self.trouble("unsupported variable of for"));
         };
         self.skip(is_delimiter);
         if !self.eat_keyword("in") || self.peek() != Some('(') {
-            return Err(self.trouble("a for without its list is not understood"));
+            return Err(self.trouble("for without a list is not supported"));
         }
         self.at += 1;
         let mut items = Vec::new();
@@ -393,19 +391,19 @@ impl Parser {
             self.skip(|c| is_delimiter(c) || c == '\n');
             match self.peek() {
                 Some(')') => break,
-                None => return Err(self.trouble("the list of a for is not closed")),
+                None => return Err(self.trouble("unclosed list of for")),
                 _ => {}
             }
             let item = self.word(is_delimiter);
             if item.is_empty() {
-                return Err(self.trouble("the list of a for is not understood"));
+                return Err(self.trouble("unsupported list of for"));
             }
             items.push(item);
         }
         self.at += 1;
         self.skip(is_delimiter);
         if !self.eat_keyword("do") {
-            return Err(self.trouble("a for without do is not understood"));
+            return Err(self.trouble("for without do is not supported"));
         }
         let body = if self.peek() == Some('(') {
             self.command(in_block)?
@@ -453,7 +451,7 @@ impl Parser {
                     continue;
                 }
                 '\r' if !quoted => continue,
-                '\n' => return Err(self.trouble("a quote is open at a line's end")),
+                '\n' => return Err(self.trouble("unclosed quote at the end of a line")),
                 _ => {}
             }
             text.push(c, at);
@@ -470,7 +468,7 @@ impl Parser {
     /// A redirection from its sign on.
     fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, ScriptError> {
         let Some((sign, _)) = self.next() else {
-            return Err(self.trouble("a redirection is not understood"));
+            return Err(self.trouble("unsupported redirection"));
         };
         let stream = stream.unwrap_or(u32::from(sign == '>'));
         let stream = u8::try_from(stream).unwrap_or_default();
@@ -485,17 +483,17 @@ impl Parser {
                     stream,
                     to: RedirectTarget::Stream(to),
                 }),
-                _ => Err(self.trouble("a redirection is not understood")),
+                _ => Err(self.trouble("unsupported redirection")),
             };
         }
         self.skip(is_delimiter);
         let name = self.word(is_delimiter);
         if name.is_empty() {
-            return Err(self.trouble("a redirection has no file"));
+            return Err(self.trouble("redirection without a file"));
         }
         let to = if sign == '<' {
             if stream != 0 {
-                return Err(self.trouble("a redirection is not understood"));
+                return Err(self.trouble("unsupported redirection"));
             }
             RedirectTarget::Input
         } else {
@@ -634,7 +632,7 @@ fn replaced(text: &TracedText, variable: char, value: &str) -> Result<TracedText
             }
             Some(('~', _)) => {
                 return Err(ScriptError::unclear(
-                    "modifiers of a for's variable are not understood",
+                    "modifiers of the variable of for are not supported",
                 )
                 .at_position(at));
             }

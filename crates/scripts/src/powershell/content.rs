@@ -55,7 +55,7 @@ fn encoding(name: &str, is_core: bool) -> Result<Encoding, ScriptError> {
         "unicode" | "utf16" => Encoding::Utf16,
         other => {
             return Err(ScriptError::unclear(format!(
-                "the encoding {other:?} is not understood"
+                "unsupported encoding {other:?}"
             )));
         }
     })
@@ -72,7 +72,7 @@ impl Encoding {
         match self {
             Self::Ascii if !text.is_ascii() => {
                 return Err(ScriptError::unclear(
-                    "how characters beyond ASCII are written depends on Windows' code page",
+                    "the encoding of non-ASCII characters depends on the Windows code page",
                 ));
             }
             Self::Utf16 => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
@@ -91,17 +91,15 @@ impl Shell<'_, '_> {
         appends: bool,
     ) -> Result<(), ScriptError> {
         let Drive::File(file) = drive(file)? else {
-            return Err(ScriptError::unclear(
-                "it writes to something else than a file",
-            ));
+            return Err(ScriptError::unclear("it does not write to a file"));
         };
         if file.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let path = self.machine.path(&file)?;
         if !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
-                "the folder of {path} is not there"
+                "the folder of {path} does not exist"
             )));
         }
         let now = if appends {
@@ -115,7 +113,9 @@ impl Shell<'_, '_> {
         match now {
             PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
             PathState::Later if appends => {
-                return Err(ScriptError::later("what it adds to comes from a download"));
+                return Err(ScriptError::later(
+                    "the file that it appends to is downloaded later",
+                ));
             }
             _ => {}
         }
@@ -130,10 +130,10 @@ impl Shell<'_, '_> {
                 self.apply(ImageAction::Append { path, content })
             }
             Lookup::Present(_) => Err(ScriptError::unclear(
-                "what it adds to has an encoding of its own",
+                "the file that it appends to has another encoding",
             )),
             _ => Err(ScriptError::unknown(format!(
-                "it depends on the encoding of {path}, which is not known"
+                "the encoding of {path} is unknown"
             ))),
         }
     }
@@ -145,11 +145,11 @@ impl Shell<'_, '_> {
         appends: bool,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &CONTENT)?;
-        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let value = match (given.value("value"), input) {
             (Some(value), _) => value.clone(),
             (None, Some(input)) => input,
-            (None, None) => return Err(ScriptError::unclear("it has nothing to write")),
+            (None, None) => return Err(ScriptError::unclear("no content given")),
         };
         let name = given.text("encoding")?;
         let encoding = match name {
@@ -159,7 +159,7 @@ impl Shell<'_, '_> {
         };
         if appends && encoding != Encoding::Ascii && !self.is_core {
             return Err(ScriptError::unclear(
-                "adding with an encoding is not understood",
+                "appending with an encoding is not supported",
             ));
         }
         let text = lines(&value, !given.has("nonewline"))?;
@@ -206,7 +206,7 @@ impl Shell<'_, '_> {
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
             return Err(ScriptError::unclear(
-                "lines this long may be broken on their way into the file; Set-Content leaves them whole",
+                "lines of this length may be wrapped in the file; use Set-Content",
             ));
         }
         self.write_text(file, &text, encoding, appends)
@@ -214,20 +214,18 @@ impl Shell<'_, '_> {
 
     pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &GET)?;
-        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let Drive::File(file) = drive(&file)? else {
-            return Err(ScriptError::unclear("it reads something else than a file"));
+            return Err(ScriptError::unclear("it does not read a file"));
         };
         let path = self.machine.path(&file)?;
         match self.machine.now(&path)? {
             PathState::Absent | PathState::Folder => {
-                return Err(ScriptError::fails(format!(
-                    "{path} is not a file that is there"
-                )));
+                return Err(ScriptError::fails(format!("file {path} not found")));
             }
             PathState::Later => {
                 return Ok(PsValue::Opaque(ScriptError::later(format!(
-                    "what is in {path} is used"
+                    "the content of {path} is used"
                 ))));
             }
             PathState::File => {}
@@ -236,21 +234,19 @@ impl Shell<'_, '_> {
             Lookup::Present(content) => content,
             Lookup::Later(Later) => {
                 return Ok(PsValue::Opaque(ScriptError::later(format!(
-                    "what is in {path} is used"
+                    "the content of {path} is used"
                 ))));
             }
             Lookup::Absent | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
-                    "what is in {path} is not known"
+                    "the content of {path} is unknown"
                 ))));
             }
         };
         let text = match String::from_utf8(content) {
             Ok(text) if text.is_ascii() => text,
             _ => {
-                return Ok(PsValue::opaque(format!(
-                    "what is in {path} is not plain text"
-                )));
+                return Ok(PsValue::opaque(format!("{path} is not plain text")));
             }
         };
         if given.has("raw") {
@@ -274,7 +270,11 @@ fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
         match &item {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
             PsValue::Opaque(trouble) => return Err(trouble.clone()),
-            _ => return Err(ScriptError::unclear("an object is written as text")),
+            _ => {
+                return Err(ScriptError::unclear(
+                    "writing an object as text is not supported",
+                ));
+            }
         }
         text.push_str(&item.text()?);
         if ends {

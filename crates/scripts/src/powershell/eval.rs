@@ -170,7 +170,7 @@ impl Shell<'_, '_> {
             let on_mismatch = if if_equal { otherwise } else { body };
             if clauses.len() > 1 || !self.surely_fails(on_mismatch) {
                 return Err(ScriptError::unclear(
-                    "what depends on a file's digest is more than a failure",
+                    "a condition on a file digest may only fail the build",
                 ));
             }
             self.machine.apply(ImageAction::Verify {
@@ -262,7 +262,7 @@ impl Shell<'_, '_> {
         if let Some(function) = self.functions.get(&lower).cloned() {
             if input.is_some() {
                 return Err(ScriptError::unclear(
-                    "a function gets another command's output",
+                    "piping output to a function is not supported",
                 ));
             }
             let value = self.call_function(&function, command)?;
@@ -284,11 +284,11 @@ impl Shell<'_, '_> {
                 }
             }
         } else if is_verb_noun(&lower) {
-            return Err(ScriptError::unclear("the cmdlet is not understood"));
+            return Err(ScriptError::unclear("unsupported cmdlet"));
         } else {
             if input.is_some() {
                 return Err(ScriptError::unclear(
-                    "a program gets another command's output",
+                    "piping output to a program is not supported",
                 ));
             }
             self.native(name, command)?
@@ -381,7 +381,7 @@ impl Shell<'_, '_> {
                         words.push(format!("{written}:{value}"));
                     }
                 },
-                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not understood here")),
+                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not supported here")),
             }
         }
         let empty = words.iter().skip(1).any(String::is_empty);
@@ -401,7 +401,7 @@ impl Shell<'_, '_> {
         } else {
             self.machine.set_exit_code(code, name, at);
         }
-        Ok(PsValue::opaque(format!("what {name} prints is used")))
+        Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
     /// Sends what a command puts out where it is to go.
@@ -426,7 +426,9 @@ impl Shell<'_, '_> {
                 continue;
             }
             if *stream != 1 {
-                return Err(ScriptError::unclear("errors go into a file"));
+                return Err(ScriptError::unclear(
+                    "redirecting errors to a file is not supported",
+                ));
             }
             let output = std::mem::replace(&mut value, PsValue::Null);
             self.out_file(&file.text()?, &output, *append, None)?;
@@ -455,7 +457,7 @@ impl Shell<'_, '_> {
             }
             Expression::Cast(_, inner) => match inner.as_ref() {
                 Expression::Variable(name) if operator == '=' => self.set_variable(name, value),
-                _ => Err(ScriptError::unclear("the assignment is not understood")),
+                _ => Err(ScriptError::unclear("unsupported assignment")),
             },
             Expression::Member {
                 of,
@@ -469,11 +471,11 @@ impl Shell<'_, '_> {
                     Ok(())
                 } else {
                     Err(ScriptError::unclear(format!(
-                        "setting {name} is not understood"
+                        "setting {name} is not supported"
                     )))
                 }
             }
-            _ => Err(ScriptError::unclear("the assignment is not understood")),
+            _ => Err(ScriptError::unclear("unsupported assignment")),
         }
     }
 
@@ -489,12 +491,12 @@ impl Shell<'_, '_> {
         let plain = without_scope(name);
         if plain != name && self.calls > 0 && !name.starts_with("local:") {
             return Err(ScriptError::unclear(
-                "a function sets a variable of the script around it",
+                "a function sets a variable of its calling script",
             ));
         }
         if plain.contains(':') || plain.starts_with("ps") {
             return Err(ScriptError::unclear(format!(
-                "setting ${name} is not understood"
+                "setting ${name} is not supported"
             )));
         }
         if plain != "null" {
@@ -509,10 +511,10 @@ impl Shell<'_, '_> {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
                 Lookup::Later(Later) => PsValue::Opaque(ScriptError::later(format!(
-                    "$env:{variable} comes from a download"
+                    "$env:{variable} depends on a download"
                 ))),
                 Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(format!(
-                    "the value of $env:{variable} is not known"
+                    "the value of $env:{variable} is unknown"
                 ))),
             };
         }
@@ -529,12 +531,12 @@ impl Shell<'_, '_> {
             },
             "home" => match self.machine.variables.profile() {
                 Some(profile) => PsValue::Text(profile),
-                None => PsValue::opaque("$home is only known to Windows"),
+                None => PsValue::opaque("$home is known only on Windows"),
             },
             plain => match self.variables.get(plain) {
                 Some(value) => value.clone(),
                 None if is_automatic(plain) => {
-                    PsValue::opaque(format!("${plain} is only known to Windows"))
+                    PsValue::opaque(format!("${plain} is known only on Windows"))
                 }
                 None => PsValue::Null,
             },
@@ -543,9 +545,7 @@ impl Shell<'_, '_> {
 
     pub(super) fn expression(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         if self.depth == DEPTH {
-            return Err(ScriptError::unclear(
-                "expressions lie too deep in each other",
-            ));
+            return Err(ScriptError::unclear("expressions are nested too deeply"));
         }
         self.depth += 1;
         let value = self.expression_of(expression);
@@ -675,7 +675,7 @@ impl Shell<'_, '_> {
                 Err(trouble) => return Ok(PsValue::Opaque(trouble)),
             }
             if out.len() > 1 << 18 {
-                return Err(ScriptError::unclear("a text grows too long"));
+                return Err(ScriptError::unclear("string too long"));
             }
         }
         Ok(PsValue::Text(out))

@@ -67,7 +67,7 @@ impl Parser<'_> {
             let right = self.binary(level + 1)?;
             left = Expression::Binary(operator, Box::new(left), Box::new(right));
         }
-        Err(self.error("there are too many operators in a row"))
+        Err(self.error("too many consecutive operators"))
     }
 
     fn operator(&mut self, level: usize) -> Option<String> {
@@ -199,13 +199,13 @@ impl Parser<'_> {
                 let name = if self.peek().is_some_and(is_quote) {
                     match self.string()? {
                         Expression::Text(name) => name,
-                        _ => return Err(self.error("the name of a member is not understood")),
+                        _ => return Err(self.error("unsupported member name")),
                     }
                 } else {
                     self.take_while(is_name)
                 };
                 if name.is_empty() {
-                    return Err(self.error("the name of a member is not understood"));
+                    return Err(self.error("unsupported member name"));
                 }
                 let name = name.to_lowercase();
                 let of = Box::new(value);
@@ -240,7 +240,7 @@ impl Parser<'_> {
                 return Ok(value);
             }
         }
-        Err(self.error("there are too many members in a row"))
+        Err(self.error("too many consecutive members"))
     }
 
     fn call_arguments(&mut self) -> Result<Vec<Expression>, ScriptError> {
@@ -275,7 +275,7 @@ impl Parser<'_> {
                 Ok(Expression::Group(Box::new(statement)))
             }
             '$' => self.variable()?.map_or_else(
-                || Err(self.error("a $ is not understood here")),
+                || Err(self.error("$ is not supported here")),
                 |piece| Ok(of_piece(piece)),
             ),
             '@' => self.at_sign(),
@@ -300,13 +300,13 @@ impl Parser<'_> {
         });
         match digits {
             Ok(number) if !is_more => Ok(Expression::Number(number)),
-            _ => Err(self.error("a number is not understood")),
+            _ => Err(self.error("unsupported number")),
         }
     }
 
     fn type_name(&mut self) -> Result<Expression, ScriptError> {
         let Some(end) = self.rest().find(']') else {
-            return Err(self.error("a [ is not closed"));
+            return Err(self.error("unclosed ["));
         };
         let mut name = self.rest()[1..end].trim().to_lowercase();
         self.at += end + 1;
@@ -318,7 +318,7 @@ impl Parser<'_> {
                 .chars()
                 .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '[' | ']'));
         if !is_type {
-            return Err(self.error(format!("the type [{name}] is not understood")));
+            return Err(self.error(format!("unsupported type [{name}]")));
         }
         let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
         Ok(Expression::Type(name))
@@ -337,7 +337,7 @@ impl Parser<'_> {
                 self.table()
             }
             Some(c) if is_quote(c) => self.here_string(is_single_quote(c)),
-            _ => Err(self.error("an @ is not understood here")),
+            _ => Err(self.error("@ is not supported here")),
         }
     }
 
@@ -369,11 +369,11 @@ impl Parser<'_> {
         self.at += 2;
         self.take_while(|c| c.is_whitespace() && c != '\n');
         if self.next() != Some('\n') {
-            return Err(self.error("what follows @\" on its line is not understood"));
+            return Err(self.error("unexpected text after @\""));
         }
         let end = if is_literal { "\n'@" } else { "\n\"@" };
         let Some(length) = format!("\n{}", self.rest()).find(end) else {
-            return Err(self.error("a here-string is not closed"));
+            return Err(self.error("unclosed here-string"));
         };
         let inside = self.rest()[..length.saturating_sub(1)].to_owned();
         let inside = inside.strip_suffix('\r').unwrap_or(&inside).to_owned();
@@ -381,7 +381,7 @@ impl Parser<'_> {
         if is_literal || !inside.contains(['$', '`']) {
             return Ok(Expression::Text(inside));
         }
-        Err(self.error("variables in a here-string are not understood"))
+        Err(self.error("variables in a here-string are not supported"))
     }
 
     /// A string of either kind, from its opening quote on.
@@ -398,7 +398,7 @@ impl Parser<'_> {
         loop {
             let Some(c) = self.peek() else {
                 self.at = start;
-                return Err(self.error("a quote is not closed"));
+                return Err(self.error("unclosed quote"));
             };
             if closes(c) {
                 self.next();
@@ -472,7 +472,7 @@ impl Parser<'_> {
             }
             Some('{') => {
                 let Some(end) = self.rest().find('}') else {
-                    return Err(self.error("a { is not closed"));
+                    return Err(self.error("unclosed {"));
                 };
                 let name = self.rest()[2..end].to_lowercase();
                 self.at += end + 1;
@@ -514,7 +514,7 @@ impl Parser<'_> {
             return match self.peek() {
                 // What follows a closing quote at once is an argument of its own.
                 Some(c) if !ends_word(c) => {
-                    Err(self.error("what follows a quote at once is not understood"))
+                    Err(self.error("text directly after a quote is not supported"))
                 }
                 _ => Ok(value),
             };
@@ -532,7 +532,7 @@ impl Parser<'_> {
                     return match self.peek() {
                         Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
                         _ if self.rest().starts_with("..") => Ok(value),
-                        _ => Err(self.error("what follows $(…) at once is not understood")),
+                        _ => Err(self.error("text directly after $(…) is not supported")),
                     };
                 }
             }

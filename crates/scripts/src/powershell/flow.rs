@@ -61,14 +61,18 @@ impl Shell<'_, '_> {
     pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue, ScriptError> {
         let code = match code {
             None if self.is_ok => 0,
-            None => return Err(ScriptError::unclear("exit after a command that failed")),
+            None => {
+                return Err(ScriptError::unclear(
+                    "the exit code after a failed command is unknown",
+                ));
+            }
             Some(code) => {
                 let value = self.expression(code)?;
                 value.is_known()?;
                 value
                     .number()
                     .and_then(|code| i32::try_from(code).ok())
-                    .ok_or_else(|| ScriptError::unclear("the exit code is not understood"))?
+                    .ok_or_else(|| ScriptError::unclear("unsupported exit code"))?
             }
         };
         self.exit = Some(code);
@@ -84,7 +88,7 @@ impl Shell<'_, '_> {
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
             Some(_) => Err(ScriptError::unclear(
-                "break or continue leaves the script through a pipeline",
+                "break or continue in a pipeline ends the script",
             )),
         }
     }
@@ -113,7 +117,7 @@ impl Shell<'_, '_> {
                 && self.statement(test)?.to_bool()? == goes_on_if
             {
                 return Err(ScriptError::windows(
-                    "it waits for something that only a running Windows does",
+                    "it waits for something that happens only on a running Windows",
                 ));
             }
         }
@@ -129,7 +133,7 @@ impl Shell<'_, '_> {
         let done = match (self.block(body), catch) {
             (Err(trouble), Some(_)) if is_choosy && trouble.kind == ScriptErrorKind::Fails => {
                 return Err(ScriptError::unclear(
-                    "which errors a catch is for is not understood",
+                    "catch for specific errors is not supported",
                 ));
             }
             (Err(trouble), Some(catch)) if trouble.kind == ScriptErrorKind::Fails => {
@@ -164,7 +168,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
     ) -> Result<PsValue, ScriptError> {
         if self.calls == CALLS {
-            return Err(ScriptError::unclear("functions call each other too deep"));
+            return Err(ScriptError::unclear("function calls are nested too deeply"));
         }
         let mut given: Vec<(String, PsValue)> = Vec::new();
         let mut positional = Vec::new();
@@ -190,7 +194,7 @@ impl Shell<'_, '_> {
                 }
                 Argument::Splat(name) => {
                     return Err(ScriptError::unclear(format!(
-                        "@{name} is not understood here"
+                        "@{name} is not supported here"
                     )));
                 }
             }
@@ -208,7 +212,7 @@ impl Shell<'_, '_> {
             given.push((name.clone(), value));
         }
         if positional.next().is_some() {
-            return Err(ScriptError::unclear("it is given more than is understood"));
+            return Err(ScriptError::unclear("more arguments than supported"));
         }
         let outer = self.variables.clone();
         self.variables.extend(given);
@@ -219,7 +223,9 @@ impl Shell<'_, '_> {
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,
             Some(_) => {
-                return Err(ScriptError::unclear("break or continue leaves a function"));
+                return Err(ScriptError::unclear(
+                    "break or continue outside a loop of the function",
+                ));
             }
         }
         done

@@ -163,12 +163,10 @@ impl Shell<'_, '_> {
         input: Option<&PsValue>,
     ) -> Result<PsValue, ScriptError> {
         let Some(takes) = takes(name) else {
-            return Err(ScriptError::unclear("the cmdlet is not understood"));
+            return Err(ScriptError::unclear("unsupported cmdlet"));
         };
         if input.is_some() {
-            return Err(ScriptError::unclear(
-                "what it is given by a pipe is not understood",
-            ));
+            return Err(ScriptError::unclear("unsupported pipeline input"));
         }
         let given = self.bind_parameters(command, takes)?;
         self.iis(name, command, parameters(&given)?)
@@ -188,7 +186,7 @@ impl Shell<'_, '_> {
         self.handle_result(on_error, done)?;
         let makes = name.starts_with("new-");
         Ok(if makes {
-            PsValue::opaque(format!("what {name} gives is used"))
+            PsValue::opaque(format!("the output of {name} is used"))
         } else {
             PsValue::Null
         })

@@ -59,7 +59,7 @@ impl Shell<'_, '_> {
         }
         match input {
             Some(value) => Ok((value.piped_paths()?, false)),
-            None => Err(ScriptError::unclear("it names no path")),
+            None => Err(ScriptError::unclear("no path given")),
         }
     }
 
@@ -124,7 +124,7 @@ impl Shell<'_, '_> {
             match self.machine.now(&path)? {
                 PathState::Absent if is_wild => {}
                 PathState::Absent => {
-                    let trouble = ScriptError::fails(format!("{path} is not there"));
+                    let trouble = ScriptError::fails(format!("{path} not found"));
                     self.handle_error(on_error, trouble)?;
                 }
                 PathState::Later => self.apply(ImageAction::Unclear(path))?,
@@ -145,7 +145,7 @@ impl Shell<'_, '_> {
                 Lookup::Later(Later) => return self.apply(ImageAction::Unclear(path)),
                 Lookup::Present(_) => {
                     return Err(ScriptError::unclear(
-                        "without -Recurse it asks whether a folder that is not empty goes, and nobody answers",
+                        "without -Recurse it asks before it deletes a folder that is not empty",
                     ));
                 }
                 Lookup::Absent | Lookup::Unknown => {
@@ -168,7 +168,7 @@ impl Shell<'_, '_> {
         match is_present(&self.machine.image.key(&key)) {
             Some(true) => {}
             Some(false) => {
-                let trouble = ScriptError::fails(format!("{key} is not there"));
+                let trouble = ScriptError::fails(format!("{key} not found"));
                 return self.handle_error(on_error, trouble);
             }
             None => {
@@ -179,7 +179,7 @@ impl Shell<'_, '_> {
         }
         if !given.has("recurse") {
             return Err(ScriptError::unclear(
-                "without -Recurse it asks whether a key with others below it goes",
+                "without -Recurse it asks before it deletes a key with subkeys",
             ));
         }
         self.machine.edit(RegistryEdit::DeleteKey { key })
@@ -206,13 +206,11 @@ impl Shell<'_, '_> {
         }
         let (sources, wild) = Self::sources(&given, input)?;
         let Drive::File(destination) = drive(&given.required("destination")?)? else {
-            return Err(ScriptError::unclear(
-                "it goes to something else than a folder",
-            ));
+            return Err(ScriptError::unclear("the destination is not a folder"));
         };
         for source in sources {
             let Drive::File(source) = drive(&source)? else {
-                return Err(ScriptError::unclear("it takes something else than files"));
+                return Err(ScriptError::unclear("only files are supported"));
             };
             let is_wild = Self::is_wild(&source, wild);
             let target = self.machine.path(&destination)?;
@@ -229,13 +227,13 @@ impl Shell<'_, '_> {
             };
             if paths.len() > 1 && self.machine.now(&target)? == PathState::Absent {
                 return Err(ScriptError::unclear(format!(
-                    "several files go to {target}, which is not a folder"
+                    "cannot copy or move several files to {target}, which is not a folder"
                 )));
             }
             for path in paths {
                 if self.machine.now(&path)? == PathState::Absent {
                     if !is_wild {
-                        let trouble = ScriptError::fails(format!("{path} is not there"));
+                        let trouble = ScriptError::fails(format!("{path} not found"));
                         self.handle_error(on_error, trouble)?;
                     }
                     continue;
@@ -267,15 +265,13 @@ impl Shell<'_, '_> {
             PathState::Absent => {
                 if !self.machine.check_parent_exists(target)? {
                     return Err(if source == PathState::File || is_move {
-                        ScriptError::fails(format!("the folder of {target} is not there"))
+                        ScriptError::fails(format!("the folder of {target} does not exist"))
                     } else {
-                        ScriptError::unclear(format!("the folder of {target} is not there"))
+                        ScriptError::unclear(format!("the folder of {target} does not exist"))
                     });
                 }
                 if is_folder_meant && source == PathState::File {
-                    return Err(ScriptError::unclear(format!(
-                        "{target} is meant to be a folder and is not there"
-                    )));
+                    return Err(ScriptError::unclear(format!("folder {target} not found")));
                 }
                 target.clone()
             }
@@ -285,7 +281,9 @@ impl Shell<'_, '_> {
             return self.unclear(from, to, is_move);
         }
         if is_same(&from, &to) || is_within(&to, &from) {
-            return Err(ScriptError::unclear("something would go into itself"));
+            return Err(ScriptError::unclear(
+                "a folder would be copied or moved into itself",
+            ));
         }
         if is_move {
             if is_within(&self.machine.folder, &from) {
@@ -296,7 +294,7 @@ impl Shell<'_, '_> {
                 PathState::File if given.has("force") && source == PathState::File => {
                     self.apply(ImageAction::Move { from, to })
                 }
-                _ => Err(ScriptError::fails(format!("{to} is there already"))),
+                _ => Err(ScriptError::fails(format!("{to} already exists"))),
             };
         }
         match (source, at_target) {
@@ -310,7 +308,7 @@ impl Shell<'_, '_> {
                 // Of a folder only the folder is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
                 _ => Err(ScriptError::unclear(
-                    "a folder without -Recurse is there already",
+                    "without -Recurse the destination folder already exists",
                 )),
             },
             _ => self.apply(ImageAction::Copy { from, to }),
@@ -331,18 +329,16 @@ impl Shell<'_, '_> {
 
     pub(super) fn rename_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &RENAME)?;
-        let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(source) = drive(&source)? else {
-            return Err(ScriptError::unclear(
-                "it renames something else than a file",
-            ));
+            return Err(ScriptError::unclear("it does not rename a file"));
         };
         if source.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let from = self.machine.path(&source)?;
         let name = given.required("newname")?;
-        let folder = parent(&from).ok_or_else(|| ScriptError::fails("the drive has no name"))?;
+        let folder = parent(&from).ok_or_else(|| ScriptError::fails("cannot rename the drive"))?;
         let name = name
             .strip_prefix(r".\")
             .or(name.strip_prefix("./"))
@@ -365,10 +361,10 @@ impl Shell<'_, '_> {
         match (self.machine.now(&from)?, self.machine.now(&to)?) {
             (PathState::Later, _) | (_, PathState::Later) => self.unclear(from, to, true)?,
             (PathState::Absent, _) => {
-                return Err(ScriptError::fails(format!("{from} is not there")));
+                return Err(ScriptError::fails(format!("{from} not found")));
             }
             (_, PathState::Absent) => self.apply(ImageAction::Move { from, to })?,
-            _ => return Err(ScriptError::fails(format!("{to} is there already"))),
+            _ => return Err(ScriptError::fails(format!("{to} already exists"))),
         }
         Ok(PsValue::Null)
     }
@@ -376,9 +372,7 @@ impl Shell<'_, '_> {
     pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NEW)?;
         if given.value("itemtype").is_some() || given.value("value").is_some() {
-            return Err(ScriptError::unclear(
-                "of mkdir only paths and -Force are understood",
-            ));
+            return Err(ScriptError::unclear("mkdir supports only paths and -Force"));
         }
         self.make_all(command, &given, true)
     }
@@ -390,7 +384,7 @@ impl Shell<'_, '_> {
             None | Some("file") => self.make_all(command, &given, false),
             Some("directory" | "container" | "d" | "dir") => self.make_all(command, &given, true),
             Some(kind @ ("symboliclink" | "junction" | "hardlink")) => Err(ScriptError::unclear(
-                format!("links ({kind}) are not understood"),
+                format!("links ({kind}) are not supported"),
             )),
             Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
             Some(kind) => Err(ScriptError::option(kind)),
@@ -407,7 +401,7 @@ impl Shell<'_, '_> {
         let name = given.text("name")?;
         let mut paths = given.texts("path")?;
         match (&name, paths.is_empty()) {
-            (None, true) => return Err(ScriptError::unclear("it names no path")),
+            (None, true) => return Err(ScriptError::unclear("no path given")),
             (Some(name), true) => paths.push(name.clone()),
             (Some(name), false) => {
                 for path in &mut paths {
@@ -431,11 +425,11 @@ impl Shell<'_, '_> {
                 Drive::Registry(path) => self.make_key(&path, given)?,
                 Drive::Iis(_) => {
                     return Err(ScriptError::unclear(
-                        "several items of IIS: are not understood",
+                        "several items of IIS: are not supported",
                     ));
                 }
                 Drive::Environment(_) => {
-                    return Err(ScriptError::unclear("env: is not understood here"));
+                    return Err(ScriptError::unclear("env: is not supported here"));
                 }
             }
         }
@@ -446,7 +440,7 @@ impl Shell<'_, '_> {
         let path = self.machine.path(path)?;
         match self.machine.entry(&path) {
             Lookup::Present(EntryKind::Folder) if forced => Ok(()),
-            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} is there already"))),
+            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} already exists"))),
             Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
             Lookup::Later(Later) => self.apply(ImageAction::Unclear(path)),
             Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
@@ -460,15 +454,13 @@ impl Shell<'_, '_> {
         let path = self.machine.path(path)?;
         let text = given.text("value")?.unwrap_or_default();
         if !text.is_ascii() {
-            return Err(ScriptError::unclear(
-                "text beyond ASCII is not understood here",
-            ));
+            return Err(ScriptError::unclear("non-ASCII text is not supported here"));
         }
         let forced = given.has("force");
         match self.machine.now(&path)? {
             PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
             PathState::File if !forced => {
-                return Err(ScriptError::fails(format!("{path} is there already")));
+                return Err(ScriptError::fails(format!("{path} already exists")));
             }
             PathState::Later => return self.apply(ImageAction::Unclear(path)),
             PathState::File | PathState::Absent => {}
@@ -478,7 +470,7 @@ impl Shell<'_, '_> {
                 Some(folder) if forced => self.apply(ImageAction::MakeFolder(folder))?,
                 _ => {
                     return Err(ScriptError::fails(format!(
-                        "the folder of {path} is not there"
+                        "the folder of {path} does not exist"
                     )));
                 }
             }
@@ -496,7 +488,7 @@ impl Shell<'_, '_> {
             (Some(false), _) => KeyMode::Merge,
             (Some(true) | None, true) => KeyMode::Replace,
             (Some(true), false) => {
-                return Err(ScriptError::fails(format!("{key} is there already")));
+                return Err(ScriptError::fails(format!("{key} already exists")));
             }
             (None, false) => {
                 return Err(ScriptError::unknown(format!(
@@ -530,12 +522,12 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &LIST)?;
         let later = || {
             PsValue::Opaque(ScriptError::later(
-                "what is listed is known only after a download",
+                "the listing is known only after a download",
             ))
         };
         let source = path_of(&given)?.unwrap_or_else(|| ".".to_owned());
         let Drive::File(source) = drive(&source)? else {
-            return Ok(PsValue::opaque("what is listed is used"));
+            return Ok(PsValue::opaque("the listing is used"));
         };
         let filter = given.text("filter")?;
         let path = match self.machine.paths(&source, Wildcards::PowerShell)? {
@@ -549,7 +541,7 @@ impl Shell<'_, '_> {
             }
         };
         match self.machine.now(&path)? {
-            PathState::Absent => Err(ScriptError::fails(format!("{path} is not there"))),
+            PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
             PathState::Later => Ok(later()),
             PathState::File => Ok(PsValue::Item(path)),
             PathState::Folder if itself => Ok(PsValue::Item(path)),
@@ -569,7 +561,7 @@ impl Shell<'_, '_> {
         };
         let GlobMatches::Paths(paths) = fitting else {
             return Ok(PsValue::Opaque(ScriptError::later(
-                "what is listed is known only after a download",
+                "the listing is known only after a download",
             )));
         };
         let mut items = Vec::new();

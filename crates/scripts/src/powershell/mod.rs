@@ -82,10 +82,12 @@ pub(super) fn run(
         script.append(argument);
     }
     if script.as_str().trim().is_empty() {
-        return Err(ScriptError::unclear("it would wait for commands"));
+        return Err(ScriptError::unclear("without a command it waits for input"));
     }
     if script.as_str().trim() == "-" {
-        return Err(ScriptError::unclear("it reads its script from its input"));
+        return Err(ScriptError::unclear(
+            "it reads its script from standard input",
+        ));
     }
     run_script(machine, &script, is_core)
 }

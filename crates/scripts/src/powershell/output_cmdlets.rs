@@ -81,7 +81,7 @@ impl Shell<'_, '_> {
             self.machine
                 .apply(ImageAction::Skip(text.trim().to_owned()))?;
         }
-        Ok(PsValue::opaque(format!("what {name} tells is used")))
+        Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
     /// `Select-Object`
@@ -96,7 +96,7 @@ impl Shell<'_, '_> {
             return Ok(input);
         }
         if given.has("unique") || given.value("property").is_some() {
-            return Ok(PsValue::opaque("what Select-Object makes is used"));
+            return Ok(PsValue::opaque("the output of Select-Object is used"));
         }
         let count = |name: &str| match given.value(name) {
             None => Ok(None),
@@ -137,9 +137,7 @@ impl Shell<'_, '_> {
         };
         let given = self.bind_parameters(command, &takes)?;
         let Some(PsValue::Block(statements)) = given.value("filterscript").cloned() else {
-            return Err(ScriptError::unclear(
-                "it is given something else than a block",
-            ));
+            return Err(ScriptError::unclear("expected a script block"));
         };
         let input = input.unwrap_or(PsValue::Null);
         if let PsValue::Opaque(_) = input {
@@ -166,7 +164,7 @@ impl Shell<'_, '_> {
         let text = match (path_of(&given)?, input) {
             (Some(path), _) => path,
             (None, Some(input)) => input.text()?,
-            (None, None) => return Err(ScriptError::unclear("it names no path")),
+            (None, None) => return Err(ScriptError::unclear("no path given")),
         };
         for switch in ["resolve", "qualifier", "noqualifier"] {
             if given.has(switch) {
@@ -190,19 +188,17 @@ impl Shell<'_, '_> {
             positions: &["path"],
         };
         let given = self.bind_parameters(command, &takes)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(path) = drive(&path)? else {
-            return Err(ScriptError::unclear(
-                "it resolves something else than a file",
-            ));
+            return Err(ScriptError::unclear("it does not resolve a file path"));
         };
         if path.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let path = self.machine.path(&path)?;
         match self.machine.now(&path)? {
             super::super::process::PathState::Absent => {
-                Err(ScriptError::fails(format!("{path} is not there")))
+                Err(ScriptError::fails(format!("{path} not found")))
             }
             _ => Ok(PsValue::Text(path.to_string())),
         }

@@ -44,7 +44,7 @@ impl BoundParameters {
 
     pub(super) fn required(&self, name: &str) -> Result<String, ScriptError> {
         self.text(name)?
-            .ok_or_else(|| ScriptError::unclear(format!("it lacks -{name}")))
+            .ok_or_else(|| ScriptError::unclear(format!("-{name} is required")))
     }
 
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ScriptError> {
@@ -101,7 +101,7 @@ impl Shell<'_, '_> {
                 Argument::Value(value) => positional.push(self.expression(value)?),
                 Argument::Splat(name) => {
                     let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {
-                        return Err(ScriptError::unclear(format!("@{name} is not understood")));
+                        return Err(ScriptError::unclear(format!("@{name} is not supported")));
                     };
                     for (name, value) in entries {
                         let own = only(takes, &name)?;
@@ -117,13 +117,17 @@ impl Shell<'_, '_> {
                         (None, false) => match arguments.next() {
                             Some(Argument::Value(value)) => self.expression(value)?,
                             _ => {
-                                return Err(ScriptError::fails(format!("-{name} lacks its value")));
+                                return Err(ScriptError::fails(format!(
+                                    "-{name} requires a value"
+                                )));
                             }
                         },
                     };
                     if !is_common(own) {
                         if given.value(own).is_some() {
-                            return Err(ScriptError::fails(format!("-{name} stands there twice")));
+                            return Err(ScriptError::fails(format!(
+                                "-{name} is given more than once"
+                            )));
                         }
                         given.entries.push((own, value));
                     }
@@ -138,7 +142,7 @@ impl Shell<'_, '_> {
             .into_iter();
         for value in positional {
             let Some(name) = free.next() else {
-                return Err(ScriptError::unclear("it is given more than is understood"));
+                return Err(ScriptError::unclear("more arguments than supported"));
             };
             given.entries.push((name, value));
         }

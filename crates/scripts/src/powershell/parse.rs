@@ -104,8 +104,8 @@ impl Parser<'_> {
 
     pub(super) fn expected(&self, what: &str) -> ScriptError {
         match self.peek() {
-            Some(c) => self.error(format!("{c:?} stands where {what} should")),
-            None => self.error(format!("the script ends where {what} should stand")),
+            Some(c) => self.error(format!("expected {what}, found {c:?}")),
+            None => self.error(format!("expected {what}, found the end of the script")),
         }
     }
 
@@ -115,7 +115,7 @@ impl Parser<'_> {
         read: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         if self.depth == DEPTH {
-            return Err(self.error("brackets lie too deep in each other"));
+            return Err(self.error("brackets are nested too deeply"));
         }
         self.depth += 1;
         let result = read(self);
@@ -142,7 +142,7 @@ impl Parser<'_> {
                 }
                 Some('<') if self.second() == Some('#') => match self.rest().find("#>") {
                     Some(end) => self.at += end + 2,
-                    None => return Err(self.error("a comment is not closed")),
+                    None => return Err(self.error("unclosed comment")),
                 },
                 Some(_) => return Ok(()),
             }
@@ -273,7 +273,7 @@ impl Parser<'_> {
             }
             word if KEYWORDS.contains(&word) => {
                 return Err(
-                    ScriptError::unclear(format!("{keyword} is not understood")).at_position(at)
+                    ScriptError::unclear(format!("{keyword} is not supported")).at_position(at)
                 );
             }
             _ => {}
@@ -354,7 +354,7 @@ impl Parser<'_> {
             _ => ControlFlow::Return,
         };
         if value.is_some() && flow != ControlFlow::Return {
-            return Err(self.error("labels are not understood"));
+            return Err(self.error("labels are not supported"));
         }
         Ok(Statement::Flow { flow, value })
     }
@@ -605,7 +605,7 @@ impl Parser<'_> {
             match c {
                 ';' | '|' | '\n' | ')' | '}' => return Ok(command),
                 '&' if second == Some('&') => return Ok(command),
-                '&' | '<' => return Err(self.error(format!("{c} is not understood here"))),
+                '&' | '<' => return Err(self.error(format!("{c} is not supported here"))),
                 '>' => command.redirects.append(&mut self.redirections()?),
                 '0'..='9' | '*' if second == Some('>') => {
                     command.redirects.append(&mut self.redirections()?);
@@ -616,7 +616,7 @@ impl Parser<'_> {
                     command.arguments.push(Argument::Splat(name));
                 }
                 '-' if self.rest().starts_with("--%") => {
-                    return Err(self.error("--% is not understood"));
+                    return Err(self.error("--% is not supported"));
                 }
                 '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
                     let parameter = self.parameter()?;

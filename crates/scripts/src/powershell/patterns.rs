@@ -10,27 +10,26 @@ const SIZE: usize = 1 << 18;
 
 /// A pattern, which ignores capitals unless it is told not to.
 pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, ScriptError> {
-    let not_understood =
-        || ScriptError::unclear(format!("the pattern {pattern:?} is not understood"));
+    let unsupported = || ScriptError::unclear(format!("unsupported pattern {pattern:?}"));
     // These are written alike and mean something else.
     let differs = [
         "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p",
     ];
     if !pattern.is_ascii() || differs.iter().any(|sign| pattern.contains(sign)) {
-        return Err(not_understood());
+        return Err(unsupported());
     }
     RegexBuilder::new(pattern)
         .case_insensitive(!is_exact)
         .size_limit(SIZE)
         .build()
-        .map_err(|_| not_understood())
+        .map_err(|_| unsupported())
 }
 
 /// A text in which patterns are looked for.
 fn plain(text: &str) -> Result<&str, ScriptError> {
     if !text.is_ascii() || text.contains('\n') {
         return Err(ScriptError::unclear(
-            "a pattern is looked for in several lines, or beyond ASCII",
+            "matching several lines or non-ASCII text is not supported",
         ));
     }
     Ok(text)
@@ -73,9 +72,7 @@ pub(super) fn split(text: &str, pattern: &str) -> Result<Vec<PsValue>, ScriptErr
     let regex = regex(pattern, false)?;
     // .NET puts out what groups hold, and an empty text at both ends of an empty pattern.
     if regex.captures_len() > 1 || regex.is_match("") {
-        return Err(ScriptError::unclear(
-            "the divider of -split is not understood",
-        ));
+        return Err(ScriptError::unclear("unsupported separator of -split"));
     }
     Ok(regex.split(plain(text)?).map(PsValue::text_value).collect())
 }
@@ -101,7 +98,7 @@ fn replacement(text: &str) -> Result<String, ScriptError> {
                 }
                 out.push('}');
             }
-            _ => return Err(ScriptError::unclear("the replacement is not understood")),
+            _ => return Err(ScriptError::unclear("unsupported replacement")),
         }
     }
     Ok(out)

@@ -47,7 +47,7 @@ const SERVICE: ParameterSet = ParameterSet {
 pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
     if path.contains(['*', '?']) {
         return Err(ScriptError::unclear(
-            "wildcards in a key's path are not understood",
+            "wildcards in a key path are not supported",
         ));
     }
     let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
@@ -70,7 +70,7 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
 fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
-        Some(false) => Err(ScriptError::fails(format!("{key} is not there"))),
+        Some(false) => Err(ScriptError::fails(format!("{key} not found"))),
         None => Err(ScriptError::unknown(format!(
             "it fails unless the base has {key}"
         ))),
@@ -84,14 +84,12 @@ impl Shell<'_, '_> {
         is_new: bool,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &PROPERTY)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let key = match drive(&path)? {
             Drive::Registry(path) => key(&path)?,
             Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
             _ => {
-                return Err(ScriptError::unclear(
-                    "it changes something else than the registry",
-                ));
+                return Err(ScriptError::unclear("it does not change the registry"));
             }
         };
         let name = given.required("name")?;
@@ -107,18 +105,18 @@ impl Shell<'_, '_> {
         let existing = match (&before, is_new, forced) {
             (Lookup::Present(_), true, false) => {
                 return Err(ScriptError::fails(format!(
-                    "{key} has the value {name:?} already"
+                    "the value {name:?} of {key} already exists"
                 )));
             }
             (Lookup::Present(data), false, _) => Some(data.kind()),
             (Lookup::Unknown | Lookup::Later(Later), true, false) => {
                 return Err(ScriptError::unknown(format!(
-                    "it fails if the base's {key} has the value {name:?}"
+                    "it fails if {key} in the base has the value {name:?}"
                 )));
             }
             (Lookup::Unknown | Lookup::Later(Later), false, _) if kind.is_none() => {
                 return Err(ScriptError::unknown(format!(
-                    "of what type {name:?} is depends on the base's {key}"
+                    "the type of {name:?} depends on {key} in the base"
                 )));
             }
             _ => None,
@@ -132,11 +130,9 @@ impl Shell<'_, '_> {
 
     pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NAMED)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let Drive::Registry(path) = drive(&path)? else {
-            return Err(ScriptError::unclear(
-                "it changes something else than the registry",
-            ));
+            return Err(ScriptError::unclear("it does not change the registry"));
         };
         let key = key(&path)?;
         let name = given.required("name")?;
@@ -147,7 +143,7 @@ impl Shell<'_, '_> {
             }
             None => {
                 return Err(ScriptError::unknown(format!(
-                    "it fails unless the base's {key} has the value {name:?}"
+                    "it fails unless {key} in the base has the value {name:?}"
                 )));
             }
         }
@@ -157,23 +153,23 @@ impl Shell<'_, '_> {
 
     pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NAMED)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let (Drive::Registry(path), Some(name)) = (drive(&path)?, given.text("name")?) else {
-            return Ok(PsValue::opaque("what a key holds is used"));
+            return Ok(PsValue::opaque("the content of a key is used"));
         };
         let key = key(&path)?;
         let value = match self.machine.image.value(&key, &name) {
             Lookup::Present(data) => match data.typed() {
                 TypedData::Text(text) if data.kind() == DataType::SZ => PsValue::Text(text),
                 TypedData::Dword(number) => PsValue::Number(i64::from(number)),
-                _ => return Ok(PsValue::opaque("what a key holds is used")),
+                _ => return Ok(PsValue::opaque("the content of a key is used")),
             },
             Lookup::Absent => {
                 return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
             }
             Lookup::Later(Later) | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
-                    "the value {name:?} of the base's {key} is not known"
+                    "the value {name:?} of {key} in the base is unknown"
                 ))));
             }
         };
@@ -193,7 +189,7 @@ impl Shell<'_, '_> {
         let depends_on = given.texts("dependson")?;
         service.depends_on = (!depends_on.is_empty()).then_some(depends_on);
         if is_new && service.command.is_none() {
-            return Err(ScriptError::fails("a new service needs -BinaryPathName"));
+            return Err(ScriptError::fails("a new service requires -BinaryPathName"));
         }
         service.start = match given.text("startuptype")?.map(|text| text.to_lowercase()) {
             None => is_new.then_some(ServiceStart::Auto),
@@ -216,7 +212,7 @@ fn data(
     existing: Option<DataType>,
     value: &PsValue,
 ) -> Result<RegistryData, ScriptError> {
-    let wrong = || ScriptError::fails("the value does not fit its type");
+    let wrong = || ScriptError::fails("the value does not match its type");
     let kind = match kind.map(str::to_lowercase).as_deref() {
         Some("string") => DataType::SZ,
         Some("expandstring") => DataType::EXPAND_SZ,
@@ -225,9 +221,7 @@ fn data(
         Some("multistring") => DataType::MULTI_SZ,
         Some("binary") => DataType::BINARY,
         Some(other) => {
-            return Err(ScriptError::unclear(format!(
-                "the type {other:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported type {other:?}")));
         }
         None => match (existing, value) {
             (Some(kind), _) => kind,
@@ -237,12 +231,10 @@ fn data(
             (None, PsValue::List(items))
                 if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
             {
-                return Err(ScriptError::unclear("the type of a list is not understood"));
+                return Err(ScriptError::unclear("unsupported type of a list"));
             }
             _ => {
-                return Err(ScriptError::unclear(
-                    "the type of the value is not understood",
-                ));
+                return Err(ScriptError::unclear("unsupported type of value"));
             }
         },
     };
@@ -265,9 +257,7 @@ fn data(
             RegistryData::binary(bytes.ok_or_else(wrong)?)
         }
         _ => {
-            return Err(ScriptError::unclear(
-                "the type of the value is not understood",
-            ));
+            return Err(ScriptError::unclear("unsupported type of value"));
         }
     })
 }

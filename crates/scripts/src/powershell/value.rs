@@ -15,7 +15,7 @@ const SIZE: usize = 1000;
 /// A text that something was put together from.
 pub(super) fn limited_text(text: String) -> Result<PsValue, ScriptError> {
     if text.len() > TEXT {
-        return Err(ScriptError::unclear("a text grows too long"));
+        return Err(ScriptError::unclear("string too long"));
     }
     Ok(PsValue::Text(text))
 }
@@ -76,18 +76,16 @@ impl PsValue {
             }
             Self::Item(path) => Ok(path.to_string()),
             Self::Listed(path) => Err(ScriptError::unclear(format!(
-                "whether {path} becomes its name or its path as a text depends on how it was listed"
+                "whether {path} converts to its name or its path depends on how it was listed"
             ))
-            .help("write .FullName or .Name behind it")),
+            .help("append .FullName or .Name")),
             Self::Opaque(trouble) => Err(trouble.clone()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
-                Err(ScriptError::unclear(
-                    "a file's digest is used for something else than a comparison",
-                ))
+                Err(ScriptError::unclear("a file digest can only be compared"))
             }
-            Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => {
-                Err(ScriptError::unclear("an object is used as a text"))
-            }
+            Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => Err(
+                ScriptError::unclear("using an object as a string is not supported"),
+            ),
         }
     }
 
@@ -146,7 +144,7 @@ impl PsValue {
             },
             Self::Matches { .. } => {
                 return Err(ScriptError::unclear(
-                    "what depends on a file's digest is more than a failure",
+                    "a condition on a file digest may only fail the build",
                 ));
             }
             Self::Opaque(trouble) => return Err(trouble.clone()),
@@ -185,7 +183,7 @@ impl PsValue {
     /// Refuses what has grown too large to be kept.
     pub(super) fn check_size(self) -> Result<Self, ScriptError> {
         if self.size() > SIZE {
-            return Err(ScriptError::unclear("a list grows too long"));
+            return Err(ScriptError::unclear("list too long"));
         }
         Ok(self)
     }

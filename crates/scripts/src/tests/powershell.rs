@@ -91,7 +91,7 @@ fn errors_end_the_script_where_it_says_so() {
     assert_eq!(does(&lenient, r"rm C:\none; mkdir C:\a"), [r"folder C:\a"]);
     // The last one decides how it ends.
     let (kind, why) = refused(&lenient, r"mkdir C:\a; rm C:\none");
-    assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none is not there"));
+    assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none not found"));
     assert_eq!(refused(&lenient, "mkdir C:\\a; exit 3").0, Fails);
     assert_eq!(refused(&lenient, "throw 'x'").0, Fails);
 }
@@ -385,7 +385,7 @@ fn loops_functions_and_errors_that_are_caught() {
         (
             "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
             NeedsWindows,
-            "while: it waits for something that only a running Windows does",
+            "while: it waits for something that happens only on a running Windows",
         ),
         (
             "try { throw 'x' } finally { md C:\\last }",
@@ -395,7 +395,7 @@ fn loops_functions_and_errors_that_are_caught() {
         (
             "try { throw 'x' } catch [System.IO.IOException] { md C:\\x }",
             NotUnderstood,
-            "powershell: which errors a catch is for is not understood",
+            "powershell: catch for specific errors is not supported",
         ),
         (
             "try { throw 'x' } catch { exit 3 }",
@@ -405,17 +405,17 @@ fn loops_functions_and_errors_that_are_caught() {
         (
             "function f { f }; f",
             NotUnderstood,
-            "f: functions call each other too deep",
+            "f: function calls are nested too deeply",
         ),
         (
             "function f { $script:x = 1 }; f",
             NotUnderstood,
-            "f: a function sets a variable of the script around it",
+            "f: a function sets a variable of its calling script",
         ),
         (
             "foreach ($f in Get-ChildItem C:\\inetpub\\wwwroot) { Remove-Item $f }",
             NotUnderstood,
-            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm becomes its name or its path as a text depends on how it was listed",
+            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm converts to its name or its path depends on how it was listed",
         ),
     ] {
         assert_eq!(

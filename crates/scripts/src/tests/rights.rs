@@ -51,12 +51,12 @@ fn container_user_may_not_change_windows_or_what_others_made() {
         (
             r"del C:\app\given.txt",
             ScriptErrorKind::NotUnderstood,
-            r"del: whether ContainerUser may change C:\app\given.txt depends on who made it and what that one granted",
+            r"del: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
         ),
         (
             r"echo x>> C:\app\given.txt",
             ScriptErrorKind::NotUnderstood,
-            r"echo: whether ContainerUser may change C:\app\given.txt depends on who made it and what that one granted",
+            r"echo: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
         ),
     ] {
         assert_eq!(outcome(line), Err((kind, said.to_owned())), "{line}");

@@ -24,12 +24,12 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let [from, to] = operands.as_slice() else {
         return Err(ScriptError::unclear(
-            "it takes one source and one destination",
+            "expected one source and one destination",
         ));
     };
     if has("/s") && !has("/e") {
         return Err(ScriptError::unclear(
-            "/s without /e leaves out empty folders",
+            "/s without /e is not supported: it skips empty folders",
         ));
     }
     let target = machine.path(to)?;
@@ -51,12 +51,12 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
                 put(machine, path, to)
             }
             PathState::File => Err(ScriptError::unclear(
-                "whether the destination is a file or a folder it would ask, and nobody answers",
+                "it asks whether the destination is a file or a folder",
             )),
             PathState::Folder => {
                 if !is_folder && !has("/i") {
                     return Err(ScriptError::unclear(
-                        "without /i it would ask whether the destination is a folder",
+                        "without /i it asks whether the destination is a folder",
                     ));
                 }
                 if has("/e") {
@@ -68,12 +68,12 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
         Paths::Pattern { folder, pattern } => {
             if !is_folder && !has("/i") {
                 return Err(ScriptError::unclear(
-                    "without /i it would ask whether the destination is a folder",
+                    "without /i it asks whether the destination is a folder",
                 ));
             }
             match (has("/e"), pattern.as_str()) {
                 (true, "*" | "*.*") => put(machine, folder, target),
-                (true, _) => Err(ScriptError::unclear("wildcards with /e are not understood")),
+                (true, _) => Err(ScriptError::unclear("wildcards with /e are not supported")),
                 (false, pattern) => files_into(machine, &folder, pattern, &target),
             }
         }
@@ -97,13 +97,13 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     }
     let [from, to] = operands.as_slice() else {
         return Err(ScriptError::unclear(
-            "it takes one source and one destination",
+            "expected one source and one destination",
         ));
     };
     let (from, to) = (machine.path(from)?, machine.path(to)?);
     match machine.now(&from)? {
         PathState::Absent | PathState::File => {
-            return Ok(machine.fail(16, format!("there is no folder {from}")));
+            return Ok(machine.fail(16, format!("folder {from} not found")));
         }
         PathState::Later => {
             machine.apply(ImageAction::Unclear(to))?;
@@ -116,7 +116,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         Lookup::Later(Later) => true,
         Lookup::Absent | Lookup::Unknown => {
             return Err(ScriptError::unknown(format!(
-                "what {from} holds is not known"
+                "the content of {from} is unknown"
             )));
         }
     };

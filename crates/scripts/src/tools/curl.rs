@@ -60,7 +60,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     }
     if urls.is_empty() || urls.len() != targets.len() {
         return Err(ScriptError::unclear(
-            "it downloads to its output: of curl, -o FILE and -O are understood",
+            "it downloads to standard output: use -o FILE or -O",
         ));
     }
     for (url, target) in urls.iter().zip(targets) {
@@ -70,7 +70,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         };
         if file == "-" || url.contains(['{', '[', '#']) {
             return Err(ScriptError::unclear(format!(
-                "{url} to {file} is not understood"
+                "downloading {url} to {file} is not supported"
             )));
         }
         let path = machine.path(&file)?;
@@ -79,7 +79,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
                 Some(folder) if makes_folders => machine.apply(ImageAction::MakeFolder(folder))?,
                 _ => {
                     return Err(ScriptError::fails(format!(
-                        "the folder of {path} is not there"
+                        "the folder of {path} does not exist"
                     )));
                 }
             }
@@ -98,7 +98,7 @@ fn remote_name(url: &str) -> Result<String, ScriptError> {
         .and_then(|(_, path)| path.rsplit('/').next())
     {
         Some(name) if !name.is_empty() && !name.contains('%') => Ok(name.to_owned()),
-        _ => Err(ScriptError::unclear(format!("{url} names no file"))),
+        _ => Err(ScriptError::unclear(format!("{url} has no file name"))),
     }
 }
 
@@ -114,15 +114,17 @@ pub(in super::super) fn download(
             url.to_owned()
         }
         Some(_) => {
+            return Err(ScriptError::unclear(format!("{url} is not an HTTP URL")));
+        }
+        None => {
             return Err(ScriptError::unclear(format!(
-                "{url} is not fetched with HTTP"
+                "{url} is not an absolute URL"
             )));
         }
-        None => return Err(ScriptError::unclear(format!("{url} is not a whole URL"))),
     };
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(ScriptError::unclear(format!(
-            "{url:?} has white space in it"
+            "{url:?} contains white space"
         )));
     }
     let path = machine.path(file)?;

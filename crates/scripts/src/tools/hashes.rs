@@ -15,9 +15,7 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> 
         "SHA384" => Algorithm::Sha384,
         "SHA512" => Algorithm::Sha512,
         _ => {
-            return Err(ScriptError::unclear(format!(
-                "the digest {name:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported digest {name:?}")));
         }
     })
 }
@@ -47,7 +45,7 @@ pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<Strin
         Ok(text.to_ascii_lowercase())
     } else {
         Err(ScriptError::fails(format!(
-            "{text:?} is not a digest that any file has"
+            "{text:?} is not a valid digest"
         )))
     }
 }

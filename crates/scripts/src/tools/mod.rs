@@ -51,7 +51,7 @@ pub(super) fn command_line(
     let rest = line.from(end);
     let at = line.origin(0);
     if name.is_empty() {
-        return Err(ScriptError::unclear("a command is missing"));
+        return Err(ScriptError::unclear("missing command"));
     }
     let shell = program_name(&name);
     match shell.as_str() {
@@ -106,7 +106,7 @@ fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptE
         match option.as_str() {
             "/c" => return cmd::run(machine, &rest.from(from + 2)),
             "/s" | "/q" | "/d" | "/a" => from += 2,
-            "" => return Err(ScriptError::unclear("it would wait for commands")),
+            "" => return Err(ScriptError::unclear("without a command it waits for input")),
             _ => {
                 let option = text[from..].split_whitespace().next().unwrap_or_default();
                 return Err(ScriptError::option(option));
@@ -172,13 +172,13 @@ pub(super) fn tool(
 
 fn unknown_program(program: &str) -> ScriptError {
     match program {
-        "msiexec" => ScriptError::windows("an MSI package is installed by Windows Installer")
-            .help("install it in a stage on Windows, or unpack a zip of the program instead"),
-        "dism" => ScriptError::windows("a feature of Windows is turned on or off by Windows")
-            .help("take a base image that has the feature"),
-        "choco" | "winget" | "scoop" => ScriptError::windows("a package manager runs installers")
-            .help("download and unpack a zip of the program instead"),
-        _ => ScriptError::windows("it is a program that has to run"),
+        "msiexec" => ScriptError::windows("an MSI package requires Windows Installer")
+            .help("install it in a stage on Windows, or unpack a zip of the program"),
+        "dism" => ScriptError::windows("a Windows feature can be changed only on Windows")
+            .help("use a base image that has the feature"),
+        "choco" | "winget" | "scoop" => ScriptError::windows("the package manager runs installers")
+            .help("download and unpack a zip of the program"),
+        _ => ScriptError::windows("the program has to be run"),
     }
 }
 
@@ -240,7 +240,7 @@ fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
         return Ok(());
     }
     Err(ScriptError::unknown(format!(
-        "the image is not known to have {name}"
+        "whether the image has {name} is unknown"
     )))
 }
 
@@ -260,7 +260,7 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     }
     let [name, value] = operands.as_slice() else {
         return Err(ScriptError::fails(format!(
-            "it takes a name and a value, and gets {} words: a value with spaces needs quotes",
+            "expected a name and a value, found {} words: quote a value that has spaces",
             operands.len()
         )));
     };
@@ -269,7 +269,7 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     }
     if value.encode_utf16().count() > SETX_LIMIT {
         return Err(ScriptError::unclear(format!(
-            "it cuts off what is beyond {SETX_LIMIT} characters"
+            "it truncates the value to {SETX_LIMIT} characters"
         )));
     }
     let data = if value.contains('%') {
@@ -287,8 +287,8 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
 
 /// Why a user's variable cannot be set.
 pub(super) fn user_variable_error() -> ScriptError {
-    ScriptError::unclear("a user's variables are in a hive that layers do not have")
-        .help("set it for the machine (setx /M, or the target Machine), or with ENV")
+    ScriptError::unclear("user variables are in a hive that layers do not have")
+        .help("set it for the machine (setx /M or the target Machine) or with ENV")
 }
 
 /// `appcmd`, which is in a folder of its own.

@@ -21,7 +21,7 @@ pub(super) enum Argument {
 pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>, ScriptError> {
     let mut found = Vec::new();
     let mut rest = words.iter();
-    let missing = |option: &str| ScriptError::fails(format!("{option} lacks its value"));
+    let missing = |option: &str| ScriptError::fails(format!("{option} requires a value"));
     while let Some(word) = rest.next() {
         if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
             let (name, value) = match long.split_once('=') {
