@@ -1,9 +1,9 @@
-//! What a user who is not an administrator may do: Nano Server's lines run as `ContainerUser` unless the
-//! file says otherwise.
+//! Permissions of users who are not administrators. Lines of Nano Server run as `ContainerUser` by
+//! default.
 //!
-//! Windows lets everybody read, and make files and folders in the drive's root and in folders that a
-//! build makes there; it lets nobody else change what Windows, its programs and its registry have.
-//! What lies between is not guessed at.
+//! Every user may read, and create files and folders in the root of the drive and in folders that a
+//! build creates there. Only administrators may change Windows, its programs and its registry. Any
+//! other case is an error.
 
 use wincimg_windows::path::ImagePath;
 
@@ -11,7 +11,7 @@ use super::error::ScriptError;
 use super::image::{EntryKind, ImageAction, Later, Lookup};
 use super::process::{Process, parent};
 
-/// Where only administrators write.
+/// Folders that only administrators may write to.
 const OF_ADMINISTRATORS: [&str; 4] = [
     "Windows",
     "Program Files",
@@ -21,7 +21,7 @@ const OF_ADMINISTRATORS: [&str; 4] = [
 
 const HELP: &str = "put USER ContainerAdministrator before the line and restore the user after it";
 
-/// Refuses what the user who runs a line may not do, and what nobody can tell.
+/// Refuses an action that the user may not do, or for which that is unknown.
 pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), ScriptError> {
     match action {
         ImageAction::MakeFolder(path) => match machine.entry(path) {
@@ -47,11 +47,10 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
     }
 }
 
-/// Something comes to a path, over what may be there.
+/// Checks a write to a path that may exist.
 fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
     match machine.entry(path) {
         Lookup::Absent | Lookup::Later(Later) => may_make(machine, path),
-        // What comes into a folder is new in it, or replaces what its owner may replace.
         Lookup::Present(EntryKind::Folder) if !is_guarded(path) => Ok(()),
         _ => may_change(machine, path),
     }
@@ -74,7 +73,7 @@ fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> 
     Ok(())
 }
 
-/// Something that is there is changed or goes.
+/// Checks a change or removal of an existing path.
 fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
     if is_in_profile(machine, path) || machine.image.is_own(path) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What the shells share: the image, the process's variables and folder, and paths as Windows reads
-//! them.
+//! State that the shells share: the image, variables, the working folder, and paths as Windows
+//! resolves them.
 
 use wincimg_registry::{KeyPath, RegistryEdit};
 use wincimg_windows::path::ImagePath;
@@ -8,27 +8,26 @@ use super::error::ScriptError;
 use super::image::{EntryKind, ImageAction, ImageState, Later, Lookup};
 use super::variables::Variables;
 
-/// How deep shells in shells are followed.
+/// Maximum depth of nested shells.
 const DEPTH: usize = 8;
 
-/// How many commands a line may come to; more is a loop that nobody wrote for an image.
+/// Maximum number of commands of a line.
 const STEPS: usize = 10_000;
 
-/// A process that runs a line.
 pub(super) struct Process<'a> {
     pub(super) image: &'a mut dyn ImageState,
     pub(super) variables: Variables,
     pub(super) folder: ImagePath,
     pub(super) stack: Vec<ImagePath>,
-    /// The last error that a script went on after.
+    /// Last error after which the script continued.
     pub(super) error: Option<ScriptError>,
-    /// How many things were done to the image.
+    /// Number of actions applied to the image.
     pub(super) changes: usize,
     depth: usize,
     steps: usize,
 }
 
-/// What a path is, where that is known or will be.
+/// State of a path that is known now or after a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathState {
     Folder,
@@ -37,25 +36,25 @@ pub(super) enum PathState {
     Later,
 }
 
-/// Whose wildcards they are.
+/// Dialect of wildcards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wildcards {
     Cmd,
     PowerShell,
 }
 
-/// A path, or the paths that a pattern stands for.
+/// Path or pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Paths {
     One(ImagePath),
-    /// A folder, and a pattern with or without others behind it.
+    /// Folder, and a pattern of one or more names.
     Pattern {
         folder: ImagePath,
         pattern: String,
     },
 }
 
-/// The names that fit a pattern.
+/// Paths that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GlobMatches {
     Paths(Vec<ImagePath>),
@@ -80,13 +79,13 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// The exit code of a program that fails, and why it does.
+    /// Records an error and returns the exit code.
     pub(super) fn fail(&mut self, code: i32, why: impl Into<String>) -> i32 {
         self.error = Some(ScriptError::fails(why));
         code
     }
 
-    /// Notes that a command ends with an exit code, for its own reason where it has told one.
+    /// Records that a command ends with an exit code, with the command's own error if there is one.
     pub(super) fn set_exit_code(&mut self, code: i32, command: &str, at: usize) {
         let error = self.error.take();
         let error =
@@ -94,7 +93,7 @@ impl<'a> Process<'a> {
         self.error = Some(error.in_command(command, at));
     }
 
-    /// Counts a command.
+    /// Counts a command against the limit.
     pub(super) fn step(&mut self) -> Result<(), ScriptError> {
         self.steps += 1;
         if self.steps > STEPS {
@@ -103,7 +102,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Runs a shell in this one: what it sets and where it goes ends with it.
+    /// Runs a nested shell: its variables and working folder end with it.
     pub(super) fn nested<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
@@ -139,7 +138,7 @@ impl<'a> Process<'a> {
         self.variables.get(name, &*self.image)
     }
 
-    /// What a path is, as far as anyone knows.
+    /// Looks up a path.
     pub(super) fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if path.components().is_empty() {
             return Lookup::Present(EntryKind::Folder);
@@ -152,7 +151,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// What a path is, for a command that does something else for each answer.
+    /// State of a path; an error if it is unknown.
     pub(super) fn now(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
         match self.entry(path) {
             Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
@@ -165,7 +164,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Returns true if a file is there, or will be.
+    /// Returns true if a file exists now or after a download.
     pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         Ok(matches!(
             self.now(path)?,
@@ -173,12 +172,12 @@ impl<'a> Process<'a> {
         ))
     }
 
-    /// A path that a command names, without wildcards.
+    /// Resolves a path without wildcards.
     pub(super) fn path(&self, text: &str) -> Result<ImagePath, ScriptError> {
         resolve(text, &self.folder)
     }
 
-    /// A path that a command names, with or without wildcards in its last name.
+    /// Resolves a path with or without wildcards.
     pub(super) fn paths(&self, text: &str, wildcards: Wildcards) -> Result<Paths, ScriptError> {
         let is_wild = |c: char| match wildcards {
             Wildcards::Cmd => matches!(c, '*' | '?'),
@@ -209,7 +208,7 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// What fits a pattern, which may go through folders.
+    /// Finds the paths that match a pattern of one or more names.
     pub(super) fn glob(
         &self,
         folder: &ImagePath,
@@ -279,7 +278,7 @@ impl<'a> Process<'a> {
         Ok(GlobMatches::Paths(paths))
     }
 
-    /// The folder above is there, or else the command fails.
+    /// Returns true if the parent folder exists.
     pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         let Some(parent) = parent(path) else {
             return Ok(true);
@@ -299,25 +298,25 @@ impl<'a> Process<'a> {
     }
 }
 
-/// The folder that something lies in; none for the drive's root.
+/// Parent folder; `None` for the root.
 pub(super) fn parent(path: &ImagePath) -> Option<ImagePath> {
     let above = path.components().len().checked_sub(1)?;
     Some(path.up_to(above))
 }
 
-/// The last name of a path; empty for the drive's root.
+/// Last name of a path; empty for the root.
 pub(super) fn last_name(path: &ImagePath) -> &str {
     path.components().last().map_or("", String::as_str)
 }
 
-/// What lies in a folder by a name.
+/// Path of a name in a folder.
 pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
     folder
         .join(name)
         .map_err(|error| ScriptError::unclear(error.to_string()))
 }
 
-/// Returns true if a path lies below another, or is it.
+/// Returns true if a path is `folder` or below it.
 pub(super) fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
     path.strip_prefix(folder).is_some()
 }
@@ -327,13 +326,13 @@ pub(super) fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
     one.strip_prefix(other).is_some_and(<[String]>::is_empty)
 }
 
-/// Returns true if a redirection or a source means the device that swallows everything.
+/// Returns true for the NUL device.
 pub(super) fn is_nul(text: &str) -> bool {
     let name = text.strip_prefix(r"\\.\").unwrap_or(text);
     name.eq_ignore_ascii_case("nul")
 }
 
-/// The path that Windows makes of a text in a folder.
+/// Resolves a path against a folder as Windows does.
 pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, ScriptError> {
     let is_separator = |c: char| matches!(c, '\\' | '/');
     let unsupported = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
@@ -381,7 +380,7 @@ pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, Scrip
         .map_err(|error| ScriptError::unclear(format!("{error}")))
 }
 
-/// Returns true if a name may be one that Windows makes up for old programs: `PROGRA~1`.
+/// Returns true if a name may be a short one: `PROGRA~1`.
 fn is_short(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     stem.len() <= 8
@@ -392,7 +391,7 @@ fn is_short(name: &str) -> bool {
         })
 }
 
-/// Returns true if a name fits a pattern; refuses where Windows' two kinds of names would disagree.
+/// Returns true if a name matches a pattern; an error if its short name may match instead.
 fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
     if wildcards == Wildcards::Cmd && pattern == "*.*" {
         return Ok(true);
@@ -417,7 +416,7 @@ fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, Sc
     Ok(false)
 }
 
-/// `*` and `?` as both shells read them.
+/// Matches `*` and `?`.
 fn fits(text: &[char], pattern: &[char]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -444,7 +443,7 @@ fn fits(text: &[char], pattern: &[char]) -> bool {
     pattern[from..].iter().all(|c| *c == '*')
 }
 
-/// Returns true if a text fits a pattern of `*` and `?`, without regard to capitals.
+/// Returns true if a text matches a pattern of `*` and `?`, ignoring case.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
     fits(&lower(text), &lower(pattern))

@@ -1,4 +1,4 @@
-//! What lines do to an image, and what they are refused for.
+//! Effects and errors of RUN lines.
 
 mod cmd;
 mod powershell;
@@ -20,7 +20,7 @@ const POWERSHELL: [&str; 3] = [
 
 const CMD: [&str; 3] = ["cmd", "/S", "/C"];
 
-/// Runs a line and gives the image.
+/// Runs a line and returns the image.
 fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
     run_as("", tree, shell, line)
 }
@@ -50,7 +50,7 @@ fn image() -> Tree {
     tree
 }
 
-/// What a line does, a line for each action.
+/// Actions of a line as text.
 fn does(shell: &[&str], line: &str) -> Vec<String> {
     match run_on(image(), shell, line) {
         Ok(tree) => tree.actions.iter().map(said).collect(),
@@ -66,7 +66,7 @@ fn in_powershell(line: &str) -> Vec<String> {
     does(&POWERSHELL, line)
 }
 
-/// Why a line is not carried out.
+/// Error of a line.
 fn refused(shell: &[&str], line: &str) -> (ScriptErrorKind, String) {
     match run_on(image(), shell, line) {
         Ok(tree) => panic!("{line}: {:?}", tree.actions),

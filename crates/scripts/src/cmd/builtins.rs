@@ -1,4 +1,4 @@
-//! cmd's own commands, but for those that copy and delete files.
+//! Built-in commands of cmd, except those on files.
 
 use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
@@ -6,7 +6,7 @@ use super::super::process::{PathState, is_nul};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 
-/// The words of a built-in command: switches in small letters, the rest without quotes.
+/// Words of a built-in command: switches in lower case, operands without quotes.
 pub(super) struct Words {
     pub(super) switches: Vec<String>,
     pub(super) operands: Vec<String>,
@@ -34,7 +34,7 @@ impl Words {
         words
     }
 
-    /// Refuses any switch but these.
+    /// Refuses switches other than these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), ScriptError> {
         match self
             .switches
@@ -51,7 +51,7 @@ impl Words {
     }
 }
 
-/// `C:\x/s/q`: a path that switches follow at once.
+/// Splits `C:\x/s/q` into a path and its switches.
 fn with_switches(word: &str) -> Option<(String, Vec<String>)> {
     if word.contains('"') {
         return None;
@@ -70,7 +70,7 @@ fn with_switches(word: &str) -> Option<(String, Vec<String>)> {
     })
 }
 
-/// Words at cmd's delimiters, quotes keeping them together and kept.
+/// Splits at cmd's delimiters outside quotes; quotes are kept.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -86,7 +86,7 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Names the program that a `start` or `call` runs.
+/// Error for a program that `start` or `call` runs.
 fn other_program(name: &str, rest: &TracedText) -> ScriptError {
     let program = split(rest.as_str())
         .into_iter()

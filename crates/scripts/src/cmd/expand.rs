@@ -1,4 +1,4 @@
-//! `%NAME%` in a line, which cmd fills in before it reads anything else.
+//! Expansion of `%NAME%`, which cmd does before it parses a line.
 
 use wincimg_windows::quoting::cmd::LIMIT;
 
@@ -7,7 +7,7 @@ use super::super::image::{Later, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 
-/// Fills in the variables of a line the way the command line does, where an unknown name stays.
+/// Expands the variables of a line as the command line does: unknown names stay.
 pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedText, ScriptError> {
     let text = line.as_str();
     let mut out = TracedText::default();
@@ -38,7 +38,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
     Ok(out)
 }
 
-/// What stands between two percent signs, if it is a variable that exists.
+/// Value of the text between two percent signs, if the variable exists.
 fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptError> {
     let (name, modifier) = match inside.split_once(':') {
         Some((name, modifier)) if !modifier.is_empty() => (name, Some(modifier)),

@@ -1,4 +1,4 @@
-//! cmd's commands that copy, move, rename and delete files.
+//! Commands of cmd that copy, move, rename and delete files.
 
 use wincimg_windows::path::ImagePath;
 
@@ -110,7 +110,7 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// The files that an operand means, for commands that take files only.
+    /// Files that an operand matches.
     fn files(&self, operand: &str) -> Result<GlobMatches, ScriptError> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.now(&path)? {
@@ -260,7 +260,7 @@ impl Cmd<'_, '_> {
                 if to.ends_with(['\\', '/']) || !self.machine.check_parent_exists(&target)? {
                     return Ok(1);
                 }
-                // Whether it asks before it replaces depends on how it is run.
+                // Its prompt before it replaces a file depends on how it is run.
                 if at_target == PathState::File && !words.has("/y") {
                     return Err(ScriptError::unclear(
                         "without /y it may ask for confirmation",

@@ -1,8 +1,8 @@
-//! A line as `cmd /C` runs it.
+//! Interpreter of `cmd /C`.
 //!
-//! Whether cmd goes on after a command that fails is in the operators; what a built-in command says
-//! of itself is what Windows' own does. Variables are filled in once, for the whole line, before any
-//! of it runs: a `set` in a line is seen by the programs that it starts, and by nothing else.
+//! The operators decide whether cmd continues after a failure. Exit codes of built-in commands are
+//! those of Windows. Variables are expanded once, for the whole line, before any of it runs: only
+//! programs that a line starts see its `set`.
 
 mod builtins;
 mod expand;
@@ -18,7 +18,7 @@ use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, 
 use super::tools;
 use super::traced_text::TracedText;
 
-/// Runs the text after `/C` and gives its exit code.
+/// Runs the text after `/C` and returns its exit code.
 pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, ScriptError> {
     machine.nested(|machine| {
         let line = expand::expand(machine, &unquoted(text))?;
@@ -37,7 +37,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, S
     })
 }
 
-/// Without the first and the last quote, if it begins with one.
+/// Removes the first and the last quote if the text begins with one.
 fn unquoted(text: &TracedText) -> TracedText {
     let start = text.as_str().len() - text.as_str().trim_start_matches([' ', '\t']).len();
     let text = text.from(start);
@@ -55,18 +55,17 @@ fn unquoted(text: &TracedText) -> TracedText {
     }
 }
 
-/// A cmd at work.
+/// State of the interpreter.
 struct Cmd<'m, 'a> {
     machine: &'m mut Process<'a>,
-    /// What commands say, where that goes into a file.
+    /// Output that is redirected to a file.
     output: Option<Vec<u8>>,
-    /// The exit code, once it has ended.
+    /// Exit code after `exit`.
     exit: Option<i32>,
-    /// True if a command failed that nothing saw to.
+    /// True if a command failed and no operator handled it.
     is_unsettled: bool,
 }
 
-/// Where the output of a command goes.
 enum Destination {
     Nowhere,
     File { name: TracedText, append: bool },
@@ -127,7 +126,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    /// Commands with `&` between them: whatever fails, the next one runs.
+    /// Runs commands separated by `&`, whether or not they fail.
     fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let mut code = 0;
         let mut failed = None;
@@ -173,7 +172,7 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// What an item of a loop's list stands for.
+    /// Expands an item of a loop's list.
     fn values(&self, item: &str) -> Result<Vec<String>, ScriptError> {
         if !item.contains(['*', '?']) {
             return Ok(vec![item.to_owned()]);
@@ -194,7 +193,7 @@ impl Cmd<'_, '_> {
             GlobMatches::Paths(paths) => {
                 let mut values = Vec::new();
                 for path in paths {
-                    // A list has no folders.
+                    // Folders are not listed.
                     if self.machine.now(&path)? == PathState::File {
                         let name = super::process::last_name(&path);
                         values.push(format!("{prefix}{name}"));
@@ -205,7 +204,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    /// A digest that is printed and looked for: of pipes the only one that is understood.
+    /// Runs a pipe that searches a printed digest, the only supported one.
     fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let at = nodes.first().map_or(0, first_place);
         let words = |node: &CmdNode| match node {
@@ -301,7 +300,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    /// Runs something whose output goes somewhere.
+    /// Runs something with redirected output.
     fn redirected(
         &mut self,
         redirects: &[Redirect],
@@ -390,7 +389,7 @@ impl Cmd<'_, '_> {
         if name.len() == 2 && name.ends_with(':') {
             return Err(ScriptError::unclear("the image has no drive except C:"));
         }
-        // Its own folder comes first where cmd looks for a program.
+        // cmd searches the working folder first.
         self.is_not_shadowed(name)?;
         tools::command_line(self.machine, whole)
     }
@@ -415,7 +414,7 @@ impl Cmd<'_, '_> {
         Ok(())
     }
 
-    /// Refuses a command whose output is not known where it goes into a file.
+    /// Refuses a command with unknown output if that is redirected to a file.
     fn is_silent(&self) -> Result<(), ScriptError> {
         match self.output {
             None => Ok(()),
@@ -439,7 +438,7 @@ impl Cmd<'_, '_> {
     }
 }
 
-/// The command's name and what follows it.
+/// Splits a command into its name and the rest.
 fn command_name(text: &TracedText) -> (String, TracedText) {
     let line = text.as_str();
     let start = line.len()
@@ -475,7 +474,7 @@ fn command_name(text: &TracedText) -> (String, TracedText) {
     (line[..end].replace('"', ""), text.from(end))
 }
 
-/// Where standard output goes, and where that is written; errors may go where they will.
+/// Destination of standard output and its position; redirected errors are ignored.
 fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, ScriptError> {
     let mut found = None;
     for redirect in redirects {
@@ -545,7 +544,6 @@ fn compare(
     })
 }
 
-/// Where a part of a line begins.
 fn first_place(node: &CmdNode) -> usize {
     match node {
         CmdNode::Sequence(nodes)

@@ -1,12 +1,12 @@
-//! What cmd reads in a line: commands, the operators between them, blocks, redirections.
+//! Parser of cmd: commands, operators, blocks, redirections.
 
 use super::super::error::ScriptError;
 use super::super::traced_text::TracedText;
 
-/// How deep blocks may lie in blocks.
+/// Maximum depth of nested blocks.
 const DEPTH: usize = 24;
 
-/// A line, or a part of it.
+/// Node of the syntax tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CmdNode {
     /// `a & b`
@@ -17,9 +17,8 @@ pub(super) enum CmdNode {
     Or(Vec<CmdNode>),
     /// `a | b`
     Pipe(Vec<CmdNode>),
-    /// `( … )` and where its output goes.
+    /// `( … )` with its redirections.
     Block(Box<CmdNode>, Vec<Redirect>),
-    /// `if`
     If {
         not: bool,
         ignore_case: bool,
@@ -36,11 +35,11 @@ pub(super) enum CmdNode {
     },
     /// Any other command.
     Simple(Simple),
-    /// `rem`, or nothing at all.
+    /// `rem` or an empty command.
     Nothing,
 }
 
-/// What an `if` asks.
+/// Condition of an `if`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Test {
     Exist(TracedText),
@@ -53,23 +52,21 @@ pub(super) enum Test {
     },
 }
 
-/// A command's text without its redirections and carets, its quotes kept.
+/// Text of a command with its quotes, without redirections and carets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Simple {
     pub(super) text: TracedText,
     pub(super) redirects: Vec<Redirect>,
-    /// True if nothing but spaces follow the last redirection.
+    /// True if only spaces follow the last redirection.
     pub(super) ends_in_spaces: bool,
 }
 
-/// Where a stream goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redirect {
     pub(super) stream: u8,
     pub(super) to: RedirectTarget,
 }
 
-/// What a stream goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RedirectTarget {
     File { name: TracedText, append: bool },
@@ -90,7 +87,7 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode, ScriptError> {
     }
 }
 
-/// The only node, or what several make.
+/// Returns the only node, or a node of several.
 fn one_or(mut nodes: Vec<CmdNode>, several: fn(Vec<CmdNode>) -> CmdNode) -> CmdNode {
     if nodes.len() == 1 {
         nodes.remove(0)
@@ -141,7 +138,7 @@ impl Parser {
         }
     }
 
-    /// Commands with `&` or line ends between them, the loosest operators.
+    /// Parses commands separated by `&` or line ends, the operators of lowest precedence.
     fn sequence(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let mut nodes = Vec::new();
         loop {
@@ -241,7 +238,7 @@ impl Parser {
         }
     }
 
-    /// The word that begins here, in small letters, if letters are all it has.
+    /// The word at this position in lower case, if it consists of letters.
     fn keyword(&self) -> String {
         let rest = &self.characters[self.at..];
         let word: String = rest
@@ -266,7 +263,7 @@ impl Parser {
         found
     }
 
-    /// A word up to a delimiter, quotes keeping it together and kept.
+    /// Parses a word up to a delimiter outside quotes; quotes are kept.
     fn word(&mut self, ends: impl Fn(char) -> bool) -> TracedText {
         let mut word = TracedText::default();
         let mut quoted = false;
@@ -305,7 +302,7 @@ impl Parser {
         let asked = self.question()?;
         self.skip(is_delimiter);
         let has_brackets = self.peek() == Some('(');
-        // Without brackets all of the rest is what happens.
+        // Without parentheses, the rest of the line is the command.
         let then = if has_brackets {
             self.command(in_block)?
         } else {
@@ -465,7 +462,6 @@ impl Parser {
         })
     }
 
-    /// A redirection from its sign on.
     fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, ScriptError> {
         let Some((sign, _)) = self.next() else {
             return Err(self.trouble("unsupported redirection"));
@@ -503,7 +499,7 @@ impl Parser {
     }
 }
 
-/// The number before a redirection, if it stands alone.
+/// The stream number directly before a redirection.
 fn stream_before(text: &TracedText) -> Option<u32> {
     let mut characters = text.as_str().chars().rev();
     let digit = characters.next()?.to_digit(10)?;
@@ -514,7 +510,7 @@ fn stream_before(text: &TracedText) -> Option<u32> {
 }
 
 impl CmdNode {
-    /// The same with a value in place of a loop's variable.
+    /// Replaces the variable of a loop with a value.
     pub(super) fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
         let boxed = |node: &Self| node.with(variable, value).map(Box::new);
         let all = |nodes: &[Self]| {
@@ -616,7 +612,7 @@ fn replaced_in_redirects(
         .collect()
 }
 
-/// A text with a value for `%i`; its other forms, such as `%~ni`, take Windows.
+/// Replaces `%i` in a text; other forms, such as `%~ni`, are not supported.
 fn replaced(text: &TracedText, variable: char, value: &str) -> Result<TracedText, ScriptError> {
     let mut out = TracedText::default();
     let mut characters = text.characters().peekable();

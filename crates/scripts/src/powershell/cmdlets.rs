@@ -1,4 +1,4 @@
-//! The cmdlets that are understood, and the other names that they have.
+//! Supported cmdlets and their aliases.
 
 use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
@@ -9,7 +9,6 @@ use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-/// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Drive {
     File(String),
@@ -18,7 +17,6 @@ pub(super) enum Drive {
     Environment(String),
 }
 
-/// The drive that a path is on.
 pub(super) fn drive(path: &str) -> Result<Drive, ScriptError> {
     let lower = path.to_lowercase();
     let after = |prefix: &str| path[prefix.len()..].to_owned();
@@ -121,7 +119,7 @@ const CERTIFICATE: ParameterSet = ParameterSet {
     positions: &["filepath"],
 };
 
-/// Returns true if a cmdlet is understood, or named as what needs Windows.
+/// Returns true if a cmdlet is known: supported, or known to require Windows.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     KNOWN.contains(&name)
         || super::output_cmdlets::is_output_only(name)
@@ -130,7 +128,7 @@ pub(super) fn is_cmdlet(name: &str) -> bool {
 }
 
 impl Shell<'_, '_> {
-    /// The name of the command that another name stands for.
+    /// Resolves an alias.
     pub(super) fn alias(&self, name: &str) -> String {
         let full = match name {
             "rm" | "ri" | "del" | "erase" | "rd" | "rmdir" => "remove-item",
@@ -232,7 +230,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Cmdlets that say something, wait, or make objects.
+    /// Runs cmdlets that print, wait, or create objects.
     fn small(
         &mut self,
         name: &str,
@@ -415,7 +413,7 @@ impl Shell<'_, '_> {
         }
         let folder = match given.text("destinationpath")? {
             Some(folder) => folder,
-            // In the folder that it works in, by the archive's name.
+            // In the working folder, with the name of the archive.
             None => {
                 let name = archive.rsplit(['\\', '/']).next().unwrap_or_default();
                 let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -517,7 +515,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The one path that a cmdlet is given, by either name.
+/// Value of `-Path` or `-LiteralPath`.
 pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptError> {
     let value = given.value("path").or(given.value("literalpath"));
     match value.map(PsValue::texts).transpose()?.as_deref() {
@@ -527,7 +525,7 @@ pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptE
     }
 }
 
-/// Every cmdlet that is understood, but for those of IIS.
+/// Supported cmdlets, except those of IIS.
 const KNOWN: [&str; 56] = [
     "select-object",
     "where-object",
@@ -587,7 +585,7 @@ const KNOWN: [&str; 56] = [
     "import-module",
 ];
 
-/// Why a cmdlet takes Windows.
+/// Error for a cmdlet that requires Windows.
 fn needs_windows(name: &str) -> Option<ScriptError> {
     Some(match name {
         "start-process" => ScriptError::windows("it starts a program"),

@@ -1,4 +1,4 @@
-//! Cmdlets that write and read text, in the encodings that they have by themselves.
+//! Cmdlets that write and read text, with their default encodings.
 
 use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
@@ -33,13 +33,12 @@ const GET: ParameterSet = ParameterSet {
     positions: &["path"],
 };
 
-/// Lines of text longer than this Windows PowerShell may break when it writes output to a file.
+/// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;
 
-/// How text becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
-    /// Characters beyond ASCII depend on Windows' language.
+    /// Non-ASCII characters depend on the language of Windows.
     Ascii,
     Utf8,
     Utf8WithMark,
@@ -124,7 +123,7 @@ impl Shell<'_, '_> {
         if is_start {
             return self.apply(ImageAction::Write { path, content });
         }
-        // What is added to keeps its own encoding where the cmdlet looks at it.
+        // An existing file keeps its encoding where the cmdlet detects it.
         match self.machine.image.content(&path) {
             Lookup::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
                 self.apply(ImageAction::Append { path, content })
@@ -258,7 +257,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The lines that a value is written as.
+/// Formats a value as lines.
 fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
     let items = match value {
         PsValue::List(items) => items.clone(),

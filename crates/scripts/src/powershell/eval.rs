@@ -1,4 +1,4 @@
-//! Runs statements, pipelines and commands.
+//! Evaluation of statements, pipelines and commands.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use super::ast::{
 use super::flow::Function;
 use super::value::PsValue;
 
-/// How deep expressions may lie in each other.
+/// Maximum depth of nested expressions.
 const DEPTH: usize = 120;
 
-/// A PowerShell at work.
+/// State of the interpreter.
 pub(super) struct Shell<'m, 'a> {
     pub(super) machine: &'m mut Process<'a>,
     pub(super) script: &'m TracedText,
     pub(super) variables: BTreeMap<String, PsValue>,
     /// True if it is PowerShell 7 rather than Windows PowerShell.
     pub(super) is_core: bool,
-    /// The folder of the process, which `cd` does not change.
+    /// Working folder of the process, which `cd` does not change.
     pub(super) process_folder: ImagePath,
     pub(super) exit: Option<i32>,
     /// `$?`
@@ -35,15 +35,15 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) last_exit: Option<i32>,
     /// True if the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
-    /// What ends the blocks that are running.
+    /// Pending `break`, `continue` or `return`.
     pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
-    /// How many functions and blocks are called from each other.
+    /// Depth of nested calls.
     pub(super) calls: usize,
     pub(super) depth: usize,
 }
 
-/// What happens when a cmdlet fails.
+/// Handling of a cmdlet's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorAction {
     Stop,
@@ -51,7 +51,7 @@ pub(super) enum ErrorAction {
 }
 
 impl Shell<'_, '_> {
-    /// Runs statements and gives what they put out.
+    /// Runs statements and returns their output.
     pub(super) fn block(&mut self, statements: &[Statement]) -> Result<PsValue, ScriptError> {
         let mut out = Vec::new();
         for statement in statements {
@@ -146,8 +146,8 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// An `if`. One that asks for a file's digest is a check of that file where the other answer ends
-    /// the build.
+    /// Runs an `if`. A condition on a file digest becomes a verification if the branch for a
+    /// mismatch fails the build.
     fn condition(
         &mut self,
         clauses: &[(Statement, Vec<Statement>)],
@@ -183,7 +183,7 @@ impl Shell<'_, '_> {
         self.block(otherwise)
     }
 
-    /// Returns true if the build fails once these are run, whatever else they do.
+    /// Returns true if these statements always fail the build.
     fn surely_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
             Statement::Throw { .. } => true,
@@ -219,7 +219,7 @@ impl Shell<'_, '_> {
                 }
                 Element::Command(command) => self.command(command, input)?,
             });
-            // It failed if any part of it did.
+            // A pipeline fails if any element fails.
             all_ok &= self.is_ok;
             self.is_ok = all_ok;
         }
@@ -296,7 +296,7 @@ impl Shell<'_, '_> {
         self.redirected(command, value)
     }
 
-    /// Goes on after an error, or does not.
+    /// Records an error, or returns it if it ends the script.
     pub(super) fn handle_error(
         &mut self,
         action: ErrorAction,
@@ -312,7 +312,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The same for what may have failed; other trouble is not an error of the command.
+    /// Handles a failure of a command; other errors are returned.
     pub(super) fn handle_result(
         &mut self,
         action: ErrorAction,
@@ -326,7 +326,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What `$ErrorActionPreference` says.
     pub(super) fn on_error(&self) -> ErrorAction {
         match self.variables.get("erroractionpreference") {
             Some(PsValue::Text(text)) if text.eq_ignore_ascii_case("stop") => ErrorAction::Stop,
@@ -334,7 +333,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Returns true if an error of this command ends the script.
     pub(super) fn error_action(
         &mut self,
         command: &CommandAst,
@@ -361,7 +359,7 @@ impl Shell<'_, '_> {
         Ok(self.on_error())
     }
 
-    /// Runs a program with the command line that PowerShell makes for it.
+    /// Runs a program with the command line that PowerShell builds.
     fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let mut words = vec![name.to_owned()];
         for argument in &command.arguments {
@@ -404,7 +402,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
-    /// Sends what a command puts out where it is to go.
+    /// Applies the redirections of a command to its output.
     fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue, ScriptError> {
         let mut value = value;
         for redirect in &command.redirects {
@@ -467,7 +465,7 @@ impl Shell<'_, '_> {
                 let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
                     && matches!(name.as_str(), "securityprotocol" | "expect100continue");
                 if is_idle {
-                    // How connections are secured is not up to the image.
+                    // TLS settings of the process do not change the image.
                     Ok(())
                 } else {
                     Err(ScriptError::unclear(format!(
@@ -556,7 +554,7 @@ impl Shell<'_, '_> {
     fn expression_of(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         match expression {
             Expression::Text(text) => Ok(PsValue::Text(text.clone())),
-            // A word that is a number as it would be written is one.
+            // A word in canonical form of a number is a number.
             Expression::Word(text) => Ok(match text.parse::<i64>() {
                 Ok(number) if number.to_string() == *text => PsValue::Number(number),
                 _ => PsValue::Text(text.clone()),
@@ -637,14 +635,14 @@ impl Shell<'_, '_> {
         right: &Expression,
     ) -> Result<PsValue, ScriptError> {
         let left = self.expression(left)?;
-        // The right side is only looked at where the left one does not decide.
+        // The right side is evaluated only if the left one does not decide.
         match operator {
             "and" if !left.to_bool()? => return Ok(PsValue::Bool(false)),
             "or" if left.to_bool()? => return Ok(PsValue::Bool(true)),
             _ => {}
         }
         let right = self.expression(right)?;
-        // Here the right side alone decides, and a comparison of digests stays one.
+        // The right side decides, and may be a comparison of digests.
         if matches!(operator, "and" | "or") && matches!(right, PsValue::Matches { .. }) {
             return Ok(right);
         }
@@ -682,7 +680,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Returns true if an argument of a program is given as it stands.
+/// Returns true if a program gets an argument as written.
 fn is_bare(expression: &Expression) -> bool {
     matches!(expression, Expression::Word(_))
 }
@@ -694,7 +692,7 @@ fn without_scope(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Returns true if PowerShell sets a variable by itself.
+/// Returns true for an automatic variable of PowerShell.
 fn is_automatic(name: &str) -> bool {
     name.contains(':')
         || name.starts_with("ps")
@@ -721,7 +719,7 @@ fn is_automatic(name: &str) -> bool {
         )
 }
 
-/// Returns true if a name is of the form that cmdlets have.
+/// Returns true for a name of the form Verb-Noun.
 fn is_verb_noun(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')

@@ -1,4 +1,4 @@
-//! PowerShell's expressions: operators by their strength, members, calls, strings and variables.
+//! Parser of expressions: operators by precedence, members, calls, strings and variables.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
@@ -6,7 +6,7 @@ use super::super::error::ScriptError;
 use super::ast::{Expression, StringPart};
 use super::parse::{CHAIN, Parser, ends_word, is_name, is_quote};
 
-/// Operators that compare, which all bind alike.
+/// Comparison operators, which have the same precedence.
 const COMPARISONS: [&str; 33] = [
     "eq",
     "ne",
@@ -50,7 +50,7 @@ impl Parser<'_> {
         self.deeper(|parser| parser.binary(0))
     }
 
-    /// The operators of a strength, the weakest first.
+    /// Parses binary operators of a precedence level, lowest first.
     fn binary(&mut self, level: usize) -> Result<Expression, ScriptError> {
         if level == 6 {
             return self.list();
@@ -113,7 +113,7 @@ impl Parser<'_> {
         self.listed(Self::unary)
     }
 
-    /// Some of a kind, with commas between them; one alone is no list.
+    /// Parses comma-separated elements; a single one stays as it is.
     pub(super) fn listed(
         &mut self,
         item: fn(&mut Self) -> Result<Expression, ScriptError>,
@@ -169,7 +169,7 @@ impl Parser<'_> {
             let name = name.clone();
             let before = self.at;
             self.skip_blanks()?;
-            // [type] before a value makes it one.
+            // [type] before a value is a cast.
             if self
                 .peek()
                 .is_some_and(|c| "$(['\"@".contains(c) || c.is_ascii_digit())
@@ -182,7 +182,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// A value with its members.
+    /// Parses a value with its members.
     pub(super) fn primary(&mut self) -> Result<Expression, ScriptError> {
         let value = self.value()?;
         self.members(value)
@@ -384,7 +384,7 @@ impl Parser<'_> {
         Err(self.error("variables in a here-string are not supported"))
     }
 
-    /// A string of either kind, from its opening quote on.
+    /// Parses a string, from its opening quote.
     pub(super) fn string(&mut self) -> Result<Expression, ScriptError> {
         let start = self.at;
         let is_literal = self.next().is_some_and(is_single_quote);
@@ -426,7 +426,7 @@ impl Parser<'_> {
         Ok(Expression::Filled(pieces))
     }
 
-    /// A variable in a text, or a dollar sign that begins none.
+    /// Parses a variable in a string, or a literal dollar sign.
     fn dollar(
         &mut self,
         pieces: &mut Vec<StringPart>,
@@ -445,7 +445,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The character that a backtick makes of the next one.
+    /// Reads the character after a backtick.
     fn escaped(&mut self) -> Option<char> {
         let c = self.next()?;
         Some(match c {
@@ -461,7 +461,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `$name`, `${name}` or `$(script)`; nothing is read where it is none of them.
+    /// Parses `$name`, `${name}` or `$(script)`, if present.
     pub(super) fn variable(&mut self) -> Result<Option<StringPart>, ScriptError> {
         match self.second() {
             Some('(') => {
@@ -496,7 +496,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One argument of a command.
+    /// Parses an argument of a command.
     pub(super) fn argument(&mut self) -> Result<Expression, ScriptError> {
         let Some(c) = self.peek() else {
             return Err(self.expected("an argument"));
@@ -512,7 +512,7 @@ impl Parser<'_> {
             let string = self.string()?;
             let value = self.members(string)?;
             return match self.peek() {
-                // What follows a closing quote at once is an argument of its own.
+                // Text directly after a closing quote is a separate argument.
                 Some(c) if !ends_word(c) => {
                     Err(self.error("text directly after a quote is not supported"))
                 }
@@ -528,7 +528,7 @@ impl Parser<'_> {
                     return Ok(value);
                 }
                 if is_script {
-                    // What follows it at once is an argument of its own.
+                    // Text directly after it is a separate argument.
                     return match self.peek() {
                         Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
                         _ if self.rest().starts_with("..") => Ok(value),
@@ -541,7 +541,7 @@ impl Parser<'_> {
         self.word()
     }
 
-    /// A bare word, in which quotes keep things together and variables are filled in.
+    /// Parses a bare word, with its quoted parts and variables.
     pub(super) fn word(&mut self) -> Result<Expression, ScriptError> {
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -588,7 +588,7 @@ fn push(pieces: &mut Vec<StringPart>, text: &mut String) {
     }
 }
 
-/// What a `$` begins, as a value of its own.
+/// Converts a part of a string to an expression.
 fn of_piece(piece: StringPart) -> Expression {
     match piece {
         StringPart::Text(text) => Expression::Text(text),

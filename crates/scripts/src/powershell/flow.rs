@@ -1,24 +1,22 @@
-//! Loops, functions, blocks that are called, and what is done about errors.
+//! Loops, functions, script blocks and error handling.
 
 use super::super::error::{ScriptError, ScriptErrorKind};
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
 
-/// How deep functions may call each other.
+/// Maximum depth of nested calls.
 const CALLS: usize = 16;
 
-/// A function of the script.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
-    /// Its parameters, with what they are where they are not given.
+    /// Parameters with their defaults.
     pub(super) parameters: Vec<(String, Option<Expression>)>,
     pub(super) body: Vec<Statement>,
 }
 
 impl Shell<'_, '_> {
-    /// Returns true if the loop whose body just ran is over; one that only goes on to its next turn
-    /// is not.
+    /// Returns true if the current loop ends; `continue` is consumed.
     pub(super) fn ends_loop(&mut self) -> bool {
         match self.flow {
             Some(ControlFlow::Continue) => {
@@ -57,7 +55,6 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    /// `exit`
     pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue, ScriptError> {
         let code = match code {
             None if self.is_ok => 0,
@@ -79,7 +76,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    /// Runs a block for one item of a pipeline, which `return` ends for this item alone.
+    /// Runs a block for one item of a pipeline; `return` ends only this item.
     pub(super) fn block_of_item(
         &mut self,
         statements: &[Statement],
@@ -161,7 +158,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(all))
     }
 
-    /// Calls a function; what it sets ends with it.
+    /// Calls a function; its variables end with it.
     pub(super) fn call_function(
         &mut self,
         function: &Function,

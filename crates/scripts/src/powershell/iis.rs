@@ -1,4 +1,4 @@
-//! Cmdlets on IIS's configuration, carried on by their names and parameters.
+//! Cmdlets on the IIS configuration, passed on by name and parameters.
 
 use wincimg_iis::cmdlets;
 
@@ -150,7 +150,7 @@ fn takes(name: &str) -> Option<&'static ParameterSet> {
     })
 }
 
-/// Returns true if a cmdlet is one of IIS's that are carried on.
+/// Returns true for a supported cmdlet of IIS.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     takes(name).is_some()
 }
@@ -192,7 +192,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    /// Returns true if `New-Item` makes something on `IIS:`, as far as its path says so by itself.
+    /// Returns true if the path of `New-Item` is on `IIS:`.
     pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool, ScriptError> {
         let mut arguments = command.arguments.iter();
         let mut path = None;
@@ -296,7 +296,7 @@ fn parameters(
         .collect()
 }
 
-/// A value as the cmdlet gets it.
+/// Converts a value to a parameter value.
 fn carried(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
     Ok(match value {
         PsValue::Number(number) => cmdlets::ParameterValue::Number(*number),

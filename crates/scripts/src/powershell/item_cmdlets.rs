@@ -1,4 +1,4 @@
-//! Cmdlets that make, copy, move, rename and delete files, folders and keys.
+//! Cmdlets that create, copy, move, rename and delete files, folders and keys.
 
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
@@ -46,7 +46,7 @@ const LIST: ParameterSet = ParameterSet {
 };
 
 impl Shell<'_, '_> {
-    /// The paths that a cmdlet is given, by name, place or pipe; and whether wildcards count.
+    /// Paths given by name, position or pipeline, and whether they may have wildcards.
     fn sources(
         given: &BoundParameters,
         input: Option<PsValue>,
@@ -63,7 +63,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What a source means.
     fn resolved(&self, source: &str, wild: bool) -> Result<GlobMatches, ScriptError> {
         if !wild {
             return self
@@ -185,7 +184,6 @@ impl Shell<'_, '_> {
         self.machine.edit(RegistryEdit::DeleteKey { key })
     }
 
-    /// The folder that a pattern looks in.
     fn folder_of(&self, source: &str) -> Result<ImagePath, ScriptError> {
         match self.machine.paths(source, Wildcards::PowerShell)? {
             Paths::One(path) => Ok(path),
@@ -305,7 +303,7 @@ impl Shell<'_, '_> {
                 Err(ScriptError::fails(format!("{to} is a file")))
             }
             (PathState::Folder, _) if !given.has("recurse") => match at_target {
-                // Of a folder only the folder is copied.
+                // Without -Recurse, only the folder itself is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
                 _ => Err(ScriptError::unclear(
                     "without -Recurse the destination folder already exists",
@@ -343,7 +341,7 @@ impl Shell<'_, '_> {
             .strip_prefix(r".\")
             .or(name.strip_prefix("./"))
             .unwrap_or(&name);
-        // A whole path is taken for its last name where it leads to the same folder.
+        // A full path in the same folder counts as its last name.
         let name = match name.rsplit_once('\\') {
             None => name,
             Some((_, last)) => {
@@ -513,7 +511,6 @@ impl Shell<'_, '_> {
         Ok(())
     }
 
-    /// What `Get-ChildItem` and `Get-Item` list, where that is known.
     pub(super) fn get_items(
         &mut self,
         command: &CommandAst,

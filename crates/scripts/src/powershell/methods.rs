@@ -1,4 +1,4 @@
-//! Members and methods that are understood.
+//! Supported members and methods.
 
 use wincimg_registry::{RegistryData, RegistryEdit};
 
@@ -15,7 +15,6 @@ fn unclear(name: &str) -> ScriptError {
     ScriptError::unclear(format!("unsupported {name}"))
 }
 
-/// A member of a value or type.
 pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue, ScriptError> {
     match (&of, name) {
         (PsValue::Opaque(_), _) => Ok(of),
@@ -80,13 +79,13 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Notes that an assembly is loaded.
+    /// Records a loaded assembly.
     pub(super) fn add_assembly(&mut self, name: &str) {
         let name = name.split(',').next().unwrap_or_default().trim();
         self.has_zip |= name.eq_ignore_ascii_case("System.IO.Compression.FileSystem");
     }
 
-    /// A path as .NET reads it: in the process's folder, which `cd` does not change.
+    /// Resolves a path as .NET does: against the folder of the process, which `cd` does not change.
     fn process_path(&self, text: &str) -> Result<String, ScriptError> {
         let path = super::super::process::resolve(text, &self.process_folder)?;
         Ok(path.to_string())

@@ -1,9 +1,8 @@
-//! A script as `powershell -Command` runs it.
+//! Interpreter of `powershell -Command`.
 //!
-//! `powershell.exe` takes its command line apart like any program, which eats plain double quotes,
-//! and joins what it gets with single spaces to a script. Errors of cmdlets end it where the
-//! script says so (`$ErrorActionPreference`), otherwise it goes on; its exit code is that of the
-//! last statement.
+//! `powershell.exe` parses its command line like any program, which removes plain double quotes,
+//! and joins the arguments with single spaces to a script. Errors of cmdlets end the script only
+//! with the error action `Stop`. The exit code is that of the last statement.
 
 mod ast;
 mod cmdlets;
@@ -30,7 +29,7 @@ use super::error::ScriptError;
 use super::process::Process;
 use super::traced_text::TracedText;
 
-/// Runs PowerShell with its arguments and gives its exit code.
+/// Runs PowerShell with its arguments and returns its exit code.
 pub(super) fn run(
     machine: &mut Process<'_>,
     arguments: &[TracedText],

@@ -1,4 +1,4 @@
-//! PowerShell's operators on values.
+//! Operators of PowerShell.
 
 use super::super::error::ScriptError;
 use super::super::process::is_like;

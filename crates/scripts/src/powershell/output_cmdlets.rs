@@ -1,4 +1,4 @@
-//! Cmdlets that pick from what others give, and those that only tell something.
+//! Cmdlets that filter a pipeline, and cmdlets that only print.
 
 use super::super::error::ScriptError;
 use super::super::image::ImageAction;
@@ -21,8 +21,7 @@ const SPLIT: ParameterSet = ParameterSet {
     positions: &["path"],
 };
 
-/// Cmdlets that tell what only a running Windows knows. Nothing is lost where nobody asks what they
-/// told.
+/// Cmdlets that query a running Windows. They are skipped if their output is not used.
 const TELL: [&str; 30] = [
     "get-date",
     "get-host",
@@ -56,13 +55,13 @@ const TELL: [&str; 30] = [
     "select-string",
 ];
 
-/// Returns true if a cmdlet only tells something.
+/// Returns true for a cmdlet without effect except its output.
 pub(super) fn is_output_only(name: &str) -> bool {
     TELL.contains(&name)
 }
 
 impl Shell<'_, '_> {
-    /// Leaves out a cmdlet that only tells something.
+    /// Skips a cmdlet without effect; its output cannot be used.
     pub(super) fn skip_output_cmdlet(
         &mut self,
         name: &str,
@@ -84,7 +83,6 @@ impl Shell<'_, '_> {
         Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
-    /// `Select-Object`
     pub(super) fn select_object(
         &mut self,
         command: &CommandAst,
@@ -154,7 +152,6 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    /// `Split-Path`
     pub(super) fn split_path(
         &mut self,
         command: &CommandAst,
@@ -180,7 +177,7 @@ impl Shell<'_, '_> {
         }))
     }
 
-    /// `Resolve-Path` and `Convert-Path` of a path without wildcards.
+    /// `Resolve-Path` and `Convert-Path`, without wildcards
     pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
             values: &["path", "literalpath"],
@@ -204,7 +201,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `Set-Variable`
     pub(super) fn set_variable_cmdlet(
         &mut self,
         command: &CommandAst,
@@ -225,7 +221,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Members of files and folders that come from their names.
+/// Members of files and folders that are part of their names.
 pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -> Option<PsValue> {
     let last = last_name(path);
     let divided = last.rsplit_once('.');

@@ -1,19 +1,19 @@
-//! The parameters of cmdlets: prefixes, aliases, switches, positions.
+//! Binding of cmdlet parameters: prefixes, aliases, switches, positions.
 
 use super::super::error::ScriptError;
 use super::ast::{Argument, CommandAst};
 use super::eval::Shell;
 use super::value::PsValue;
 
-/// What a cmdlet takes. Names are in small letters; `name=alias=alias`.
+/// Parameters of a cmdlet. Names are in lower case; `name=alias=alias`.
 pub(super) struct ParameterSet {
     pub(super) values: &'static [&'static str],
     pub(super) switches: &'static [&'static str],
-    /// Which values stand without their names, in order.
+    /// Positional parameters, in order.
     pub(super) positions: &'static [&'static str],
 }
 
-/// Parameters that every cmdlet has, and that change nothing here.
+/// Common parameters, which have no effect here.
 const COMMON_VALUES: [&str; 6] = [
     "erroraction=ea",
     "warningaction=wa",
@@ -24,7 +24,7 @@ const COMMON_VALUES: [&str; 6] = [
 ];
 const COMMON_SWITCHES: [&str; 2] = ["verbose=vb", "debug=db"];
 
-/// What a cmdlet was given.
+/// Parameters that a command line binds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BoundParameters {
     entries: Vec<(&'static str, PsValue)>,
@@ -60,7 +60,7 @@ impl BoundParameters {
     }
 }
 
-/// The parameter that a name or the beginning of one means.
+/// Parameters that a name, alias or prefix matches.
 fn named(known: &[&'static str], name: &str) -> Vec<&'static str> {
     let split = |entry: &'static str| {
         let mut names = entry.split('=');
@@ -87,7 +87,7 @@ fn is_common(name: &str) -> bool {
 }
 
 impl Shell<'_, '_> {
-    /// What a cmdlet is given, by the names of its parameters.
+    /// Binds the arguments of a command to the parameters of its cmdlet.
     pub(super) fn bind_parameters(
         &mut self,
         command: &CommandAst,
@@ -150,7 +150,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The one parameter that a name means, and whether it is a switch; the cmdlet's own come first.
+/// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
 fn only(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
     let known = |values: &[&'static str], switches: &[&'static str]| {
         let values = named(values, name).into_iter().map(|own| (own, false));

@@ -1,4 +1,4 @@
-//! PowerShell's statements, pipelines and commands.
+//! Parser of statements, pipelines and commands.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
@@ -7,13 +7,13 @@ use super::ast::{
     Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, Statement,
 };
 
-/// How deep brackets, blocks and scripts may lie in each other.
+/// Maximum depth of nested brackets, blocks and scripts.
 const DEPTH: usize = 20;
 
-/// How many operators or members may follow each other.
+/// Maximum number of consecutive operators or members.
 pub(super) const CHAIN: usize = 50;
 
-/// Words that begin a statement of their own kind.
+/// Keywords that begin a statement.
 const KEYWORDS: [&str; 15] = [
     "begin",
     "class",
@@ -45,12 +45,12 @@ pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
-    /// True if a comma ends an expression, as between the arguments of a method.
+    /// True if a comma ends an expression, as in the arguments of a method.
     pub(super) is_argument: bool,
     depth: usize,
 }
 
-/// What ends a word of a command.
+/// Returns true for a character that ends a word of a command.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || "(){};,|&<>".contains(c)
 }
@@ -109,7 +109,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes one level deeper, as far as that is followed.
+    /// Parses one level deeper, up to the limit.
     pub(super) fn deeper<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
@@ -123,7 +123,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Skips white space but no line ends, and comments.
+    /// Skips white space and comments, but not line ends.
     pub(super) fn skip_blanks(&mut self) -> Result<(), ScriptError> {
         loop {
             match self.peek() {
@@ -149,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips line ends too.
+    /// Skips white space, comments and line ends.
     pub(super) fn skip_lines(&mut self) -> Result<(), ScriptError> {
         loop {
             self.skip_blanks()?;
@@ -160,7 +160,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Statements up to a bracket, which stays, or to the end.
+    /// Parses statements up to a closing bracket, which is not consumed, or the end.
     pub(super) fn statements(
         &mut self,
         close: Option<char>,
@@ -209,7 +209,7 @@ impl Parser<'_> {
         Ok(statements)
     }
 
-    /// The word that begins here, if a statement of another kind may begin with it.
+    /// The keyword at this position; empty if there is none.
     fn keyword(&self) -> String {
         let word: String = self
             .rest()
@@ -299,12 +299,12 @@ impl Parser<'_> {
         })
     }
 
-    /// Returns true if `foreach` is the loop and not the command of a pipeline.
+    /// Returns true if `foreach` is the loop and not the alias of the cmdlet.
     fn is_loop(&self, length: usize) -> bool {
         self.rest()[length..].trim_start().starts_with('(')
     }
 
-    /// `( … )`, what a condition or a loop asks.
+    /// Parses the `( … )` of a condition or loop.
     fn test(&mut self) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         if !self.eat("(") {
@@ -319,7 +319,7 @@ impl Parser<'_> {
         Ok(test)
     }
 
-    /// `while ( … ) { … }` and `do { … } while ( … )`, from behind the first word on.
+    /// Parses `while ( … ) { … }` and `do { … } while ( … )` after the first keyword.
     fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
         let (test, body, goes_on_if) = if tests_last {
             let body = self.block()?;
@@ -424,7 +424,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `($a, [string] $b = 1)`, if it stands here.
+    /// Parses `($a, [string] $b = 1)`, if present.
     fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, ScriptError> {
         let mut parameters = Vec::new();
         if !self.eat("(") {
@@ -543,7 +543,7 @@ impl Parser<'_> {
                 let expression = self.expression()?;
                 self.skip_blanks()?;
                 if self.peek() == Some('>') || self.rest().starts_with("2>") {
-                    // Its value goes the way of a command's output.
+                    // Its value is redirected like the output of a command.
                     let redirects = self.redirections()?;
                     return Ok(Element::Command(CommandAst {
                         name: Expression::Text("write-output".to_owned()),
@@ -641,7 +641,7 @@ impl Parser<'_> {
             self.skip_blanks()?;
             value = Some(self.argument()?);
         } else if self.peek().is_some_and(|c| !ends_word(c)) {
-            // It goes on as a program's argument would: -DFOO="a b" or -o:x.
+            // It continues as an argument of a program: -DFOO="a b" or -o:x.
             self.at = start;
             return self.word().map(Argument::Value);
         }

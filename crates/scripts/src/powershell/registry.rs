@@ -1,4 +1,4 @@
-//! Cmdlets on the registry's values, and on services, which are kept there.
+//! Cmdlets on registry values, and on services, which the registry holds.
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData};
 
@@ -43,7 +43,7 @@ const SERVICE: ParameterSet = ParameterSet {
     positions: &["name", "binarypathname"],
 };
 
-/// The key that a path of PowerShell means: `HKLM:\SOFTWARE\x`, with either kind of slash.
+/// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
 pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
     if path.contains(['*', '?']) {
         return Err(ScriptError::unclear(
@@ -56,7 +56,7 @@ pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
     Process::key_of(&format!(r"{root}\{}", below.join(r"\")))
 }
 
-/// The key above has to be there for a key to be made without `-Force`.
+/// Checks that the parent key exists, which creating a key without `-Force` requires.
 pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     let mut parent = key.clone();
     parent.pop();
@@ -66,7 +66,6 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
     check_key_exists(machine, &parent)
 }
 
-/// The key whose values are changed has to be there.
 fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
@@ -206,7 +205,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The data that a value becomes, of the type that is said, that it has, or that it looks like.
+/// Data of a value: of the given type, of its current type, or of the type that it looks like.
 fn data(
     kind: Option<&str>,
     existing: Option<DataType>,

@@ -1,11 +1,11 @@
-//! What of a script's tokens makes a difference.
+//! Normalization of tokens that have the same effect.
 
 use super::{ScriptToken, TextPart, Value};
 
 /// Options of PowerShell that do not change what its commands do.
 const IDLE_OPTIONS: [&str; 4] = ["-noprofile", "-noninteractive", "-nologo", "-nop"];
 
-/// Commands whose effect ends with the shell that ran them.
+/// Commands whose effect ends with their shell.
 const OF_THE_SHELL: [&str; 12] = [
     "cd",
     "chdir",
@@ -21,9 +21,9 @@ const OF_THE_SHELL: [&str; 12] = [
     "set-executionpolicy",
 ];
 
-/// The tokens without differences that make none: how many backslashes end a folder's name, whether
-/// a command runs here or in a PowerShell of its own that nothing is left of, and whether a program's
-/// arguments are one text with commas or the list that PowerShell makes of it without quotes.
+/// Removes differences without effect: the number of backslashes at the end of a folder, a nested
+/// PowerShell that leaves no state, and whether the arguments of a program are one text with
+/// commas or a list.
 pub(super) fn normalize(tokens: &[ScriptToken]) -> Vec<ScriptToken> {
     let mut out: Vec<ScriptToken> = Vec::with_capacity(tokens.len());
     for statement in tokens.split(|token| *token == ScriptToken::End) {
@@ -42,7 +42,7 @@ pub(super) fn normalize(tokens: &[ScriptToken]) -> Vec<ScriptToken> {
     out
 }
 
-/// The script of a statement that only starts PowerShell with it, if it works as well without.
+/// Script of a nested PowerShell, if it has the same effect in the outer one.
 fn script_of_its_own(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
     let [
         ScriptToken::Command(name),
@@ -77,7 +77,7 @@ fn leaves_nothing(token: &ScriptToken) -> bool {
     }
 }
 
-/// Makes a list of the one text that `Start-Process` gets for its arguments.
+/// Splits the argument text of `Start-Process` into a list.
 fn divide_arguments(out: &mut Vec<ScriptToken>, start: usize) {
     let name = |token: &ScriptToken| match token {
         ScriptToken::Command(value) | ScriptToken::Value(value) => match value.as_slice() {
@@ -158,7 +158,7 @@ fn plain(token: &ScriptToken) -> ScriptToken {
     }
 }
 
-/// Returns true if a text is the path of a file, from the drive on.
+/// Returns true for a path with a drive.
 fn is_on_a_drive(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next().is_some_and(|c| c.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! Statements: what begins as a command, a keyword or an expression, and a command's arguments.
+//! Statements: commands with their arguments, keywords and expressions.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
@@ -6,7 +6,7 @@ use super::command::stray_tokens;
 use super::word::collapse_whitespace;
 use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, ends_word};
 
-/// The words that begin a statement of the language.
+/// Keywords that begin a statement.
 const KEYWORDS: [&str; 28] = [
     "begin",
     "break",
@@ -151,7 +151,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// `&` or `.` before what is to be run.
+    /// Returns true for `&` or `.` before a command.
     pub(super) fn is_call(&self, sign: char) -> bool {
         match self.second() {
             Some(next) if sign == '&' => next != '&',
@@ -209,7 +209,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// What `&` runs.
+    /// Reads the command after `&`.
     pub(super) fn call(&mut self, out: &mut Vec<ScriptToken>) {
         let start = out.len();
         match self.peek() {
@@ -226,7 +226,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// The arguments of a command.
+    /// Reads the arguments of a command.
     pub(super) fn arguments(&mut self, out: &mut Vec<ScriptToken>) {
         loop {
             self.skip_blanks();

@@ -7,13 +7,13 @@ fn operators_run_what_they_say() {
         in_cmd(r"mkdir C:\a && mkdir C:\b & mkdir C:\c || mkdir C:\d"),
         [r"folder C:\a", r"folder C:\b", r"folder C:\c"]
     );
-    // What fails before || is seen to, and what fails before && ends the line.
+    // || handles a failure, && ends the line on one.
     assert_eq!(
         in_cmd(r"mkdir C:\Windows || mkdir C:\instead"),
         [r"folder C:\instead"]
     );
     assert_eq!(refused(&CMD, r"mkdir C:\Windows && mkdir C:\b").0, Fails);
-    // After & the next one runs, but what the whole comes to is not certain.
+    // After & the next command runs, but the exit code is unknown.
     assert_eq!(
         refused(&CMD, r"mkdir C:\Windows & mkdir C:\b").0,
         NotUnderstood
@@ -81,7 +81,7 @@ fn conditions_ask_the_image() {
         in_cmd(r"if /I %VERSION%==1.2.3 mkdir C:\a"),
         [r"folder C:\a"]
     );
-    // All of the rest belongs to an if without brackets.
+    // The rest of the line belongs to an if without parentheses.
     assert_eq!(in_cmd(r"if exist C:\none mkdir C:\a & mkdir C:\b"), [""; 0]);
     assert_eq!(in_cmd(r"if defined VERSION mkdir C:\a"), [r"folder C:\a"]);
 }
@@ -96,7 +96,7 @@ fn loops_go_over_their_words() {
         refused(&CMD, "for /f %i in ('dir') do mkdir %i").0,
         NotUnderstood
     );
-    // A loop in a loop in a loop comes to an end.
+    // Nested loops end.
     let nested = "for %a in (1 2 3 4 5 6 7 8 9) do ".repeat(12) + "echo";
     let (kind, why) = refused(&CMD, &nested);
     assert_eq!(kind, NotUnderstood, "{why}");

@@ -29,7 +29,7 @@ fn texts_are_filled_in() {
 
 #[test]
 fn plain_double_quotes_are_eaten_on_the_way() {
-    // What PowerShell gets is: mkdir C:\Program Files\x
+    // PowerShell gets: mkdir C:\Program Files\x
     assert_eq!(
         refused(&POWERSHELL, r#"mkdir "C:\Program Files\x""#).0,
         NotUnderstood
@@ -89,7 +89,7 @@ fn errors_end_the_script_where_it_says_so() {
     );
     let lenient = ["powershell", "-Command"];
     assert_eq!(does(&lenient, r"rm C:\none; mkdir C:\a"), [r"folder C:\a"]);
-    // The last one decides how it ends.
+    // The last command decides the exit code.
     let (kind, why) = refused(&lenient, r"mkdir C:\a; rm C:\none");
     assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none not found"));
     assert_eq!(refused(&lenient, "mkdir C:\\a; exit 3").0, Fails);
@@ -147,14 +147,14 @@ fn downloads_with_checksums_are_pinned() {
             "{check}"
         );
     }
-    // A check that is left out checks nothing.
+    // A check that is skipped verifies nothing.
     let left_out =
         format!("{get} if ('' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}");
     assert_eq!(
         in_powershell(&left_out),
         [r"download https://example.com/a to C:\a.exe"]
     );
-    // What does something else on a mismatch than fail is not a check.
+    // A mismatch has to fail, or it is not a verification.
     let other = format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ rm C:\\a.exe }}");
     assert_eq!(refused(&POWERSHELL, &other).0, NotUnderstood);
     let lenient =
@@ -284,7 +284,7 @@ fn variables_of_the_machine_go_into_its_registry() {
         in_cmd(r#"setx /M PATH "C:\x y;%PATH%""#),
         [format!(r"set {KEY} PATH = REG_SZ C:\x y;{path}")]
     );
-    // The next line sees what this one left.
+    // The next line sees the change.
     let tree = run_on(image(), &CMD, r"setx /M HOME_OF_X C:\x").unwrap();
     let tree = run_on(tree, &CMD, "mkdir %HOME_OF_X%").unwrap();
     assert_eq!(super::said(&tree.actions[1]), r"folder C:\x");

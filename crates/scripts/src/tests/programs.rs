@@ -166,7 +166,7 @@ fn programs_that_the_base_lacks_fail() {
             .kind,
         Fails
     );
-    // A program in the working folder comes before Windows' own.
+    // A program in the working folder takes precedence.
     let mut tree = image();
     tree.file(r"C:\work\curl.exe", None);
     assert_eq!(

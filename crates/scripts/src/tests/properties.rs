@@ -1,11 +1,11 @@
-//! Whatever stands after RUN, it is read to an end, and refusals point into it.
+//! Every text after RUN is parsed without a panic, and errors point into it.
 
 use proptest::prelude::*;
 
 use super::{CMD, POWERSHELL, image, run_on};
 use crate::ScriptErrorKind;
 
-/// Pieces of lines, so that what is put together comes far into the grammars.
+/// Fragments of lines, so that generated lines reach deep into the grammars.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "mkdir ", "C:\\a", "C:\\", " ", " && ", " & ", " || ", " | ", "(", ")", "{", "}", "[", "]",
@@ -76,7 +76,7 @@ fn deep_and_long_lines_are_refused_or_read_in_time() {
         let trouble = run_on(image(), shell, &line).unwrap_err();
         assert_ne!(trouble.kind, ScriptErrorKind::Fails, "{}", &line[..20]);
     }
-    // What doubles with every turn does not grow without end.
+    // Exponential growth is limited.
     let line = format!(
         "$a = 'xxxxxxxx'; foreach ($i in 1..900) {{ {} }}",
         "$a = $a + $a; ".repeat(3)

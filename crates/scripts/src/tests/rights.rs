@@ -1,4 +1,4 @@
-//! What users who are not administrators may do.
+//! Permissions of users who are not administrators.
 
 use super::{CMD, ScriptErrorKind, image, run_as};
 

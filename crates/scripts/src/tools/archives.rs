@@ -1,4 +1,4 @@
-//! `tar` and `7z`, as far as they unpack.
+//! `tar` and `7z`: unpacking.
 
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
@@ -155,7 +155,7 @@ pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i
     )
 }
 
-/// A zip file, as .NET unpacks it: files that are there already are an error unless it overwrites.
+/// Unpacks a zip file as .NET does: existing files are an error unless overwritten.
 pub(in super::super) fn unpack_zip(
     machine: &mut Process<'_>,
     archive: &str,

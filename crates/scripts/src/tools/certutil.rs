@@ -1,4 +1,4 @@
-//! `certutil`, as far as it adds certificates to the machine's stores.
+//! `certutil`: certificates in the machine's stores, and digests.
 
 use super::super::error::ScriptError;
 use super::super::image::ImageAction;
@@ -18,7 +18,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         return Err(ScriptError::option(option));
     }
     if words.iter().any(|word| is(word, "hashfile")) {
-        // Alone it only prints a digest.
+        // Without a pipe it only prints a digest.
         let [file, ..] = operands.as_slice() else {
             return Err(ScriptError::unclear("no file given"));
         };

@@ -1,4 +1,4 @@
-//! `xcopy` and `robocopy`, as far as they copy a folder with everything in it, or files.
+//! `xcopy` and `robocopy`: copies of folders and files.
 
 use wincimg_windows::path::ImagePath;
 
@@ -8,7 +8,7 @@ use super::super::process::{
     GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
 };
 
-/// Options of `xcopy` that do not change which files are there afterwards.
+/// Options of `xcopy` that do not change the copied files.
 const OF_XCOPY: [&str; 12] = [
     "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
@@ -80,7 +80,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
     }
 }
 
-/// Options of `robocopy` that say how it tries and what it prints.
+/// Options of `robocopy` for retries and output.
 const IDLE: [&str; 18] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta",
@@ -125,7 +125,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     } else {
         files_into(machine, &from, "*", &to)?;
     }
-    // What it copied makes its exit code 1 or more, which ends a line that does not see to it.
+    // Copied files make the exit code 1 or more, which fails a line that does not handle it.
     Ok(i32::from(has_anything))
 }
 

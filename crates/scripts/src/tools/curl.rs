@@ -1,4 +1,4 @@
-//! `curl`, as far as it downloads files.
+//! `curl`: downloads.
 
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, Lookup};
@@ -89,7 +89,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     Ok(0)
 }
 
-/// The last part of a URL's path.
+/// Last part of the path of a URL.
 fn remote_name(url: &str) -> Result<String, ScriptError> {
     let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = without_scheme.split(['?', '#']).next().unwrap_or_default();
@@ -102,7 +102,7 @@ fn remote_name(url: &str) -> Result<String, ScriptError> {
     }
 }
 
-/// A file from a server; any program's.
+/// Downloads a file.
 pub(in super::super) fn download(
     machine: &mut Process<'_>,
     url: &str,
@@ -129,7 +129,7 @@ pub(in super::super) fn download(
     }
     let path = machine.path(file)?;
     if let Lookup::Unknown = machine.entry(&path) {
-        // A file is replaced; only a folder would be in the way.
+        // A file is replaced; a folder is an error.
     } else if machine.now(&path)? == PathState::Folder {
         return Err(ScriptError::fails(format!("{path} is a folder")));
     }

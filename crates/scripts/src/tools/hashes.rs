@@ -1,4 +1,4 @@
-//! Digests of files that lines compare with what they expect.
+//! Digests of files.
 
 use wincimg_windows::path::ImagePath;
 
@@ -6,7 +6,7 @@ use super::super::error::ScriptError;
 use super::super::image::Algorithm;
 use super::super::process::Process;
 
-/// The digest's kind by the name that Windows' tools have for it.
+/// Parses the name of a digest algorithm.
 pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> {
     Ok(match name.to_ascii_uppercase().as_str() {
         "MD5" => Algorithm::Md5,
@@ -20,7 +20,7 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> 
     })
 }
 
-/// A file whose digest is made; it has to be there.
+/// Resolves a file to hash, which has to exist.
 pub(in super::super) fn hash_file(
     machine: &Process<'_>,
     file: &str,
@@ -32,7 +32,7 @@ pub(in super::super) fn hash_file(
     Ok(path)
 }
 
-/// A digest as it is compared: its hexadecimal digits in small letters.
+/// Normalizes a digest to lower-case hexadecimal.
 pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String, ScriptError> {
     let length = match algorithm {
         Algorithm::Md5 => 32,
@@ -50,7 +50,7 @@ pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<Strin
     }
 }
 
-/// The digest that `find` or `findstr` looks for in what `certutil -hashfile` prints.
+/// Digest that `find` or `findstr` searches in the output of `certutil -hashfile`.
 pub(in super::super) fn find_digest(words: &[String], algorithm: Algorithm) -> Option<String> {
     let mut text = None;
     let mut ignores_case = false;
@@ -66,7 +66,7 @@ pub(in super::super) fn find_digest(words: &[String], algorithm: Algorithm) -> O
             text = Some(word.clone());
         }
     }
-    // It prints small letters.
+    // certutil prints lower case.
     let text = text.filter(|text| ignores_case || *text == text.to_ascii_lowercase())?;
     digest(&text, algorithm).ok()
 }

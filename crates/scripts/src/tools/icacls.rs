@@ -1,4 +1,4 @@
-//! `icacls`, as far as it grants.
+//! `icacls`: grants.
 
 use super::super::error::ScriptError;
 use super::super::image::{AccessGrant, ImageAction};

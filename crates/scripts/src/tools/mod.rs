@@ -1,4 +1,4 @@
-//! The programs of Windows that are understood, whichever shell calls them.
+//! Supported programs, for all shells.
 
 mod archives;
 mod certutil;
@@ -26,13 +26,13 @@ use super::traced_text::TracedText;
 use super::variables::MACHINE;
 use super::{cmd, powershell};
 
-/// Where the programs of Windows are.
+/// Folder of the programs of Windows.
 const SYSTEM: &str = r"C:\Windows\System32";
 
-/// How many characters `setx` takes; it cuts off the rest.
+/// Maximum length of a value of `setx`, which truncates the rest.
 const SETX_LIMIT: usize = 1024;
 
-/// Runs a command line: a program's name and what follows it, as it is written.
+/// Runs a command line: the name of a program and the rest as written.
 pub(super) fn command_line(
     machine: &mut Process<'_>,
     line: &TracedText,
@@ -93,7 +93,7 @@ pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result
     command_line(machine, &TracedText::from_one(&argv::join(&words), 0))
 }
 
-/// Runs `cmd` with what follows its name.
+/// Runs `cmd` with its command line.
 fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptError> {
     let text = rest.as_str();
     let mut from = 0;
@@ -115,7 +115,7 @@ fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptE
     }
 }
 
-/// A program's name without folder and extension, in small letters.
+/// Name of a program without folder and extension, in lower case.
 pub(super) fn program_name(path: &str) -> String {
     let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
     let file = file.to_ascii_lowercase();
@@ -182,7 +182,7 @@ fn unknown_program(program: &str) -> ScriptError {
     }
 }
 
-/// Returns true if a name has a folder in it that is not the one of Windows' own programs.
+/// Returns true if a name has a folder other than that of Windows' programs.
 fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     if !name.contains(['\\', '/', ':']) {
         return false;
@@ -198,7 +198,7 @@ fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     })
 }
 
-/// A program of Windows fails where the base does not have it.
+/// Checks that the base may have a program of Windows.
 fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
     let path = machine.path(path)?;
     match machine.entry(&path) {
@@ -209,7 +209,7 @@ fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptErr
     }
 }
 
-/// A program that Windows does not bring has to be where it is called or on the PATH.
+/// Checks that a program that is not part of Windows exists at its path or on PATH.
 fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
     let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
         name.to_owned()
@@ -244,12 +244,12 @@ fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
     )))
 }
 
-/// `go version`, `node --version`.
+/// Returns true for `go version` or `node --version`.
 fn says_its_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
 }
 
-/// `setx`: a variable of the machine; a user's is in a hive that layers do not have.
+/// Runs `setx /M`; user variables are in a hive that layers do not have.
 fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let (switches, operands): (Vec<&String>, Vec<&String>) = words
         .iter()
@@ -285,13 +285,13 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     Ok(0)
 }
 
-/// Why a user's variable cannot be set.
+/// Error for a user variable.
 pub(super) fn user_variable_error() -> ScriptError {
     ScriptError::unclear("user variables are in a hive that layers do not have")
         .help("set it for the machine (setx /M or the target Machine) or with ENV")
 }
 
-/// `appcmd`, which is in a folder of its own.
+/// Runs `appcmd`, which has its own folder.
 fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32, ScriptError> {
     exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
     machine.apply(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))?;

@@ -19,11 +19,10 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     }
 }
 
-/// The options of a command of `reg`.
 #[derive(Default)]
 struct Options {
     key: String,
-    /// The value; empty for the default one.
+    /// Name of the value; empty for the default one.
     value: Option<String>,
     kind: Option<String>,
     data: Option<String>,
@@ -104,7 +103,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> 
     Ok(0)
 }
 
-/// The data of a value as `reg` reads it.
+/// Parses the data of a value as `reg` does.
 fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, ScriptError> {
     let wrong = || ScriptError::fails(format!("{text:?} is not data of type {kind}"));
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -166,7 +165,7 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
     Ok(0)
 }
 
-/// Returns true if something is there, where that is known.
+/// Returns whether something exists, if that is known.
 pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     match seen {
         Lookup::Present(_) => Some(true),

@@ -57,7 +57,7 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
     Ok(0)
 }
 
-/// A service of which nothing is said yet.
+/// Creates a change without any setting.
 pub(in super::super) fn empty(name: &str, is_new: bool) -> ServiceChange {
     ServiceChange {
         name: name.to_owned(),
