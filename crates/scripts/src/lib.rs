@@ -85,14 +85,14 @@ pub fn run_line(
             tools::program(&mut machine, &words)
         }
     };
-    match code.map_err(|trouble| trouble.at_position(0))? {
+    match code.map_err(|error| error.at_position(0))? {
         0 => Ok(()),
         code => {
             let error = machine.error.take();
-            let trouble = error.unwrap_or_else(|| {
+            let error = error.unwrap_or_else(|| {
                 ScriptError::fails(format!("the line ends with exit code {code}"))
             });
-            Err(trouble.at_position(0))
+            Err(error.at_position(0))
         }
     }
 }

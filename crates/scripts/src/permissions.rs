@@ -12,7 +12,7 @@ use super::image::{EntryKind, ImageAction, Later, Lookup};
 use super::process::{Process, parent};
 
 /// Folders that only administrators may write to.
-const OF_ADMINISTRATORS: [&str; 4] = [
+const ADMINISTRATOR_FOLDERS: [&str; 4] = [
     "Windows",
     "Program Files",
     "Program Files (x86)",
@@ -57,7 +57,7 @@ fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError>
 }
 
 fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
-    if machine.variables.is_of_the_profile(path) || is_in_profile(machine, path) {
+    if machine.variables.is_profile_folder(path) || is_in_profile(machine, path) {
         return Ok(());
     }
     if is_guarded(path) {
@@ -96,7 +96,7 @@ fn is_guarded(path: &ImagePath) -> bool {
         && rest
             .first()
             .is_some_and(|name| name.eq_ignore_ascii_case("Temp"));
-    OF_ADMINISTRATORS.iter().any(|name| is(name)) && !(is_temp && rest.len() > 1)
+    ADMINISTRATOR_FOLDERS.iter().any(|name| is(name)) && !(is_temp && rest.len() > 1)
 }
 
 fn is_in_profile(machine: &Process<'_>, path: &ImagePath) -> bool {

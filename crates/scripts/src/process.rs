@@ -144,7 +144,7 @@ impl<'a> Process<'a> {
             return Lookup::Present(EntryKind::Folder);
         }
         match self.image.entry(path) {
-            Lookup::Absent | Lookup::Unknown if self.variables.is_of_the_profile(path) => {
+            Lookup::Absent | Lookup::Unknown if self.variables.is_profile_folder(path) => {
                 Lookup::Present(EntryKind::Folder)
             }
             seen => seen,
@@ -152,7 +152,7 @@ impl<'a> Process<'a> {
     }
 
     /// State of a path; an error if it is unknown.
-    pub(super) fn now(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
+    pub(super) fn path_state(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
         match self.entry(path) {
             Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
             Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
@@ -167,7 +167,7 @@ impl<'a> Process<'a> {
     /// Returns true if a file exists now or after a download.
     pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         Ok(matches!(
-            self.now(path)?,
+            self.path_state(path)?,
             PathState::File | PathState::Later
         ))
     }
@@ -216,7 +216,7 @@ impl<'a> Process<'a> {
         wildcards: Wildcards,
     ) -> Result<GlobMatches, ScriptError> {
         let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
-        let mut found = match self.fitting_in(folder, names.next().unwrap_or("*"), wildcards)? {
+        let mut found = match self.glob_folder(folder, names.next().unwrap_or("*"), wildcards)? {
             GlobMatches::Paths(paths) => paths,
             GlobMatches::Later => return Ok(GlobMatches::Later),
         };
@@ -225,14 +225,14 @@ impl<'a> Process<'a> {
             for folder in found {
                 if !name.contains(['*', '?']) {
                     let path = child(&folder, name)?;
-                    match self.now(&path)? {
+                    match self.path_state(&path)? {
                         PathState::Absent => {}
                         PathState::Later => return Ok(GlobMatches::Later),
                         PathState::File | PathState::Folder => below.push(path),
                     }
                     continue;
                 }
-                match self.fitting_in(&folder, name, wildcards)? {
+                match self.glob_folder(&folder, name, wildcards)? {
                     GlobMatches::Paths(paths) => below.extend(paths),
                     GlobMatches::Later => return Ok(GlobMatches::Later),
                 }
@@ -242,7 +242,7 @@ impl<'a> Process<'a> {
         Ok(GlobMatches::Paths(found))
     }
 
-    fn fitting_in(
+    fn glob_folder(
         &self,
         folder: &ImagePath,
         pattern: &str,
@@ -250,14 +250,16 @@ impl<'a> Process<'a> {
     ) -> Result<GlobMatches, ScriptError> {
         let names = match self.image.names(folder) {
             Lookup::Present(names) => names,
-            Lookup::Absent if wildcards == Wildcards::PowerShell => match self.now(folder)? {
-                PathState::Absent => {
-                    return Err(ScriptError::unclear(format!(
-                        "whether it fails without the folder {folder} is unknown"
-                    )));
+            Lookup::Absent if wildcards == Wildcards::PowerShell => {
+                match self.path_state(folder)? {
+                    PathState::Absent => {
+                        return Err(ScriptError::unclear(format!(
+                            "whether it fails without the folder {folder} is unknown"
+                        )));
+                    }
+                    _ => Vec::new(),
                 }
-                _ => Vec::new(),
-            },
+            }
             Lookup::Absent => Vec::new(),
             Lookup::Later(Later) => return Ok(GlobMatches::Later),
             Lookup::Unknown => {
@@ -268,7 +270,7 @@ impl<'a> Process<'a> {
         };
         let mut paths = Vec::new();
         for name in names {
-            if fits_name(&name, pattern, wildcards)? {
+            if name_matches(&name, pattern, wildcards)? {
                 let path = folder.join(&name).map_err(|error| {
                     ScriptError::unclear(format!("unsupported file name: {error}"))
                 })?;
@@ -292,7 +294,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    pub(super) fn key_of(text: &str) -> Result<KeyPath, ScriptError> {
+    pub(super) fn parse_key(text: &str) -> Result<KeyPath, ScriptError> {
         text.parse()
             .map_err(|error| ScriptError::unclear(format!("{error}")))
     }
@@ -392,13 +394,13 @@ fn is_short(name: &str) -> bool {
 }
 
 /// Returns true if a name matches a pattern; an error if its short name may match instead.
-fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
+fn name_matches(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
     if wildcards == Wildcards::Cmd && pattern == "*.*" {
         return Ok(true);
     }
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
     let (text, wild) = (lower(name), lower(pattern));
-    if fits(&text, &wild) {
+    if wildcard_matches(&text, &wild) {
         return Ok(true);
     }
     // A short name has the first three letters of the extension.
@@ -417,7 +419,7 @@ fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, Sc
 }
 
 /// Matches `*` and `?`.
-fn fits(text: &[char], pattern: &[char]) -> bool {
+fn wildcard_matches(text: &[char], pattern: &[char]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while at < text.len() {
@@ -446,5 +448,5 @@ fn fits(text: &[char], pattern: &[char]) -> bool {
 /// Returns true if a text matches a pattern of `*` and `?`, ignoring case.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
-    fits(&lower(text), &lower(pattern))
+    wildcard_matches(&lower(text), &lower(pattern))
 }

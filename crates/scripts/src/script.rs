@@ -103,7 +103,7 @@ fn read_at(text: &str, depth: usize) -> TokenizedScript {
         has_lone_string: false,
     };
     let mut tokens = Vec::new();
-    reader.statements(None, Use::Nobody, &mut tokens);
+    reader.statements(None, OutputUse::Unused, &mut tokens);
     TokenizedScript {
         tokens,
         is_sound: reader.is_sound,
@@ -113,9 +113,9 @@ fn read_at(text: &str, depth: usize) -> TokenizedScript {
 
 /// Use of a statement's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Somebody,
-    Nobody,
+enum OutputUse {
+    Used,
+    Unused,
 }
 
 struct Tokenizer<'a> {

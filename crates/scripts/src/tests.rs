@@ -51,30 +51,30 @@ fn image() -> Tree {
 }
 
 /// Actions of a line as text.
-fn does(shell: &[&str], line: &str) -> Vec<String> {
+fn actions_of(shell: &[&str], line: &str) -> Vec<String> {
     match run_on(image(), shell, line) {
-        Ok(tree) => tree.actions.iter().map(said).collect(),
-        Err(trouble) => panic!("{line}: {trouble}"),
+        Ok(tree) => tree.actions.iter().map(describe).collect(),
+        Err(error) => panic!("{line}: {error}"),
     }
 }
 
 fn in_cmd(line: &str) -> Vec<String> {
-    does(&CMD, line)
+    actions_of(&CMD, line)
 }
 
 fn in_powershell(line: &str) -> Vec<String> {
-    does(&POWERSHELL, line)
+    actions_of(&POWERSHELL, line)
 }
 
 /// Error of a line.
 fn refused(shell: &[&str], line: &str) -> (ScriptErrorKind, String) {
     match run_on(image(), shell, line) {
         Ok(tree) => panic!("{line}: {:?}", tree.actions),
-        Err(trouble) => (trouble.kind, trouble.to_string()),
+        Err(error) => (error.kind, error.to_string()),
     }
 }
 
-fn said(action: &ImageAction) -> String {
+fn describe(action: &ImageAction) -> String {
     match action {
         ImageAction::MakeFolder(path) => format!("folder {path}"),
         ImageAction::Write { path, content } => format!("write {path} {}", bytes(content)),

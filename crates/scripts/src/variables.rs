@@ -17,7 +17,7 @@ pub(super) struct Variables {
 }
 
 /// Variables that every container has.
-const OF_WINDOWS: [(&str, &str); 14] = [
+const WINDOWS_VARIABLES: [(&str, &str); 14] = [
     ("ALLUSERSPROFILE", r"C:\ProgramData"),
     ("CommonProgramFiles", r"C:\Program Files\Common Files"),
     (
@@ -38,7 +38,7 @@ const OF_WINDOWS: [(&str, &str); 14] = [
 ];
 
 /// Variables of every container whose values are known only on Windows.
-const ONLY_WINDOWS_KNOWS: [&str; 9] = [
+const MACHINE_SPECIFIC: [&str; 9] = [
     "COMPUTERNAME",
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",
@@ -89,7 +89,7 @@ impl Variables {
     }
 
     /// Returns true for a folder of the user's profile that exists in every container.
-    pub(super) fn is_of_the_profile(&self, path: &ImagePath) -> bool {
+    pub(super) fn is_profile_folder(&self, path: &ImagePath) -> bool {
         let Some(profile) = self.profile() else {
             return false;
         };
@@ -102,22 +102,25 @@ impl Variables {
         if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
             return value.clone().map_or(Lookup::Absent, Lookup::Present);
         }
-        if let Some((_, value)) = OF_WINDOWS.iter().find(|(other, _)| same(other, name)) {
+        if let Some((_, value)) = WINDOWS_VARIABLES
+            .iter()
+            .find(|(other, _)| same(other, name))
+        {
             return Lookup::Present((*value).to_owned());
         }
-        if let Some(value) = self.of_the_user(name) {
+        if let Some(value) = self.user_variable(name) {
             return value;
         }
         if same(name, "Path") {
             return self.path(image);
         }
-        if ONLY_WINDOWS_KNOWS.iter().any(|other| same(other, name)) {
+        if MACHINE_SPECIFIC.iter().any(|other| same(other, name)) {
             return Lookup::Unknown;
         }
         machine_variable(name, image)
     }
 
-    fn of_the_user(&self, name: &str) -> Option<Lookup<String>> {
+    fn user_variable(&self, name: &str) -> Option<Lookup<String>> {
         let below = match name.to_ascii_uppercase().as_str() {
             "USERPROFILE" => "",
             "APPDATA" => r"\AppData\Roaming",
@@ -168,7 +171,9 @@ fn filled_in(text: &str) -> Option<String> {
     let mut out = pieces.next().unwrap_or_default().to_owned();
     while let Some(name) = pieces.next() {
         let after = pieces.next()?;
-        let (_, value) = OF_WINDOWS.iter().find(|(other, _)| same(other, name))?;
+        let (_, value) = WINDOWS_VARIABLES
+            .iter()
+            .find(|(other, _)| same(other, name))?;
         out.push_str(value);
         out.push_str(after);
     }

@@ -24,7 +24,7 @@ impl Words {
                 words
                     .switches
                     .extend(switches.map(|switch| format!("/{}", switch.to_ascii_lowercase())));
-            } else if let Some((operand, switches)) = with_switches(&word) {
+            } else if let Some((operand, switches)) = split_switches(&word) {
                 words.operands.push(operand);
                 words.switches.extend(switches);
             } else {
@@ -35,7 +35,7 @@ impl Words {
     }
 
     /// Refuses switches other than these.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), ScriptError> {
+    pub(super) fn allow_only(&self, known: &[&str]) -> Result<(), ScriptError> {
         match self
             .switches
             .iter()
@@ -52,7 +52,7 @@ impl Words {
 }
 
 /// Splits `C:\x/s/q` into a path and its switches.
-fn with_switches(word: &str) -> Option<(String, Vec<String>)> {
+fn split_switches(word: &str) -> Option<(String, Vec<String>)> {
     if word.contains('"') {
         return None;
     }
@@ -107,7 +107,7 @@ impl Cmd<'_, '_> {
             "echo" => return self.echo(rest.as_str()),
             "type" => return self.print_file(rest.as_str()),
             "set" => return self.set(rest.as_str()),
-            "exit" => return self.leave(rest.as_str()),
+            "exit" => return self.exit_command(rest.as_str()),
             "if" | "for" => return Err(ScriptError::unclear("it is not supported here")),
             "rem" | "break" => return Ok(0),
             _ => {}
@@ -135,7 +135,7 @@ impl Cmd<'_, '_> {
             "ren" | "rename" => self.rename(&words),
             "title" | "cls" | "color" | "prompt" => Ok(0),
             "ver" | "vol" => {
-                self.is_silent()?;
+                self.check_output_discarded()?;
                 Ok(0)
             }
             "dir" => self.list(&words),
@@ -152,13 +152,13 @@ impl Cmd<'_, '_> {
         let (divider, text) = (characters.next(), characters.as_str());
         match divider {
             None => {
-                self.is_silent()?;
+                self.check_output_discarded()?;
                 return Ok(0);
             }
             Some(' ' | '\t' | ',' | ';' | '=') => {
                 let word = text.trim();
                 if word.is_empty() {
-                    self.is_silent()?;
+                    self.check_output_discarded()?;
                     return Ok(0);
                 }
                 if word.eq_ignore_ascii_case("on") || word.eq_ignore_ascii_case("off") {
@@ -174,7 +174,7 @@ impl Cmd<'_, '_> {
 
     fn print_file(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let words = Words::parse(rest);
-        words.only(&[])?;
+        words.allow_only(&[])?;
         for operand in &words.operands {
             if is_nul(operand) {
                 continue;
@@ -183,7 +183,7 @@ impl Cmd<'_, '_> {
                 return Err(ScriptError::unclear("wildcards are not supported here"));
             }
             let path = self.machine.path(operand)?;
-            match self.machine.now(&path)? {
+            match self.machine.path_state(&path)? {
                 PathState::File => {}
                 PathState::Later if self.output.is_none() => {}
                 PathState::Later => {
@@ -212,7 +212,7 @@ impl Cmd<'_, '_> {
     fn set(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let text = rest.trim_start();
         if text.is_empty() {
-            self.is_silent()?;
+            self.check_output_discarded()?;
             return Ok(0);
         }
         if text.starts_with('/') {
@@ -225,7 +225,7 @@ impl Cmd<'_, '_> {
             None => text,
         };
         let Some((name, value)) = text.split_once('=') else {
-            self.is_silent()?;
+            self.check_output_discarded()?;
             return Ok(0);
         };
         if name.is_empty() {
@@ -236,11 +236,11 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn leave(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn exit_command(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let words = Words::parse(rest);
-        words.only(&["/b"])?;
+        words.allow_only(&["/b"])?;
         let code = match words.operands.as_slice() {
-            [] if self.is_unsettled => {
+            [] if self.has_unhandled_failure => {
                 return Err(ScriptError::unclear(
                     "the exit code after a failure is unknown",
                 ));
@@ -264,7 +264,7 @@ impl Cmd<'_, '_> {
         }
         let text = text.replace('"', "");
         if text.is_empty() {
-            self.is_silent()?;
+            self.check_output_discarded()?;
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
@@ -286,7 +286,7 @@ impl Cmd<'_, '_> {
     }
 
     fn make_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&[])?;
+        words.allow_only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
             if operand.contains(['*', '?', '<', '>', '|']) {
@@ -310,7 +310,7 @@ impl Cmd<'_, '_> {
     }
 
     fn list(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        self.is_silent()?;
+        self.check_output_discarded()?;
         for operand in &words.operands {
             let missing = match self.machine.paths(operand, super::Wildcards::Cmd)? {
                 super::Paths::One(path) => match self.machine.entry(&path) {

@@ -17,7 +17,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
         let end = text[start + 1..].find('%').map(|at| start + 1 + at);
         let value = match end {
             Some(end) => value(machine, &text[start + 1..end])
-                .map_err(|trouble| trouble.at_position(line.origin(start)))?,
+                .map_err(|error| error.at_position(line.origin(start)))?,
             None => None,
         };
         match (value, end) {

@@ -12,7 +12,7 @@ use super::builtins::Words;
 
 impl Cmd<'_, '_> {
     pub(super) fn remove_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/s", "/q"])?;
+        words.allow_only(&["/s", "/q"])?;
         if words.has("/s") && !words.has("/q") {
             return Err(ScriptError::unclear("without /q it asks for confirmation"));
         }
@@ -22,7 +22,7 @@ impl Cmd<'_, '_> {
                 return Err(ScriptError::unclear("wildcards are not supported here"));
             }
             let path = self.machine.path(operand)?;
-            match self.machine.now(&path)? {
+            match self.machine.path_state(&path)? {
                 PathState::Absent => code = 2,
                 PathState::File => code = 267,
                 PathState::Later => self.machine.apply(ImageAction::Unclear(path))?,
@@ -56,7 +56,7 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn delete(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/f", "/q", "/s"])?;
+        words.allow_only(&["/f", "/q", "/s"])?;
         if words.operands.is_empty() {
             return Ok(1);
         }
@@ -67,7 +67,7 @@ impl Cmd<'_, '_> {
             }
             let paths = self.machine.paths(operand, Wildcards::Cmd)?;
             let (folder, pattern, is_pattern) = match paths {
-                Paths::One(path) => match self.machine.now(&path)? {
+                Paths::One(path) => match self.machine.path_state(&path)? {
                     PathState::Folder => (path, "*".to_owned(), true),
                     PathState::Later => {
                         self.machine.apply(ImageAction::Unclear(path))?;
@@ -87,7 +87,7 @@ impl Cmd<'_, '_> {
             if is_pattern && !words.has("/q") && matches!(pattern.as_str(), "*" | "*.*") {
                 return Err(ScriptError::unclear("without /q it asks for confirmation"));
             }
-            match self.machine.now(&folder)? {
+            match self.machine.path_state(&folder)? {
                 PathState::Folder | PathState::Later => {}
                 PathState::Absent | PathState::File => {
                     code = 1;
@@ -98,7 +98,7 @@ impl Cmd<'_, '_> {
                 GlobMatches::Later => self.machine.apply(ImageAction::Unclear(folder))?,
                 GlobMatches::Paths(paths) => {
                     for path in paths {
-                        match self.machine.now(&path)? {
+                        match self.machine.path_state(&path)? {
                             PathState::File => self.machine.apply(ImageAction::Delete(path))?,
                             PathState::Later => self.machine.apply(ImageAction::Unclear(path))?,
                             PathState::Folder | PathState::Absent => {}
@@ -113,7 +113,7 @@ impl Cmd<'_, '_> {
     /// Files that an operand matches.
     fn files(&self, operand: &str) -> Result<GlobMatches, ScriptError> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.now(&path)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::File => return Ok(GlobMatches::Paths(vec![path])),
                 PathState::Absent => return Ok(GlobMatches::Paths(Vec::new())),
                 PathState::Later => return Ok(GlobMatches::Later),
@@ -126,7 +126,7 @@ impl Cmd<'_, '_> {
             GlobMatches::Paths(paths) => {
                 let mut files = Vec::new();
                 for path in paths {
-                    if self.machine.now(&path)? != PathState::Folder {
+                    if self.machine.path_state(&path)? != PathState::Folder {
                         files.push(path);
                     }
                 }
@@ -136,7 +136,7 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn copy(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/y", "/b", "/v", "/z", "/-y"])?;
+        words.allow_only(&["/y", "/b", "/v", "/z", "/-y"])?;
         if words.has("/-y") {
             return Err(ScriptError::option("/-y"));
         }
@@ -156,7 +156,7 @@ impl Cmd<'_, '_> {
         }
         let folder_is_meant = to.ends_with(['\\', '/']);
         let target = self.machine.path(to)?;
-        let at_target = self.machine.now(&target)?;
+        let at_target = self.machine.path_state(&target)?;
         if is_nul(from) {
             return match at_target {
                 PathState::Folder => {
@@ -189,7 +189,7 @@ impl Cmd<'_, '_> {
                     if is_same(&file, &to) {
                         return Ok(1);
                     }
-                    self.put(file, to, true)?;
+                    self.transfer(file, to, true)?;
                 }
             }
             PathState::Later => self.machine.apply(ImageAction::Unclear(target))?,
@@ -205,14 +205,19 @@ impl Cmd<'_, '_> {
                 if is_same(file, &target) {
                     return Ok(1);
                 }
-                self.put(file.clone(), target, true)?;
+                self.transfer(file.clone(), target, true)?;
             }
         }
         Ok(0)
     }
 
-    fn put(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<(), ScriptError> {
-        match self.machine.now(&to)? {
+    fn transfer(
+        &mut self,
+        from: ImagePath,
+        to: ImagePath,
+        is_copy: bool,
+    ) -> Result<(), ScriptError> {
+        match self.machine.path_state(&to)? {
             PathState::Folder => Err(ScriptError::fails(format!("{to} is a folder"))),
             _ if is_copy => self.machine.apply(ImageAction::Copy { from, to }),
             _ => self.machine.apply(ImageAction::Move { from, to }),
@@ -220,16 +225,16 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn move_files(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/y"])?;
+        words.allow_only(&["/y"])?;
         let [from, to] = words.operands.as_slice() else {
             return Err(ScriptError::unclear(
                 "expected one source and one destination",
             ));
         };
         let target = self.machine.path(to)?;
-        let at_target = self.machine.now(&target)?;
+        let at_target = self.machine.path_state(&target)?;
         let source = match self.machine.paths(from, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.now(&path)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::Absent => {
                     return Ok(self.machine.fail(1, format!("{path} not found")));
                 }
@@ -249,7 +254,7 @@ impl Cmd<'_, '_> {
             PathState::Folder => {
                 for file in source {
                     let to = child(&target, last_name(&file))?;
-                    self.put(file, to, false)?;
+                    self.transfer(file, to, false)?;
                 }
             }
             PathState::Later => return self.moved_later(source[0].clone(), target),
@@ -266,7 +271,7 @@ impl Cmd<'_, '_> {
                         "without /y it may ask for confirmation",
                     ));
                 }
-                self.put(file.clone(), target, false)?;
+                self.transfer(file.clone(), target, false)?;
             }
         }
         Ok(0)
@@ -295,7 +300,7 @@ impl Cmd<'_, '_> {
                 "a folder would be moved into itself, or it is the working folder",
             ));
         }
-        match self.machine.now(&to)? {
+        match self.machine.path_state(&to)? {
             PathState::Absent => self
                 .machine
                 .apply(ImageAction::Move { from, to })
@@ -306,7 +311,7 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn rename(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&[])?;
+        words.allow_only(&[])?;
         let [from, name] = words.operands.as_slice() else {
             return Ok(1);
         };
@@ -320,7 +325,10 @@ impl Cmd<'_, '_> {
             return Ok(1);
         };
         let to = child(&folder, name)?;
-        match (self.machine.now(&from)?, self.machine.now(&to)?) {
+        match (
+            self.machine.path_state(&from)?,
+            self.machine.path_state(&to)?,
+        ) {
             (PathState::Later, _) | (_, PathState::Later) => self.moved_later(from, to),
             (PathState::Absent, _) => Ok(1),
             (_, at_target) if at_target == PathState::Absent || is_same(&from, &to) => self

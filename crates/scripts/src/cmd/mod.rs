@@ -30,7 +30,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, S
             machine,
             output: None,
             exit: None,
-            is_unsettled: false,
+            has_unhandled_failure: false,
         };
         let code = cmd.node(&node)?;
         Ok(cmd.exit.unwrap_or(code))
@@ -63,7 +63,7 @@ struct Cmd<'m, 'a> {
     /// Exit code after `exit`.
     exit: Option<i32>,
     /// True if a command failed and no operator handled it.
-    is_unsettled: bool,
+    has_unhandled_failure: bool,
 }
 
 enum Destination {
@@ -120,8 +120,8 @@ impl Cmd<'_, '_> {
                 body,
                 at,
             } => self
-                .iteration(*variable, items, body)
-                .map_err(|trouble| trouble.in_command("for", *at)),
+                .for_loop(*variable, items, body)
+                .map_err(|error| error.in_command("for", *at)),
             CmdNode::Simple(simple) => self.simple(simple),
         }
     }
@@ -132,8 +132,8 @@ impl Cmd<'_, '_> {
         let mut failed = None;
         for node in nodes {
             if code != 0 {
-                failed.get_or_insert(first_place(node));
-                self.is_unsettled = true;
+                failed.get_or_insert(position(node));
+                self.has_unhandled_failure = true;
             }
             code = self.node(node)?;
             if self.exit.is_some() {
@@ -149,7 +149,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn iteration(
+    fn for_loop(
         &mut self,
         variable: char,
         items: &[TracedText],
@@ -163,7 +163,7 @@ impl Cmd<'_, '_> {
                         "a command in the loop fails, and the exit code is unknown",
                     ));
                 }
-                code = self.node(&body.with(variable, &value)?)?;
+                code = self.node(&body.replace_variable(variable, &value)?)?;
                 if self.exit.is_some() {
                     return Ok(code);
                 }
@@ -194,7 +194,7 @@ impl Cmd<'_, '_> {
                 let mut values = Vec::new();
                 for path in paths {
                     // Folders are not listed.
-                    if self.machine.now(&path)? == PathState::File {
+                    if self.machine.path_state(&path)? == PathState::File {
                         let name = super::process::last_name(&path);
                         values.push(format!("{prefix}{name}"));
                     }
@@ -206,7 +206,7 @@ impl Cmd<'_, '_> {
 
     /// Runs a pipe that searches a printed digest, the only supported one.
     fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
-        let at = nodes.first().map_or(0, first_place);
+        let at = nodes.first().map_or(0, position);
         let words = |node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
                 let (name, rest) = command_name(&simple.text);
@@ -253,7 +253,7 @@ impl Cmd<'_, '_> {
         match test {
             Test::Exist(path) => self
                 .exists(path.as_str())
-                .map_err(|trouble| trouble.in_command("if exist", path.origin(0))),
+                .map_err(|error| error.in_command("if exist", path.origin(0))),
             Test::Defined(name) => match self.machine.variable(name.as_str()) {
                 Lookup::Present(_) => Ok(true),
                 Lookup::Absent => Ok(false),
@@ -270,7 +270,7 @@ impl Cmd<'_, '_> {
                 operator,
                 right,
             } => compare(left.as_str(), operator, right.as_str(), ignore_case)
-                .map_err(|trouble| trouble.in_command("if", left.origin(0))),
+                .map_err(|error| error.in_command("if", left.origin(0))),
         }
     }
 
@@ -281,7 +281,7 @@ impl Cmd<'_, '_> {
         }
         let is_folder = bare.ends_with(['\\', '/']);
         match self.machine.paths(&bare, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.now(&path)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::Folder => Ok(true),
                 PathState::File => Ok(!is_folder),
                 PathState::Absent => Ok(false),
@@ -324,7 +324,7 @@ impl Cmd<'_, '_> {
                 .at_position(at));
             }
             self.write(&name.as_str().replace('"', ""), append, said)
-                .map_err(|trouble| trouble.at_position(at))?;
+                .map_err(|error| error.at_position(at))?;
         }
         Ok(code)
     }
@@ -336,7 +336,7 @@ impl Cmd<'_, '_> {
                 "the folder of {path} does not exist"
             )));
         }
-        if self.machine.now(&path)? == PathState::Folder {
+        if self.machine.path_state(&path)? == PathState::Folder {
             return Err(ScriptError::fails(format!("{path} is a folder")));
         }
         self.machine.apply(if append {
@@ -364,7 +364,7 @@ impl Cmd<'_, '_> {
             .redirected(&simple.redirects, |cmd| {
                 cmd.command(&name, &rest, &simple.text)
             })
-            .map_err(|trouble| trouble.in_command(&name, at))?;
+            .map_err(|error| error.in_command(&name, at))?;
         if code == 0 {
             self.machine.error = before;
         } else if !name.eq_ignore_ascii_case("exit") {
@@ -385,16 +385,16 @@ impl Cmd<'_, '_> {
         if quoting::is_built_in(name) && !whole.as_str().starts_with('"') {
             return self.builtin(&name.to_ascii_lowercase(), rest);
         }
-        self.is_silent()?;
+        self.check_output_discarded()?;
         if name.len() == 2 && name.ends_with(':') {
             return Err(ScriptError::unclear("the image has no drive except C:"));
         }
         // cmd searches the working folder first.
-        self.is_not_shadowed(name)?;
+        self.check_not_shadowed(name)?;
         tools::command_line(self.machine, whole)
     }
 
-    fn is_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
+    fn check_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
         if name.contains(['\\', '/', ':']) || self.machine.folder.components().is_empty() {
             return Ok(());
         }
@@ -415,7 +415,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Refuses a command with unknown output if that is redirected to a file.
-    fn is_silent(&self) -> Result<(), ScriptError> {
+    fn check_output_discarded(&self) -> Result<(), ScriptError> {
         match self.output {
             None => Ok(()),
             Some(_) => Err(ScriptError::windows(
@@ -544,14 +544,14 @@ fn compare(
     })
 }
 
-fn first_place(node: &CmdNode) -> usize {
+fn position(node: &CmdNode) -> usize {
     match node {
         CmdNode::Sequence(nodes)
         | CmdNode::And(nodes)
         | CmdNode::Or(nodes)
-        | CmdNode::Pipe(nodes) => nodes.first().map_or(0, first_place),
-        CmdNode::Block(inside, _) => first_place(inside),
-        CmdNode::If { then, .. } => first_place(then),
+        | CmdNode::Pipe(nodes) => nodes.first().map_or(0, position),
+        CmdNode::Block(inside, _) => position(inside),
+        CmdNode::If { then, .. } => position(then),
         CmdNode::For { at, .. } => *at,
         CmdNode::Simple(simple) => simple.text.origin(0),
         CmdNode::Nothing => 0,

@@ -83,7 +83,7 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode, ScriptError> {
     let node = parser.sequence(false)?;
     match parser.peek() {
         None => Ok(node),
-        Some(c) => Err(parser.trouble(format!("unexpected {c}"))),
+        Some(c) => Err(parser.error(format!("unexpected {c}"))),
     }
 }
 
@@ -122,7 +122,7 @@ impl Parser {
             .map_or(0, |(_, at)| *at)
     }
 
-    fn trouble(&self, why: impl Into<String>) -> ScriptError {
+    fn error(&self, why: impl Into<String>) -> ScriptError {
         ScriptError::unclear(why).at_position(self.origin())
     }
 
@@ -188,7 +188,7 @@ impl Parser {
 
     fn command(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         if self.depth == DEPTH {
-            return Err(self.trouble("blocks are nested too deeply"));
+            return Err(self.error("blocks are nested too deeply"));
         }
         self.depth += 1;
         let node = self.command_of(in_block);
@@ -203,15 +203,15 @@ impl Parser {
                 self.at += 1;
                 let inside = self.sequence(true)?;
                 if self.peek() != Some(')') {
-                    return Err(self.trouble("unclosed ("));
+                    return Err(self.error("unclosed ("));
                 }
                 self.at += 1;
                 self.block_end(inside)
             }
-            Some('&' | '|') | None => Err(self.trouble("missing command")),
+            Some('&' | '|') | None => Err(self.error("missing command")),
             _ => match self.keyword().as_str() {
                 "if" => self.condition(in_block),
-                "for" => self.iteration(in_block),
+                "for" => self.for_loop(in_block),
                 "rem" => {
                     self.skip(|c| c != '\n');
                     Ok(CmdNode::Nothing)
@@ -299,7 +299,7 @@ impl Parser {
                 break;
             }
         }
-        let asked = self.question()?;
+        let test = self.test()?;
         self.skip(is_delimiter);
         let has_brackets = self.peek() == Some('(');
         // Without parentheses, the rest of the line is the command.
@@ -309,7 +309,7 @@ impl Parser {
             self.sequence(in_block)?
         };
         if then == CmdNode::Nothing {
-            return Err(self.trouble("if without a command"));
+            return Err(self.error("if without a command"));
         }
         let mut otherwise = None;
         if has_brackets {
@@ -326,13 +326,13 @@ impl Parser {
         Ok(CmdNode::If {
             not,
             ignore_case,
-            test: asked,
+            test,
             then: Box::new(then),
             otherwise,
         })
     }
 
-    fn question(&mut self) -> Result<Test, ScriptError> {
+    fn test(&mut self) -> Result<Test, ScriptError> {
         let is_end = |c: char| is_delimiter(c);
         if self.eat_keyword("exist") {
             return Ok(Test::Exist(self.word(is_end)));
@@ -351,7 +351,7 @@ impl Parser {
         } else {
             let word = self.keyword();
             if !["equ", "neq", "lss", "leq", "gtr", "geq"].contains(&word.as_str()) {
-                return Err(self.trouble("unsupported condition of if"));
+                return Err(self.error("unsupported condition of if"));
             }
             self.at += word.len();
             word
@@ -359,7 +359,7 @@ impl Parser {
         self.skip(is_delimiter);
         let right = self.word(is_end);
         if left.is_empty() || right.is_empty() {
-            return Err(self.trouble("unsupported condition of if"));
+            return Err(self.error("unsupported condition of if"));
         }
         Ok(Test::Compare {
             left,
@@ -368,19 +368,19 @@ impl Parser {
         })
     }
 
-    fn iteration(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn for_loop(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let at = self.origin();
         self.eat_keyword("for");
         if self.peek() != Some('%') {
-            return Err(self.trouble("only for %i in (…) is supported"));
+            return Err(self.error("only for %i in (…) is supported"));
         }
         self.at += 1;
         let Some((variable, _)) = self.next().filter(|(c, _)| c.is_ascii_alphabetic()) else {
-            return Err(self.trouble("unsupported variable of for"));
+            return Err(self.error("unsupported variable of for"));
         };
         self.skip(is_delimiter);
         if !self.eat_keyword("in") || self.peek() != Some('(') {
-            return Err(self.trouble("for without a list is not supported"));
+            return Err(self.error("for without a list is not supported"));
         }
         self.at += 1;
         let mut items = Vec::new();
@@ -388,19 +388,19 @@ impl Parser {
             self.skip(|c| is_delimiter(c) || c == '\n');
             match self.peek() {
                 Some(')') => break,
-                None => return Err(self.trouble("unclosed list of for")),
+                None => return Err(self.error("unclosed list of for")),
                 _ => {}
             }
             let item = self.word(is_delimiter);
             if item.is_empty() {
-                return Err(self.trouble("unsupported list of for"));
+                return Err(self.error("unsupported list of for"));
             }
             items.push(item);
         }
         self.at += 1;
         self.skip(is_delimiter);
         if !self.eat_keyword("do") {
-            return Err(self.trouble("for without do is not supported"));
+            return Err(self.error("for without do is not supported"));
         }
         let body = if self.peek() == Some('(') {
             self.command(in_block)?
@@ -448,7 +448,7 @@ impl Parser {
                     continue;
                 }
                 '\r' if !quoted => continue,
-                '\n' => return Err(self.trouble("unclosed quote at the end of a line")),
+                '\n' => return Err(self.error("unclosed quote at the end of a line")),
                 _ => {}
             }
             text.push(c, at);
@@ -464,7 +464,7 @@ impl Parser {
 
     fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, ScriptError> {
         let Some((sign, _)) = self.next() else {
-            return Err(self.trouble("unsupported redirection"));
+            return Err(self.error("unsupported redirection"));
         };
         let stream = stream.unwrap_or(u32::from(sign == '>'));
         let stream = u8::try_from(stream).unwrap_or_default();
@@ -479,17 +479,17 @@ impl Parser {
                     stream,
                     to: RedirectTarget::Stream(to),
                 }),
-                _ => Err(self.trouble("unsupported redirection")),
+                _ => Err(self.error("unsupported redirection")),
             };
         }
         self.skip(is_delimiter);
         let name = self.word(is_delimiter);
         if name.is_empty() {
-            return Err(self.trouble("redirection without a file"));
+            return Err(self.error("redirection without a file"));
         }
         let to = if sign == '<' {
             if stream != 0 {
-                return Err(self.trouble("unsupported redirection"));
+                return Err(self.error("unsupported redirection"));
             }
             RedirectTarget::Input
         } else {
@@ -511,12 +511,16 @@ fn stream_before(text: &TracedText) -> Option<u32> {
 
 impl CmdNode {
     /// Replaces the variable of a loop with a value.
-    pub(super) fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
-        let boxed = |node: &Self| node.with(variable, value).map(Box::new);
+    pub(super) fn replace_variable(
+        &self,
+        variable: char,
+        value: &str,
+    ) -> Result<Self, ScriptError> {
+        let boxed = |node: &Self| node.replace_variable(variable, value).map(Box::new);
         let all = |nodes: &[Self]| {
             nodes
                 .iter()
-                .map(|node| node.with(variable, value))
+                .map(|node| node.replace_variable(variable, value))
                 .collect::<Result<Vec<_>, _>>()
         };
         Ok(match self {
@@ -537,7 +541,7 @@ impl CmdNode {
             } => Self::If {
                 not: *not,
                 ignore_case: *ignore_case,
-                test: test.with(variable, value)?,
+                test: test.replace_variable(variable, value)?,
                 then: boxed(then)?,
                 otherwise: otherwise.as_deref().map(boxed).transpose()?,
             },
@@ -570,7 +574,7 @@ impl CmdNode {
 }
 
 impl Test {
-    fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
+    fn replace_variable(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
         let replaced = |text: &TracedText| replaced(text, variable, value);
         Ok(match self {
             Self::Exist(path) => Self::Exist(replaced(path)?),

@@ -25,7 +25,7 @@ pub(super) enum Statement {
     Loop {
         test: Box<Statement>,
         /// True for `while`, false for `until`.
-        goes_on_if: bool,
+        continues_if: bool,
         /// True if the body runs before the test.
         tests_last: bool,
         body: Vec<Statement>,
@@ -35,7 +35,7 @@ pub(super) enum Statement {
         body: Vec<Statement>,
         /// Block for any error; `None` if every block is for specific errors.
         catch: Option<Vec<Statement>>,
-        is_choosy: bool,
+        has_typed_catch: bool,
         finally: Vec<Statement>,
     },
     Function {

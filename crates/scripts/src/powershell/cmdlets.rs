@@ -178,8 +178,8 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
-        if let Some(trouble) = needs_windows(name) {
-            return Err(trouble);
+        if let Some(error) = needs_windows(name) {
+            return Err(error);
         }
         if super::iis::is_cmdlet(name) {
             return self.iis_cmdlet(name, command, input.as_ref());
@@ -225,13 +225,13 @@ impl Shell<'_, '_> {
             "test-path" => self.test_path(command),
             "join-path" => self.join_path(command),
             "import-certificate" => self.import_certificate(command),
-            "foreach-object" => self.for_each(command, input),
-            _ => self.small(name, command, input),
+            "foreach-object" => self.foreach_object(command, input),
+            _ => self.simple_cmdlet(name, command, input),
         }
     }
 
     /// Runs cmdlets that print, wait, or create objects.
-    fn small(
+    fn simple_cmdlet(
         &mut self,
         name: &str,
         command: &CommandAst,
@@ -318,7 +318,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn for_each(
+    fn foreach_object(
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
@@ -333,12 +333,12 @@ impl Shell<'_, '_> {
             return Err(ScriptError::unclear("expected a script block"));
         };
         let input = input.unwrap_or(PsValue::Null);
-        input.is_known()?;
+        input.check_known()?;
         let mut out = Vec::new();
         for item in input.items() {
             self.machine.step()?;
             self.variables.insert("_".to_owned(), item);
-            out.extend(self.block_of_item(&statements)?.items());
+            out.extend(self.run_item_block(&statements)?.items());
             if self.exit.is_some() {
                 break;
             }
@@ -443,7 +443,7 @@ impl Shell<'_, '_> {
         let found = match drive(&path)? {
             Drive::File(path) => {
                 let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
-                    Paths::One(path) => self.machine.now(&path)?,
+                    Paths::One(path) => self.machine.path_state(&path)?,
                     Paths::Pattern { .. } => {
                         return Err(ScriptError::unclear("wildcards are not supported here"));
                     }

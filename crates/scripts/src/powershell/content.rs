@@ -102,7 +102,7 @@ impl Shell<'_, '_> {
             )));
         }
         let now = if appends {
-            self.machine.now(&path)?
+            self.machine.path_state(&path)?
         } else {
             match self.machine.entry(&path) {
                 Lookup::Present(EntryKind::Folder) => PathState::Folder,
@@ -218,7 +218,7 @@ impl Shell<'_, '_> {
             return Err(ScriptError::unclear("it does not read a file"));
         };
         let path = self.machine.path(&file)?;
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             PathState::Absent | PathState::Folder => {
                 return Err(ScriptError::fails(format!("file {path} not found")));
             }
@@ -268,7 +268,7 @@ fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
     for item in items {
         match &item {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
-            PsValue::Opaque(trouble) => return Err(trouble.clone()),
+            PsValue::Opaque(error) => return Err(error.clone()),
             _ => {
                 return Err(ScriptError::unclear(
                     "writing an object as text is not supported",

@@ -47,7 +47,7 @@ pub(super) struct Shell<'m, 'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorAction {
     Stop,
-    GoOn,
+    Continue,
 }
 
 impl Shell<'_, '_> {
@@ -63,7 +63,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    pub(super) fn place(&self, at: usize) -> usize {
+    pub(super) fn position(&self, at: usize) -> usize {
         self.script.origin(at)
     }
 
@@ -71,9 +71,9 @@ impl Shell<'_, '_> {
         self.machine.step()?;
         match statement {
             Statement::Pipeline(pipeline) => {
-                let at = self.place(pipeline.at);
+                let at = self.position(pipeline.at);
                 self.pipeline(pipeline)
-                    .map_err(|trouble| trouble.at_position(at))
+                    .map_err(|error| error.at_position(at))
             }
             Statement::Assign {
                 to,
@@ -81,9 +81,9 @@ impl Shell<'_, '_> {
                 value,
                 at,
             } => {
-                let place = self.place(*at);
+                let place = self.position(*at);
                 self.assign(to, *operator, value)
-                    .map_err(|trouble| trouble.at_position(place))?;
+                    .map_err(|error| error.at_position(place))?;
                 Ok(PsValue::Null)
             }
             Statement::If {
@@ -91,33 +91,33 @@ impl Shell<'_, '_> {
                 otherwise,
                 at,
             } => {
-                let place = self.place(*at);
+                let place = self.position(*at);
                 self.condition(clauses, otherwise)
-                    .map_err(|trouble| trouble.in_command("if", place))
+                    .map_err(|error| error.in_command("if", place))
             }
             Statement::ForEach {
                 variable,
                 items,
                 body,
                 at,
-            } => self.for_each_of(variable, items, body, self.place(*at)),
+            } => self.for_each(variable, items, body, self.position(*at)),
             Statement::Loop {
                 test,
-                goes_on_if,
+                continues_if,
                 tests_last,
                 body,
                 at,
             } => {
-                let place = self.place(*at);
-                self.run_loop(test, *goes_on_if, *tests_last, body)
-                    .map_err(|trouble| trouble.in_command("while", place))
+                let place = self.position(*at);
+                self.run_loop(test, *continues_if, *tests_last, body)
+                    .map_err(|error| error.in_command("while", place))
             }
             Statement::Try {
                 body,
                 catch,
-                is_choosy,
+                has_typed_catch,
                 finally,
-            } => self.run_try(body, catch.as_deref(), *is_choosy, finally),
+            } => self.run_try(body, catch.as_deref(), *has_typed_catch, finally),
             Statement::Function {
                 name,
                 parameters,
@@ -139,10 +139,10 @@ impl Shell<'_, '_> {
                 Ok(value)
             }
             Statement::Throw { at } => Err(ScriptError::fails("the script throws an error")
-                .in_command("throw", self.place(*at))),
+                .in_command("throw", self.position(*at))),
             Statement::Exit { code, at } => self
                 .exit(code.as_ref())
-                .map_err(|trouble| trouble.in_command("exit", self.place(*at))),
+                .map_err(|error| error.in_command("exit", self.position(*at))),
         }
     }
 
@@ -168,7 +168,7 @@ impl Shell<'_, '_> {
                 continue;
             };
             let on_mismatch = if if_equal { otherwise } else { body };
-            if clauses.len() > 1 || !self.surely_fails(on_mismatch) {
+            if clauses.len() > 1 || !self.always_fails(on_mismatch) {
                 return Err(ScriptError::unclear(
                     "a condition on a file digest may only fail the build",
                 ));
@@ -184,7 +184,7 @@ impl Shell<'_, '_> {
     }
 
     /// Returns true if these statements always fail the build.
-    fn surely_fails(&self, statements: &[Statement]) -> bool {
+    fn always_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
             Statement::Throw { .. } => true,
             Statement::Exit {
@@ -232,22 +232,22 @@ impl Shell<'_, '_> {
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
         self.machine.step()?;
-        let at = self.place(command.at);
+        let at = self.position(command.at);
         let name = self
             .expression(&command.name)
-            .map_err(|trouble| trouble.at_position(at))?;
+            .map_err(|error| error.at_position(at))?;
         if let PsValue::Block(statements) = name {
             let function = Function {
                 parameters: Vec::new(),
                 body: statements,
             };
             let value = self.call_function(&function, command);
-            let value = value.map_err(|trouble| trouble.at_position(at))?;
+            let value = value.map_err(|error| error.at_position(at))?;
             return self.redirected(command, value);
         }
-        let name = name.text().map_err(|trouble| trouble.at_position(at))?;
+        let name = name.text().map_err(|error| error.at_position(at))?;
         self.named_command(&name, command, input)
-            .map_err(|trouble| trouble.in_command(&name, at))
+            .map_err(|error| error.in_command(&name, at))
     }
 
     fn named_command(
@@ -270,14 +270,14 @@ impl Shell<'_, '_> {
         }
         let value = if cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
             match self.cmdlet(&cmdlet, command, input) {
-                Err(trouble) if trouble.kind == ScriptErrorKind::Fails => {
+                Err(error) if error.kind == ScriptErrorKind::Fails => {
                     let action = self.error_action(command)?;
-                    let at = self.place(command.at);
-                    self.handle_error(action, trouble.in_command(name, at))?;
+                    let at = self.position(command.at);
+                    self.handle_error(action, error.in_command(name, at))?;
                     PsValue::Null
                 }
                 other => {
-                    let at = self.place(command.at);
+                    let at = self.position(command.at);
                     let error = self.machine.error.take();
                     self.machine.error = error.map(|error| error.in_command(name, at));
                     other?
@@ -300,13 +300,13 @@ impl Shell<'_, '_> {
     pub(super) fn handle_error(
         &mut self,
         action: ErrorAction,
-        trouble: ScriptError,
+        error: ScriptError,
     ) -> Result<(), ScriptError> {
         match action {
-            ErrorAction::Stop => Err(trouble),
-            ErrorAction::GoOn => {
+            ErrorAction::Stop => Err(error),
+            ErrorAction::Continue => {
                 self.is_ok = false;
-                self.machine.error = Some(trouble);
+                self.machine.error = Some(error);
                 Ok(())
             }
         }
@@ -319,9 +319,7 @@ impl Shell<'_, '_> {
         done: Result<(), ScriptError>,
     ) -> Result<(), ScriptError> {
         match done {
-            Err(trouble) if trouble.kind == ScriptErrorKind::Fails => {
-                self.handle_error(action, trouble)
-            }
+            Err(error) if error.kind == ScriptErrorKind::Fails => self.handle_error(action, error),
             done => done,
         }
     }
@@ -329,7 +327,7 @@ impl Shell<'_, '_> {
     pub(super) fn on_error(&self) -> ErrorAction {
         match self.variables.get("erroractionpreference") {
             Some(PsValue::Text(text)) if text.eq_ignore_ascii_case("stop") => ErrorAction::Stop,
-            _ => ErrorAction::GoOn,
+            _ => ErrorAction::Continue,
         }
     }
 
@@ -351,7 +349,7 @@ impl Shell<'_, '_> {
                 };
                 return Ok(match value.text()?.to_lowercase().as_str() {
                     "stop" => ErrorAction::Stop,
-                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::GoOn,
+                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
                     other => return Err(ScriptError::option(other)),
                 });
             }
@@ -389,7 +387,7 @@ impl Shell<'_, '_> {
                 .collect();
         }
         let line = native_command_line(&words);
-        let at = self.place(command.at);
+        let at = self.position(command.at);
         let before = self.machine.error.take();
         let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
         self.last_exit = Some(code);
@@ -670,7 +668,7 @@ impl Shell<'_, '_> {
             };
             match value.text() {
                 Ok(text) => out.push_str(&text),
-                Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+                Err(error) => return Ok(PsValue::Opaque(error)),
             }
             if out.len() > 1 << 18 {
                 return Err(ScriptError::unclear("string too long"));

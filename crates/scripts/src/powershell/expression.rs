@@ -110,11 +110,11 @@ impl Parser<'_> {
         if self.is_argument {
             return self.unary();
         }
-        self.listed(Self::unary)
+        self.comma_separated(Self::unary)
     }
 
     /// Parses comma-separated elements; a single one stays as it is.
-    pub(super) fn listed(
+    pub(super) fn comma_separated(
         &mut self,
         item: fn(&mut Self) -> Result<Expression, ScriptError>,
     ) -> Result<Expression, ScriptError> {
@@ -276,7 +276,7 @@ impl Parser<'_> {
             }
             '$' => self.variable()?.map_or_else(
                 || Err(self.error("$ is not supported here")),
-                |piece| Ok(of_piece(piece)),
+                |piece| Ok(from_part(piece)),
             ),
             '@' => self.at_sign(),
             '{' => self.block().map(Expression::Block),
@@ -523,7 +523,7 @@ impl Parser<'_> {
             let start = self.at;
             let is_script = self.second() == Some('(');
             if let Some(piece) = self.variable()? {
-                let value = self.members(of_piece(piece))?;
+                let value = self.members(from_part(piece))?;
                 if self.peek().is_none_or(ends_word) {
                     return Ok(value);
                 }
@@ -589,7 +589,7 @@ fn push(pieces: &mut Vec<StringPart>, text: &mut String) {
 }
 
 /// Converts a part of a string to an expression.
-fn of_piece(piece: StringPart) -> Expression {
+fn from_part(piece: StringPart) -> Expression {
     match piece {
         StringPart::Text(text) => Expression::Text(text),
         StringPart::Variable(name) => Expression::Variable(name),

@@ -32,7 +32,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn for_each_of(
+    pub(super) fn for_each(
         &mut self,
         variable: &str,
         items: &Statement,
@@ -41,8 +41,8 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         let items = self.statement(items)?;
         items
-            .is_known()
-            .map_err(|trouble| trouble.in_command("foreach", place))?;
+            .check_known()
+            .map_err(|error| error.in_command("foreach", place))?;
         let mut out = Vec::new();
         for item in items.items() {
             self.machine.step()?;
@@ -65,7 +65,7 @@ impl Shell<'_, '_> {
             }
             Some(code) => {
                 let value = self.expression(code)?;
-                value.is_known()?;
+                value.check_known()?;
                 value
                     .number()
                     .and_then(|code| i32::try_from(code).ok())
@@ -77,7 +77,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a block for one item of a pipeline; `return` ends only this item.
-    pub(super) fn block_of_item(
+    pub(super) fn run_item_block(
         &mut self,
         statements: &[Statement],
     ) -> Result<PsValue, ScriptError> {
@@ -93,7 +93,7 @@ impl Shell<'_, '_> {
     pub(super) fn run_loop(
         &mut self,
         test: &Statement,
-        goes_on_if: bool,
+        continues_if: bool,
         tests_last: bool,
         body: &[Statement],
     ) -> Result<PsValue, ScriptError> {
@@ -101,7 +101,7 @@ impl Shell<'_, '_> {
         let mut is_first = true;
         loop {
             self.machine.step()?;
-            if !(tests_last && is_first) && self.statement(test)?.to_bool()? != goes_on_if {
+            if !(tests_last && is_first) && self.statement(test)?.to_bool()? != continues_if {
                 return Ok(PsValue::from_items(out));
             }
             is_first = false;
@@ -111,7 +111,7 @@ impl Shell<'_, '_> {
                 return Ok(PsValue::from_items(out));
             }
             if before == (self.machine.changes, self.variables.clone())
-                && self.statement(test)?.to_bool()? == goes_on_if
+                && self.statement(test)?.to_bool()? == continues_if
             {
                 return Err(ScriptError::windows(
                     "it waits for something that happens only on a running Windows",
@@ -124,16 +124,16 @@ impl Shell<'_, '_> {
         &mut self,
         body: &[Statement],
         catch: Option<&[Statement]>,
-        is_choosy: bool,
+        has_typed_catch: bool,
         finally: &[Statement],
     ) -> Result<PsValue, ScriptError> {
         let done = match (self.block(body), catch) {
-            (Err(trouble), Some(_)) if is_choosy && trouble.kind == ScriptErrorKind::Fails => {
+            (Err(error), Some(_)) if has_typed_catch && error.kind == ScriptErrorKind::Fails => {
                 return Err(ScriptError::unclear(
                     "catch for specific errors is not supported",
                 ));
             }
-            (Err(trouble), Some(catch)) if trouble.kind == ScriptErrorKind::Fails => {
+            (Err(error), Some(catch)) if error.kind == ScriptErrorKind::Fails => {
                 let error = PsValue::Opaque(ScriptError::windows("the text of an error is used"));
                 let outer = self.variables.insert("_".to_owned(), error);
                 let done = self.block(catch);
@@ -145,8 +145,8 @@ impl Shell<'_, '_> {
             }
             (done, _) => done,
         };
-        let is_over = done.is_err()
-            && !matches!(&done, Err(trouble) if trouble.kind == ScriptErrorKind::Fails);
+        let is_over =
+            done.is_err() && !matches!(&done, Err(error) if error.kind == ScriptErrorKind::Fails);
         if is_over {
             return done;
         }

@@ -292,21 +292,24 @@ fn parameters(
 ) -> Result<Vec<(String, cmdlets::ParameterValue)>, ScriptError> {
     let entries = given.entries().iter();
     entries
-        .map(|(name, value)| Ok(((*name).to_owned(), carried(value)?)))
+        .map(|(name, value)| Ok(((*name).to_owned(), parameter_value(value)?)))
         .collect()
 }
 
 /// Converts a value to a parameter value.
-fn carried(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
+fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
     Ok(match value {
         PsValue::Number(number) => cmdlets::ParameterValue::Number(*number),
         PsValue::Bool(value) => cmdlets::ParameterValue::Bool(*value),
-        PsValue::List(items) => {
-            cmdlets::ParameterValue::List(items.iter().map(carried).collect::<Result<_, _>>()?)
-        }
+        PsValue::List(items) => cmdlets::ParameterValue::List(
+            items
+                .iter()
+                .map(parameter_value)
+                .collect::<Result<_, _>>()?,
+        ),
         PsValue::Table(entries) => {
             let entries = entries.iter();
-            let entries = entries.map(|(name, value)| Ok((name.clone(), carried(value)?)));
+            let entries = entries.map(|(name, value)| Ok((name.clone(), parameter_value(value)?)));
             cmdlets::ParameterValue::Table(entries.collect::<Result<_, ScriptError>>()?)
         }
         value => cmdlets::ParameterValue::Text(value.text()?),

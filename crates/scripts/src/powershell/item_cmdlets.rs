@@ -120,11 +120,11 @@ impl Shell<'_, '_> {
             }
         };
         for path in paths {
-            match self.machine.now(&path)? {
+            match self.machine.path_state(&path)? {
                 PathState::Absent if is_wild => {}
                 PathState::Absent => {
-                    let trouble = ScriptError::fails(format!("{path} not found"));
-                    self.handle_error(on_error, trouble)?;
+                    let error = ScriptError::fails(format!("{path} not found"));
+                    self.handle_error(on_error, error)?;
                 }
                 PathState::Later => self.apply(ImageAction::Unclear(path))?,
                 PathState::File => self.apply(ImageAction::Delete(path))?,
@@ -167,8 +167,8 @@ impl Shell<'_, '_> {
         match is_present(&self.machine.image.key(&key)) {
             Some(true) => {}
             Some(false) => {
-                let trouble = ScriptError::fails(format!("{key} not found"));
-                return self.handle_error(on_error, trouble);
+                let error = ScriptError::fails(format!("{key} not found"));
+                return self.handle_error(on_error, error);
             }
             None => {
                 return Err(ScriptError::unknown(format!(
@@ -223,16 +223,16 @@ impl Shell<'_, '_> {
                     continue;
                 }
             };
-            if paths.len() > 1 && self.machine.now(&target)? == PathState::Absent {
+            if paths.len() > 1 && self.machine.path_state(&target)? == PathState::Absent {
                 return Err(ScriptError::unclear(format!(
                     "cannot copy or move several files to {target}, which is not a folder"
                 )));
             }
             for path in paths {
-                if self.machine.now(&path)? == PathState::Absent {
+                if self.machine.path_state(&path)? == PathState::Absent {
                     if !is_wild {
-                        let trouble = ScriptError::fails(format!("{path} not found"));
-                        self.handle_error(on_error, trouble)?;
+                        let error = ScriptError::fails(format!("{path} not found"));
+                        self.handle_error(on_error, error)?;
                     }
                     continue;
                 }
@@ -252,8 +252,8 @@ impl Shell<'_, '_> {
         given: &BoundParameters,
         is_move: bool,
     ) -> Result<(), ScriptError> {
-        let source = self.machine.now(&from)?;
-        let to = match self.machine.now(target)? {
+        let source = self.machine.path_state(&from)?;
+        let to = match self.machine.path_state(target)? {
             PathState::Later => return self.unclear(from, target.clone(), is_move),
             PathState::Folder => child(target, last_name(&from))?,
             PathState::File if source == PathState::Folder => {
@@ -274,7 +274,7 @@ impl Shell<'_, '_> {
                 target.clone()
             }
         };
-        let at_target = self.machine.now(&to)?;
+        let at_target = self.machine.path_state(&to)?;
         if source == PathState::Later || at_target == PathState::Later {
             return self.unclear(from, to, is_move);
         }
@@ -356,7 +356,10 @@ impl Shell<'_, '_> {
             }
         };
         let to = child(&folder, name)?;
-        match (self.machine.now(&from)?, self.machine.now(&to)?) {
+        match (
+            self.machine.path_state(&from)?,
+            self.machine.path_state(&to)?,
+        ) {
             (PathState::Later, _) | (_, PathState::Later) => self.unclear(from, to, true)?,
             (PathState::Absent, _) => {
                 return Err(ScriptError::fails(format!("{from} not found")));
@@ -455,7 +458,7 @@ impl Shell<'_, '_> {
             return Err(ScriptError::unclear("non-ASCII text is not supported here"));
         }
         let forced = given.has("force");
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
             PathState::File if !forced => {
                 return Err(ScriptError::fails(format!("{path} already exists")));
@@ -531,22 +534,22 @@ impl Shell<'_, '_> {
             Paths::One(path) if itself || filter.is_none() => path,
             Paths::One(path) => {
                 let pattern = filter.unwrap_or_default();
-                return self.fitting_items(&path, &pattern, &given);
+                return self.matching_items(&path, &pattern, &given);
             }
             Paths::Pattern { folder, pattern } => {
-                return self.fitting_items(&folder, &pattern, &given);
+                return self.matching_items(&folder, &pattern, &given);
             }
         };
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
             PathState::Later => Ok(later()),
             PathState::File => Ok(PsValue::Item(path)),
             PathState::Folder if itself => Ok(PsValue::Item(path)),
-            PathState::Folder => self.fitting_items(&path, "*", &given),
+            PathState::Folder => self.matching_items(&path, "*", &given),
         }
     }
 
-    fn fitting_items(
+    fn matching_items(
         &mut self,
         folder: &ImagePath,
         pattern: &str,
@@ -554,7 +557,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         let fitting = match self.machine.glob(folder, pattern, Wildcards::PowerShell) {
             Ok(fitting) => fitting,
-            Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+            Err(error) => return Ok(PsValue::Opaque(error)),
         };
         let GlobMatches::Paths(paths) = fitting else {
             return Ok(PsValue::Opaque(ScriptError::later(
@@ -563,7 +566,7 @@ impl Shell<'_, '_> {
         };
         let mut items = Vec::new();
         for path in paths {
-            let now = self.machine.now(&path)?;
+            let now = self.machine.path_state(&path)?;
             let wanted = (!given.has("file") || now == PathState::File)
                 && (!given.has("directory") || now == PathState::Folder);
             if wanted {

@@ -70,7 +70,7 @@ impl Shell<'_, '_> {
             (PsValue::Digest(path, algorithm), "equals") => {
                 operators::binary("eq", PsValue::Digest(path, algorithm), first(arguments)?)
             }
-            (PsValue::Opaque(trouble), _) => Err(trouble),
+            (PsValue::Opaque(error), _) => Err(error),
             (PsValue::Text(text), name) => text_method(&text, name, arguments),
             (PsValue::Number(number), "tostring") if arguments.is_empty() => {
                 Ok(PsValue::Text(number.to_string()))
@@ -143,7 +143,7 @@ impl Shell<'_, '_> {
             ("io.file" | "io.directory", "exists", [file]) => {
                 let path = self.process_path(&file.text()?)?;
                 let path = self.machine.path(&path)?;
-                match self.machine.now(&path)? {
+                match self.machine.path_state(&path)? {
                     PathState::Later => Err(ScriptError::later(
                         "it depends on a file that is downloaded later",
                     )),
@@ -216,7 +216,7 @@ impl Shell<'_, '_> {
                 )));
             }
         }
-        let key = Process::key_of(MACHINE)?;
+        let key = Process::parse_key(MACHINE)?;
         let value = value.text()?;
         self.machine.edit(if value.is_empty() {
             RegistryEdit::DeleteValue { key, name }

@@ -96,11 +96,11 @@ fn run_script(
     script: &TracedText,
     is_core: bool,
 ) -> Result<i32, ScriptError> {
-    let located = |mut trouble: ScriptError| {
-        if trouble.at != usize::MAX {
-            trouble.at = script.origin(trouble.at);
+    let located = |mut error: ScriptError| {
+        if error.at != usize::MAX {
+            error.at = script.origin(error.at);
         }
-        trouble
+        error
     };
     let statements = parse::parse(script.as_str()).map_err(located)?;
     machine.nested(|machine| {

@@ -123,8 +123,8 @@ fn same(one: &str, other: &str) -> bool {
 }
 
 fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
-    left.is_known()?;
-    right.is_known()?;
+    left.check_known()?;
+    right.check_known()?;
     match left {
         PsValue::List(mut items) => {
             items.extend(right.items());
@@ -154,8 +154,8 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
 }
 
 fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
-    left.is_known()?;
-    right.is_known()?;
+    left.check_known()?;
+    right.check_known()?;
     let unclear = || ScriptError::unclear(format!("{operator} is not supported here"));
     let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
         return Err(unclear());
@@ -181,7 +181,7 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
         }
         (PsValue::Null, PsValue::Null) => return Ok(PsValue::Bool(wanted)),
         (PsValue::Null, other) | (other, PsValue::Null) => {
-            other.is_known()?;
+            other.check_known()?;
             return Ok(PsValue::Bool(!wanted));
         }
         (PsValue::Number(left), right) => {
@@ -216,8 +216,8 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
 }
 
 fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
-    left.is_known()?;
-    right.is_known()?;
+    left.check_known()?;
+    right.check_known()?;
     let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
         return Err(ScriptError::unclear(
             "this comparison of strings is not supported",
@@ -260,7 +260,7 @@ pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptE
             .ok_or_else(|| ScriptError::fails(format!("the format has no value {index}")))?;
         match value.text() {
             Ok(text) => out.push_str(&text),
-            Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+            Err(error) => return Ok(PsValue::Opaque(error)),
         }
         limited_text(out.clone())?;
         rest = after;
@@ -298,7 +298,7 @@ fn range(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
 }
 
 pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError> {
-    of.is_known()?;
+    of.check_known()?;
     match of {
         PsValue::Table(entries) => {
             let key = index.text()?.to_lowercase();
@@ -334,7 +334,7 @@ pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue, ScriptError> {
         "void" => Ok(PsValue::Null),
         "string" => match value.text() {
             Ok(text) => Ok(PsValue::Text(text)),
-            Err(trouble) => Ok(PsValue::Opaque(trouble)),
+            Err(error) => Ok(PsValue::Opaque(error)),
         },
         "int" | "int32" | "int64" | "long" => value
             .number()

@@ -22,7 +22,7 @@ const SPLIT: ParameterSet = ParameterSet {
 };
 
 /// Cmdlets that query a running Windows. They are skipped if their output is not used.
-const TELL: [&str; 30] = [
+const OUTPUT_ONLY: [&str; 30] = [
     "get-date",
     "get-host",
     "get-process",
@@ -57,7 +57,7 @@ const TELL: [&str; 30] = [
 
 /// Returns true for a cmdlet without effect except its output.
 pub(super) fn is_output_only(name: &str) -> bool {
-    TELL.contains(&name)
+    OUTPUT_ONLY.contains(&name)
 }
 
 impl Shell<'_, '_> {
@@ -145,7 +145,7 @@ impl Shell<'_, '_> {
         for item in input.items() {
             self.machine.step()?;
             self.variables.insert("_".to_owned(), item.clone());
-            if self.block_of_item(&statements)?.to_bool()? {
+            if self.run_item_block(&statements)?.to_bool()? {
                 out.push(item);
             }
         }
@@ -193,7 +193,7 @@ impl Shell<'_, '_> {
             return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let path = self.machine.path(&path)?;
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             super::super::process::PathState::Absent => {
                 Err(ScriptError::fails(format!("{path} not found")))
             }

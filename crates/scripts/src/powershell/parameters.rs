@@ -61,7 +61,7 @@ impl BoundParameters {
 }
 
 /// Parameters that a name, alias or prefix matches.
-fn named(known: &[&'static str], name: &str) -> Vec<&'static str> {
+fn matching_names(known: &[&'static str], name: &str) -> Vec<&'static str> {
     let split = |entry: &'static str| {
         let mut names = entry.split('=');
         (names.next().unwrap_or_default(), names)
@@ -104,12 +104,12 @@ impl Shell<'_, '_> {
                         return Err(ScriptError::unclear(format!("@{name} is not supported")));
                     };
                     for (name, value) in entries {
-                        let own = only(takes, &name)?;
+                        let own = resolve_name(takes, &name)?;
                         given.entries.push((own.0, value));
                     }
                 }
                 Argument::Parameter { name, value, .. } => {
-                    let (own, is_switch) = only(takes, name)?;
+                    let (own, is_switch) = resolve_name(takes, name)?;
                     let value = match (value, is_switch) {
                         (Some(value), true) => PsValue::Bool(self.expression(value)?.to_bool()?),
                         (None, true) => PsValue::Bool(true),
@@ -151,10 +151,14 @@ impl Shell<'_, '_> {
 }
 
 /// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
-fn only(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
+fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
     let known = |values: &[&'static str], switches: &[&'static str]| {
-        let values = named(values, name).into_iter().map(|own| (own, false));
-        let switches = named(switches, name).into_iter().map(|own| (own, true));
+        let values = matching_names(values, name)
+            .into_iter()
+            .map(|own| (own, false));
+        let switches = matching_names(switches, name)
+            .into_iter()
+            .map(|own| (own, true));
         values.chain(switches).collect::<Vec<_>>()
     };
     let mut found = known(takes.values, takes.switches);

@@ -236,11 +236,11 @@ impl Parser<'_> {
             }
             "foreach" if self.is_loop(keyword.len()) => {
                 self.at += keyword.len();
-                return self.iteration(at);
+                return self.for_loop(at);
             }
             "while" | "do" => {
                 self.at += keyword.len();
-                return self.loop_of(keyword == "do", at);
+                return self.loop_statement(keyword == "do", at);
             }
             "try" => {
                 self.at += keyword.len();
@@ -320,8 +320,8 @@ impl Parser<'_> {
     }
 
     /// Parses `while ( … ) { … }` and `do { … } while ( … )` after the first keyword.
-    fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
-        let (test, body, goes_on_if) = if tests_last {
+    fn loop_statement(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
+        let (test, body, continues_if) = if tests_last {
             let body = self.block()?;
             self.skip_lines()?;
             let word = self.keyword();
@@ -335,7 +335,7 @@ impl Parser<'_> {
         };
         Ok(Statement::Loop {
             test: Box::new(test),
-            goes_on_if,
+            continues_if,
             tests_last,
             body,
             at,
@@ -362,7 +362,7 @@ impl Parser<'_> {
     fn attempt(&mut self) -> Result<Statement, ScriptError> {
         let body = self.block()?;
         let mut catch = None;
-        let mut is_choosy = false;
+        let mut has_typed_catch = false;
         let mut finally = Vec::new();
         loop {
             let after = self.at;
@@ -372,7 +372,7 @@ impl Parser<'_> {
                     self.at += "catch".len();
                     self.skip_lines()?;
                     while self.peek() == Some('[') {
-                        is_choosy = true;
+                        has_typed_catch = true;
                         self.primary()?;
                         self.skip_lines()?;
                         self.eat(",");
@@ -389,7 +389,7 @@ impl Parser<'_> {
                     return Ok(Statement::Try {
                         body,
                         catch,
-                        is_choosy,
+                        has_typed_catch,
                         finally,
                     });
                 }
@@ -485,7 +485,7 @@ impl Parser<'_> {
         })
     }
 
-    fn iteration(&mut self, at: usize) -> Result<Statement, ScriptError> {
+    fn for_loop(&mut self, at: usize) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         self.eat("(");
         self.skip_lines()?;
@@ -623,7 +623,7 @@ impl Parser<'_> {
                     command.arguments.push(parameter);
                 }
                 _ => {
-                    let value = self.listed(Self::argument)?;
+                    let value = self.comma_separated(Self::argument)?;
                     command.arguments.push(Argument::Value(value));
                 }
             }

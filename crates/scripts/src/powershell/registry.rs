@@ -53,7 +53,7 @@ pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
     let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
     let root = names.next().unwrap_or_default();
     let below: Vec<&str> = names.collect();
-    Process::key_of(&format!(r"{root}\{}", below.join(r"\")))
+    Process::parse_key(&format!(r"{root}\{}", below.join(r"\")))
 }
 
 /// Checks that the parent key exists, which creating a key without `-Force` requires.

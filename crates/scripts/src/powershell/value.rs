@@ -75,7 +75,7 @@ impl PsValue {
                 "whether {path} converts to its name or its path depends on how it was listed"
             ))
             .help("append .FullName or .Name")),
-            Self::Opaque(trouble) => Err(trouble.clone()),
+            Self::Opaque(error) => Err(error.clone()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
                 Err(ScriptError::unclear("a file digest can only be compared"))
             }
@@ -142,7 +142,7 @@ impl PsValue {
                     "a condition on a file digest may only fail the build",
                 ));
             }
-            Self::Opaque(trouble) => return Err(trouble.clone()),
+            Self::Opaque(error) => return Err(error.clone()),
             _ => true,
         })
     }
@@ -183,10 +183,10 @@ impl PsValue {
         Ok(self)
     }
 
-    pub(super) fn is_known(&self) -> Result<(), ScriptError> {
+    pub(super) fn check_known(&self) -> Result<(), ScriptError> {
         match self {
-            Self::Opaque(trouble) => Err(trouble.clone()),
-            Self::List(items) => items.iter().try_for_each(Self::is_known),
+            Self::Opaque(error) => Err(error.clone()),
+            Self::List(items) => items.iter().try_for_each(Self::check_known),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use wincimg_windows::quoting::powershell::native_command_line;
 use wincimg_windows::quoting::{argv, cmd};
 
 use super::word::{append, collapse_whitespace, strip_redundant_quotes};
-use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, read_at};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, read_at};
 
 /// Commands that only print.
 const MESSAGES: [&str; 8] = [
@@ -20,7 +20,12 @@ const MESSAGES: [&str; 8] = [
 
 impl Tokenizer<'_> {
     /// Turns a command that only prints into a message, and a shell's command line into a script.
-    pub(super) fn end_command(&mut self, start: usize, used: Use, out: &mut Vec<ScriptToken>) {
+    pub(super) fn end_command(
+        &mut self,
+        start: usize,
+        used: OutputUse,
+        out: &mut Vec<ScriptToken>,
+    ) {
         let Some(ScriptToken::Command(name)) = out.get(start) else {
             return;
         };
@@ -30,21 +35,21 @@ impl Tokenizer<'_> {
             _ => String::new(),
         };
         let is_message = MESSAGES.contains(&name.as_str())
-            && used == Use::Nobody
+            && used == OutputUse::Unused
             && !self.rest().starts_with('|')
             && !out[start..]
                 .iter()
                 .any(|token| matches!(token, ScriptToken::Sign(sign) if sign.contains('>')));
         if is_message {
             let said = out.split_off(start);
-            out.push(ScriptToken::Message(only_run(said)));
+            out.push(ScriptToken::Message(message_scripts(said)));
             return;
         }
         let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
         let shell = file.strip_suffix(".exe").unwrap_or(file).to_owned();
         let is_native = !is_cmdlet(&name);
         if is_native || matches!(name.as_str(), "start-process" | "saps" | "start") {
-            as_programs_read(&mut out[start + 1..]);
+            strip_argument_quotes(&mut out[start + 1..]);
         }
         if is_native {
             join_lists(out, start + 1);
@@ -70,7 +75,7 @@ pub fn is_cmdlet(name: &str) -> bool {
 }
 
 /// Removes quotes around text without white space, which do not matter to a program.
-fn as_programs_read(tokens: &mut [ScriptToken]) {
+fn strip_argument_quotes(tokens: &mut [ScriptToken]) {
     for token in tokens {
         match token {
             ScriptToken::Value(value) => {
@@ -80,7 +85,7 @@ fn as_programs_read(tokens: &mut [ScriptToken]) {
                     }
                 }
             }
-            ScriptToken::Group(_, inside) => as_programs_read(inside),
+            ScriptToken::Group(_, inside) => strip_argument_quotes(inside),
             _ => {}
         }
     }
@@ -160,7 +165,7 @@ pub fn is_command_option(word: &str) -> bool {
 }
 
 /// Scripts in a message; its text does not matter.
-fn only_run(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
+fn message_scripts(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
     said.into_iter()
         .flat_map(|token| match token {
             ScriptToken::Value(value) => value

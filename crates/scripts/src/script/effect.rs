@@ -6,7 +6,7 @@ use super::{ScriptToken, TextPart, Value};
 const IDLE_OPTIONS: [&str; 4] = ["-noprofile", "-noninteractive", "-nologo", "-nop"];
 
 /// Commands whose effect ends with their shell.
-const OF_THE_SHELL: [&str; 12] = [
+const SHELL_STATE_COMMANDS: [&str; 12] = [
     "cd",
     "chdir",
     "sl",
@@ -30,12 +30,12 @@ pub(super) fn normalize(tokens: &[ScriptToken]) -> Vec<ScriptToken> {
         if !out.is_empty() && !statement.is_empty() {
             out.push(ScriptToken::End);
         }
-        match script_of_its_own(statement) {
+        match nested_script(statement) {
             Some(inside) => out.extend(normalize(inside)),
             None => {
                 let start = out.len();
                 out.extend(statement.iter().map(plain));
-                divide_arguments(&mut out, start);
+                split_arguments(&mut out, start);
             }
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn normalize(tokens: &[ScriptToken]) -> Vec<ScriptToken> {
 }
 
 /// Script of a nested PowerShell, if it has the same effect in the outer one.
-fn script_of_its_own(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
+fn nested_script(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
     let [
         ScriptToken::Command(name),
         ScriptToken::Group("powershell", tokens),
@@ -58,17 +58,17 @@ fn script_of_its_own(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
     let options = tokens.iter().take_while(is_option).count();
     let script = &tokens[options..];
     let is_powershell = name.eq_ignore_ascii_case("powershell");
-    (is_powershell && script.iter().all(leaves_nothing)).then_some(script)
+    (is_powershell && script.iter().all(leaves_no_state)).then_some(script)
 }
 
-fn leaves_nothing(token: &ScriptToken) -> bool {
+fn leaves_no_state(token: &ScriptToken) -> bool {
     let text = |value: &Value| match value.as_slice() {
         [TextPart::Text(text)] => Some(text.to_lowercase()),
         _ => None,
     };
     match token {
         ScriptToken::Command(name) => {
-            text(name).is_some_and(|name| !OF_THE_SHELL.contains(&name.as_str()))
+            text(name).is_some_and(|name| !SHELL_STATE_COMMANDS.contains(&name.as_str()))
         }
         ScriptToken::Value(value) => text(value).is_some(),
         ScriptToken::Sign(sign) => sign == ",",
@@ -78,7 +78,7 @@ fn leaves_nothing(token: &ScriptToken) -> bool {
 }
 
 /// Splits the argument text of `Start-Process` into a list.
-fn divide_arguments(out: &mut Vec<ScriptToken>, start: usize) {
+fn split_arguments(out: &mut Vec<ScriptToken>, start: usize) {
     let name = |token: &ScriptToken| match token {
         ScriptToken::Command(value) | ScriptToken::Value(value) => match value.as_slice() {
             [TextPart::Text(text)] => text.to_lowercase(),

@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, ends_word, is_name};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word, is_name};
 
 impl Tokenizer<'_> {
     /// Reads members, calls and indexes directly after an operand.
@@ -150,7 +150,7 @@ impl Tokenizer<'_> {
             self.skip_blanks();
             if self.eat("=") {
                 self.skip_blanks();
-                self.statement(Use::Somebody, false, &mut inside);
+                self.statement(OutputUse::Used, false, &mut inside);
             } else if self.peek() != Some('}') {
                 self.next();
                 self.stray(&mut inside);
@@ -172,9 +172,9 @@ impl Tokenizer<'_> {
                     self.stray(out);
                 }
             }
-            Some('(') => self.group("(", ')', Use::Somebody, out),
-            Some('{') => self.group("{", '}', Use::Nobody, out),
-            Some('@') if self.second() == Some('(') => self.group("@(", ')', Use::Somebody, out),
+            Some('(') => self.group("(", ')', OutputUse::Used, out),
+            Some('{') => self.group("{", '}', OutputUse::Unused, out),
+            Some('@') if self.second() == Some('(') => self.group("@(", ')', OutputUse::Used, out),
             Some('@') if self.second() == Some('{') => self.hash(out),
             _ => {
                 self.next();

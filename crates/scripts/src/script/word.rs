@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{ScriptToken, TextPart, Tokenizer, Use, Value, ends_word, is_name};
+use super::{OutputUse, ScriptToken, TextPart, Tokenizer, Value, ends_word, is_name};
 
 impl Tokenizer<'_> {
     /// Reads an argument; several tokens for a member of a variable.
@@ -146,7 +146,7 @@ impl Tokenizer<'_> {
             Some('(') => {
                 self.at += 2;
                 let mut tokens = Vec::new();
-                self.statements(Some(')'), Use::Somebody, &mut tokens);
+                self.statements(Some(')'), OutputUse::Used, &mut tokens);
                 value.push(TextPart::Script(tokens));
             }
             Some('{') => {

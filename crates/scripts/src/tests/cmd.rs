@@ -107,7 +107,7 @@ fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
     let start = r"echo a>a.txt& echo b>b.txt& mkdir d& ";
     let listing = |line: &str| {
         run_on(image(), &CMD, &format!("{start}{line}"))
-            .unwrap_or_else(|trouble| panic!("{line}: {trouble}"))
+            .unwrap_or_else(|error| panic!("{line}: {error}"))
             .listing(r"C:\work")
             .join(" ")
     };
@@ -165,8 +165,8 @@ fn what_does_not_run_here_is_named() {
     assert_eq!(kind, NeedsWindows);
     assert_eq!(why, "msiexec: an MSI package requires Windows Installer");
     let line = r"mkdir C:\a &&   dism /online";
-    let trouble = run_on(image(), &CMD, line).unwrap_err();
-    assert_eq!(&line[trouble.at..], "dism /online");
+    let error = run_on(image(), &CMD, line).unwrap_err();
+    assert_eq!(&line[error.at..], "dism /online");
     for line in [
         "del /s *.txt",
         "copy a+b c",

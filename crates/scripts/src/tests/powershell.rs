@@ -1,4 +1,4 @@
-use super::{CMD, POWERSHELL, does, image, in_cmd, in_powershell, refused, run_on};
+use super::{CMD, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
 use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -88,7 +88,10 @@ fn errors_end_the_script_where_it_says_so() {
         [r"folder C:\a"]
     );
     let lenient = ["powershell", "-Command"];
-    assert_eq!(does(&lenient, r"rm C:\none; mkdir C:\a"), [r"folder C:\a"]);
+    assert_eq!(
+        actions_of(&lenient, r"rm C:\none; mkdir C:\a"),
+        [r"folder C:\a"]
+    );
     // The last command decides the exit code.
     let (kind, why) = refused(&lenient, r"mkdir C:\a; rm C:\none");
     assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none not found"));
@@ -178,7 +181,7 @@ fn what_depends_on_a_download_waits_for_it() {
         r"$v = Get-Content C:\b.txt; mkdir C:\v$v",
     )
     .unwrap();
-    assert_eq!(super::said(&tree.actions[0]), r"folder C:\v7");
+    assert_eq!(super::describe(&tree.actions[0]), r"folder C:\v7");
 }
 
 #[test]
@@ -189,11 +192,11 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     }
     let act = |line: &str| {
         run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
-            let said: Vec<String> = tree.actions.iter().map(super::said).collect();
+            let said: Vec<String> = tree.actions.iter().map(super::describe).collect();
             said.join("; ")
         })
     };
-    let ok = |line: &str| act(line).unwrap_or_else(|trouble| panic!("{line}: {trouble}"));
+    let ok = |line: &str| act(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     assert_eq!(
         ok(r"Copy-Item C:\s\a.txt C:\t\d.txt"),
         r"copy C:\s\a.txt to C:\t\d.txt"
@@ -255,7 +258,7 @@ fn texts_are_written_in_the_cmdlets_encodings() {
         r"write C:\f a\r\n append C:\f b\r\n"
     );
     assert_eq!(
-        does(&["pwsh", "-Command"], "'a' > C:\\f"),
+        actions_of(&["pwsh", "-Command"], "'a' > C:\\f"),
         [r"write C:\f a\r\n"]
     );
     assert_eq!(
@@ -287,7 +290,7 @@ fn variables_of_the_machine_go_into_its_registry() {
     // The next line sees the change.
     let tree = run_on(image(), &CMD, r"setx /M HOME_OF_X C:\x").unwrap();
     let tree = run_on(tree, &CMD, "mkdir %HOME_OF_X%").unwrap();
-    assert_eq!(super::said(&tree.actions[1]), r"folder C:\x");
+    assert_eq!(super::describe(&tree.actions[1]), r"folder C:\x");
     assert_eq!(refused(&CMD, r"setx A b").0, NotUnderstood);
     assert_eq!(refused(&CMD, r"setx /M PATH C:\a b;%PATH%").0, Fails);
 }
@@ -340,8 +343,8 @@ fn what_is_not_understood_is_named() {
         assert_eq!(refused(&POWERSHELL, line).0, kind, "{line}");
     }
     let line = "mkdir C:\\a;   Start-Process x.exe";
-    let trouble = run_on(image(), &POWERSHELL, line).unwrap_err();
-    assert_eq!(&line[trouble.at..], "Start-Process x.exe");
+    let error = run_on(image(), &POWERSHELL, line).unwrap_err();
+    assert_eq!(&line[error.at..], "Start-Process x.exe");
 }
 
 #[test]
@@ -464,7 +467,7 @@ fn a_pipeline_fails_with_any_of_its_parts() {
     let (kind, _) = refused(&shell, "Remove-Item C:\\none | Out-Null");
     assert_eq!(kind, Fails);
     assert_eq!(
-        does(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
+        actions_of(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
         [r"folder C:\x"]
     );
 }

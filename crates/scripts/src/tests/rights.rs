@@ -8,7 +8,7 @@ fn outcome(line: &str) -> Result<(), (ScriptErrorKind, String)> {
     tree.file(r"C:\app\given.txt", Some(b"given".to_vec()));
     run_as("ContainerUser", tree, &CMD, line)
         .map(|_| ())
-        .map_err(|trouble| (trouble.kind, trouble.to_string()))
+        .map_err(|error| (error.kind, error.to_string()))
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Tree {
         self.nodes.insert(own, (path.clone(), Node::Gone));
     }
 
-    fn lay(&mut self, from: &ImagePath, to: &ImagePath) {
+    fn copy_tree(&mut self, from: &ImagePath, to: &ImagePath) {
         let nodes = self.below(from);
         let mut own = self.node(from).cloned().unwrap_or(Node::Later);
         if self.is_in_later(from) {
@@ -278,9 +278,9 @@ impl ImageState for Tree {
                 }
                 self.loose.insert(lower(&unpack.into));
             }
-            ImageAction::Copy { from, to } => self.lay(from, to),
+            ImageAction::Copy { from, to } => self.copy_tree(from, to),
             ImageAction::Move { from, to } => {
-                self.lay(from, to);
+                self.copy_tree(from, to);
                 self.remove(from);
             }
             ImageAction::Delete(path) => self.remove(path),

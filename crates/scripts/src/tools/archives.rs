@@ -22,7 +22,7 @@ const TAR: OptionSpec = OptionSpec {
 };
 
 pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
-    let words = dashed(words);
+    let words = with_dashes(words);
     let mut extracts = false;
     let mut archive = None;
     let mut folder = ".".to_owned();
@@ -68,7 +68,7 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
 }
 
 /// `tar xzf a.tgz` is `tar -xz -f a.tgz`: letters before everything else, their values in order.
-fn dashed(words: &[String]) -> Vec<String> {
+fn with_dashes(words: &[String]) -> Vec<String> {
     let Some((first, rest)) = words
         .split_first()
         .filter(|(first, _)| !first.starts_with('-'))
@@ -92,7 +92,7 @@ fn is_folder(
     path: &wincimg_windows::path::ImagePath,
 ) -> Result<bool, ScriptError> {
     Ok(matches!(
-        machine.now(path)?,
+        machine.path_state(path)?,
         PathState::Folder | PathState::Later
     ))
 }
@@ -139,7 +139,7 @@ pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i
     let ["x", archive] = operands.as_slice() else {
         return Err(ScriptError::unclear("only 7z x FILE is supported"));
     };
-    let is_new = machine.now(&machine.path(&folder)?)? == PathState::Absent;
+    let is_new = machine.path_state(&machine.path(&folder)?)? == PathState::Absent;
     if !answers && !is_new {
         return Err(ScriptError::unclear(
             "without -y it may ask for confirmation",

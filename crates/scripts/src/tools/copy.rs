@@ -9,7 +9,7 @@ use super::super::process::{
 };
 
 /// Options of `xcopy` that do not change the copied files.
-const OF_XCOPY: [&str; 12] = [
+const XCOPY_IDLE: [&str; 12] = [
     "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
 
@@ -17,7 +17,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
     let (switches, operands) = switches(words);
     if let Some(other) = switches
         .iter()
-        .find(|switch| !OF_XCOPY.contains(&switch.as_str()))
+        .find(|switch| !XCOPY_IDLE.contains(&switch.as_str()))
     {
         return Err(ScriptError::option(other));
     }
@@ -33,7 +33,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
         ));
     }
     let target = machine.path(to)?;
-    let is_folder = match machine.now(&target)? {
+    let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
         PathState::Later => {
             machine.apply(ImageAction::Unclear(target))?;
@@ -43,12 +43,12 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
         PathState::Absent => to.ends_with(['\\', '/']),
     };
     match machine.paths(from, Wildcards::Cmd)? {
-        Paths::One(path) => match machine.now(&path)? {
+        Paths::One(path) => match machine.path_state(&path)? {
             PathState::Absent => Ok(4),
             PathState::Later => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
             PathState::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
-                put(machine, path, to)
+                copy_to(machine, path, to)
             }
             PathState::File => Err(ScriptError::unclear(
                 "it asks whether the destination is a file or a folder",
@@ -60,7 +60,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
                     ));
                 }
                 if has("/e") {
-                    return put(machine, path, target);
+                    return copy_to(machine, path, target);
                 }
                 files_into(machine, &path, "*", &target)
             }
@@ -72,7 +72,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
                 ));
             }
             match (has("/e"), pattern.as_str()) {
-                (true, "*" | "*.*") => put(machine, folder, target),
+                (true, "*" | "*.*") => copy_to(machine, folder, target),
                 (true, _) => Err(ScriptError::unclear("wildcards with /e are not supported")),
                 (false, pattern) => files_into(machine, &folder, pattern, &target),
             }
@@ -81,7 +81,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
 }
 
 /// Options of `robocopy` for retries and output.
-const IDLE: [&str; 18] = [
+const ROBOCOPY_IDLE: [&str; 18] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta",
 ];
@@ -90,7 +90,8 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     let (switches, operands) = switches(words);
     let is_idle = |switch: &str| {
         let name = switch.split(':').next().unwrap_or_default();
-        IDLE.contains(&name) || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
+        ROBOCOPY_IDLE.contains(&name)
+            || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
     };
     if let Some(other) = switches.iter().find(|switch| !is_idle(switch)) {
         return Err(ScriptError::option(other));
@@ -101,7 +102,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         ));
     };
     let (from, to) = (machine.path(from)?, machine.path(to)?);
-    match machine.now(&from)? {
+    match machine.path_state(&from)? {
         PathState::Absent | PathState::File => {
             return Ok(machine.fail(16, format!("folder {from} not found")));
         }
@@ -121,7 +122,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         }
     };
     if switches.iter().any(|switch| switch == "/e") {
-        put(machine, from, to)?;
+        copy_to(machine, from, to)?;
     } else {
         files_into(machine, &from, "*", &to)?;
     }
@@ -143,7 +144,7 @@ fn switches(words: &[String]) -> (Vec<String>, Vec<String>) {
     (found, operands.into_iter().cloned().collect())
 }
 
-fn put(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
+fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
     if is_within(&to, &from) {
         return Err(ScriptError::unclear("a folder would be copied into itself"));
     }
@@ -162,10 +163,10 @@ fn files_into(
         GlobMatches::Paths(paths) => {
             machine.apply(ImageAction::MakeFolder(target.clone()))?;
             for from in paths {
-                match machine.now(&from)? {
+                match machine.path_state(&from)? {
                     PathState::File => {
                         let to = child(target, last_name(&from))?;
-                        put(machine, from, to)?;
+                        copy_to(machine, from, to)?;
                     }
                     PathState::Later => machine.apply(ImageAction::Unclear(target.clone()))?,
                     PathState::Folder | PathState::Absent => {}

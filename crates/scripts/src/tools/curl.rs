@@ -130,7 +130,7 @@ pub(in super::super) fn download(
     let path = machine.path(file)?;
     if let Lookup::Unknown = machine.entry(&path) {
         // A file is replaced; a folder is an error.
-    } else if machine.now(&path)? == PathState::Folder {
+    } else if machine.path_state(&path)? == PathState::Folder {
         return Err(ScriptError::fails(format!("{path} is a folder")));
     }
     machine.apply(ImageAction::Download { url, path, follows })

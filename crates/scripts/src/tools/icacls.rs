@@ -35,7 +35,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         return Err(ScriptError::unclear("wildcards are not supported here"));
     }
     let path = machine.path(path)?;
-    match machine.now(&path)? {
+    match machine.path_state(&path)? {
         PathState::Absent => return Ok(2),
         PathState::Folder | PathState::File | PathState::Later => {}
     }

@@ -56,20 +56,20 @@ pub(super) fn command_line(
     let shell = program_name(&name);
     match shell.as_str() {
         "cmd" => {
-            exists(machine, &name, &format!(r"{SYSTEM}\cmd.exe"))?;
+            check_program_exists(machine, &name, &format!(r"{SYSTEM}\cmd.exe"))?;
             cmd_line(machine, &rest)
         }
         "powershell" | "pwsh" => {
             if shell == "powershell" {
                 let path = format!(r"{SYSTEM}\WindowsPowerShell\v1.0\powershell.exe");
-                exists(machine, &name, &path)?;
+                check_program_exists(machine, &name, &path)?;
             }
             let arguments = rest.arguments();
             let words: Vec<String> = arguments
                 .iter()
                 .map(|word| word.as_str().to_owned())
                 .collect();
-            if shell == "pwsh" && says_its_version(&words) {
+            if shell == "pwsh" && prints_version(&words) {
                 machine.apply(ImageAction::Skip(line.as_str().to_owned()))?;
                 return Ok(0);
             }
@@ -84,7 +84,7 @@ pub(super) fn command_line(
             tool(machine, &name, &words)
         }
     }
-    .map_err(|trouble| trouble.in_command(&name, at))
+    .map_err(|error| error.in_command(&name, at))
 }
 
 /// Runs a program with its arguments, as the daemon does for the exec form.
@@ -137,7 +137,7 @@ pub(super) fn tool(
         "curl" | "tar" | "setx" | "reg" | "icacls" | "xcopy" | "robocopy" | "certutil" | "sc"
     );
     if known && !is_elsewhere {
-        exists(machine, name, &of_system)?;
+        check_program_exists(machine, name, &of_system)?;
         return match program.as_str() {
             "curl" => curl::run(machine, words),
             "tar" => archives::tar(machine, words),
@@ -153,16 +153,16 @@ pub(super) fn tool(
     match program.as_str() {
         "appcmd" => appcmd(machine, name, words),
         "7z" | "7za" | "7zr" => {
-            installed(machine, name)?;
+            check_installed(machine, name)?;
             archives::seven_zip(machine, words)
         }
         "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist"
             if words.is_empty() && !is_elsewhere =>
         {
-            exists(machine, name, &of_system)?;
+            check_program_exists(machine, name, &of_system)?;
             Ok(0)
         }
-        _ if says_its_version(words) => {
+        _ if prints_version(words) => {
             machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
         }
@@ -178,7 +178,7 @@ fn unknown_program(program: &str) -> ScriptError {
             .help("use a base image that has the feature"),
         "choco" | "winget" | "scoop" => ScriptError::windows("the package manager runs installers")
             .help("download and unpack a zip of the program"),
-        _ => ScriptError::windows("the program has to be run"),
+        _ => ScriptError::windows("the program runs only on Windows"),
     }
 }
 
@@ -199,7 +199,7 @@ fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
 }
 
 /// Checks that the base may have a program of Windows.
-fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
+fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
     let path = machine.path(path)?;
     match machine.entry(&path) {
         Lookup::Absent | Lookup::Present(EntryKind::Folder) => {
@@ -210,7 +210,7 @@ fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptErr
 }
 
 /// Checks that a program that is not part of Windows exists at its path or on PATH.
-fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
+fn check_installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
     let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
         name.to_owned()
     } else {
@@ -245,7 +245,7 @@ fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
 }
 
 /// Returns true for `go version` or `node --version`.
-fn says_its_version(words: &[String]) -> bool {
+fn prints_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
 }
 
@@ -278,7 +278,7 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
         RegistryData::sz(value)
     };
     machine.edit(RegistryEdit::SetValue {
-        key: Process::key_of(MACHINE)?,
+        key: Process::parse_key(MACHINE)?,
         name: (*name).clone(),
         data,
     })?;
@@ -293,7 +293,7 @@ pub(super) fn user_variable_error() -> ScriptError {
 
 /// Runs `appcmd`, which has its own folder.
 fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32, ScriptError> {
-    exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
+    check_program_exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
     machine.apply(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))?;
     Ok(0)
 }

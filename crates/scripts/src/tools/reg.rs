@@ -62,7 +62,7 @@ impl Options {
 }
 
 fn key(text: &str) -> Result<KeyPath, ScriptError> {
-    Process::key_of(text)
+    Process::parse_key(text)
 }
 
 fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
