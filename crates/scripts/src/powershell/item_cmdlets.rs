@@ -306,7 +306,7 @@ impl Shell<'_, '_> {
                 // Without -Recurse, only the folder itself is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
                 _ => Err(ScriptError::unclear(
-                    "without -Recurse the destination folder already exists",
+                    "copying a folder without -Recurse to an existing one is not supported",
                 )),
             },
             _ => self.apply(ImageAction::Copy { from, to }),
