@@ -1,41 +1,41 @@
-//! Why a RUN line is not carried out.
+//! Errors of RUN lines.
 
 use std::fmt;
 
-/// What keeps a line from being carried out here, and where in it.
+/// Reason that a RUN line cannot be interpreted, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
-    /// Of what kind it is.
+    /// Kind of the error.
     pub kind: ScriptErrorKind,
-    /// The command, as far as it says which one it is; empty for the line as a whole.
+    /// Name of the command; empty for the line as a whole.
     pub command: String,
-    /// Where it stands: a byte of the text after `RUN`.
+    /// Byte offset in the text after `RUN`.
     pub at: usize,
-    /// What is the matter.
+    /// Message.
     pub why: String,
-    /// What would help, beyond a stage's folder and a Docker daemon, which always do.
+    /// Hint, in addition to a stage's folder and a Docker daemon, which always work.
     pub help: Option<&'static str>,
 }
 
-/// What kind of trouble keeps a line from being carried out.
+/// Kind of a [`ScriptError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ScriptErrorKind {
-    /// A program that only Windows can run.
+    /// Requires Windows.
     NeedsWindows,
-    /// A command, option or piece of grammar that is not understood.
+    /// Unsupported command, option or syntax.
     NotUnderstood,
-    /// What happens depends on something that nobody has looked at.
+    /// Depends on content of the image that is unknown.
     NotKnown,
-    /// What happens depends on a file that is not downloaded yet.
+    /// Depends on a file that is not downloaded yet.
     Later,
-    /// It is understood, and fails; so does the build on Windows.
+    /// Fails, as it does on Windows.
     Fails,
-    /// It is understood, and not done here, whatever comes of it on Windows.
+    /// Refused, whatever its result on Windows.
     Refused,
 }
 
 impl ScriptError {
-    /// Trouble with an image that a line changes.
+    /// Creates an error without a command or position.
     pub fn new(kind: ScriptErrorKind, why: impl Into<String>) -> Self {
         Self {
             kind,
@@ -50,43 +50,43 @@ impl ScriptError {
         Self::new(ScriptErrorKind::NeedsWindows, why)
     }
 
-    /// A command, option or piece of grammar that is not understood.
+    /// Unsupported command, option or syntax.
     pub fn unclear(why: impl Into<String>) -> Self {
         Self::new(ScriptErrorKind::NotUnderstood, why)
     }
 
-    /// What happens depends on something that nobody has looked at.
+    /// Depends on content of the image that is unknown.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::new(ScriptErrorKind::NotKnown, why)
     }
 
-    /// What happens depends on a file that is not downloaded yet.
+    /// Depends on a file that is not downloaded yet.
     pub fn later(what: impl Into<String>) -> Self {
         Self::new(ScriptErrorKind::Later, what)
     }
 
-    /// It is understood, and fails; so does the build on Windows.
+    /// Fails, as it does on Windows.
     pub fn fails(why: impl Into<String>) -> Self {
         Self::new(ScriptErrorKind::Fails, why)
     }
 
-    /// It is understood, and not done here, whatever comes of it on Windows.
+    /// Refused, whatever its result on Windows.
     pub fn refused(why: impl Into<String>) -> Self {
         Self::new(ScriptErrorKind::Refused, why)
     }
 
     pub(super) fn option(option: &str) -> Self {
-        Self::unclear(format!("the option {option:?} is not understood"))
+        Self::unclear(format!("unsupported option {option:?}"))
     }
 
-    /// Says what would help.
+    /// Adds a hint.
     #[must_use]
     pub fn help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
         self
     }
 
-    /// Says where, unless someone nearer has.
+    /// Sets the position unless it is already set.
     pub(super) fn at_position(mut self, at: usize) -> Self {
         if self.at == usize::MAX {
             self.at = at;
@@ -94,7 +94,7 @@ impl ScriptError {
         self
     }
 
-    /// Says in which command, unless someone nearer has.
+    /// Sets the command and position unless they are already set.
     pub(super) fn in_command(mut self, name: &str, at: usize) -> Self {
         if self.command.is_empty() {
             name.clone_into(&mut self.command);

@@ -9,122 +9,121 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
 
-/// That something is known once what is downloaded has been downloaded.
+/// Marks something that is known only after a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later;
 
-/// What is known of something that an image may have.
+/// Result of a lookup in an image.
 pub type Lookup<T> = Presence<T, Later>;
 
-/// What a path is. Where links lead is not followed: nothing is known of what is there.
+/// Kind of a path. Links are not followed; their targets are unknown.
 pub type EntryKind = FileKind<(), Infallible>;
 
-/// An image on its way through the lines of a Dockerfile.
+/// Image that the lines of a Dockerfile change.
 ///
-/// Names of files and folders are the same in capitals and small letters; one that is there keeps
-/// the spelling it has.
+/// Names of files and folders are case-insensitive; an existing one keeps its spelling.
 pub trait ImageState {
-    /// What a path is.
+    /// Looks up the kind of a path.
     fn entry(&self, path: &ImagePath) -> Lookup<EntryKind>;
 
-    /// The names of what is in a folder.
+    /// Lists the names in a folder.
     fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>>;
 
-    /// The content of a small file.
+    /// Reads a small file.
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>>;
 
-    /// The data of a value of the registry; the empty name is the key's default value.
+    /// Reads a registry value; the empty name is the default value of the key.
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData>;
 
-    /// Returns true if a key of the registry is there.
+    /// Looks up a registry key.
     fn key(&self, key: &KeyPath) -> Lookup<()>;
 
-    /// Returns true if who runs the lines made what is at a path, and so may change it.
+    /// Returns true if the user of the lines created the path and may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 
-    /// Does something to it.
+    /// Applies an action.
     fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError>;
 }
 
-/// Something that a command does to an image. Folders that it names but the last are there.
+/// Change that a command makes to an image. Parent folders of its paths exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageAction {
-    /// The folder is there, and those above it.
+    /// Creates a folder and its parents.
     MakeFolder(ImagePath),
-    /// The file is there and has this content.
+    /// Writes a file.
     Write {
-        /// The file.
+        /// File.
         path: ImagePath,
-        /// What is in it.
+        /// Content.
         content: Vec<u8>,
     },
-    /// The file is there and has this content behind what was in it.
+    /// Appends to a file.
     Append {
-        /// The file.
+        /// File.
         path: ImagePath,
-        /// What comes behind.
+        /// Appended content.
         content: Vec<u8>,
     },
-    /// The file is what a server sends.
+    /// Downloads a file.
     Download {
-        /// Where from.
+        /// Source.
         url: String,
-        /// The file.
+        /// File.
         path: ImagePath,
-        /// True if the program goes where the server sends it on to.
+        /// True if redirects are followed.
         follows: bool,
     },
-    /// The build fails unless the file has this digest.
+    /// Verifies the digest of a file; the build fails on a mismatch.
     Verify {
-        /// The file.
+        /// File.
         path: ImagePath,
-        /// How the digest is made.
+        /// Digest algorithm.
         algorithm: Algorithm,
-        /// The digest in hexadecimal digits, small letters.
+        /// Digest in lower-case hexadecimal.
         digest: String,
     },
-    /// What is in an archive is laid into a folder, which is made if need be.
+    /// Unpacks an archive into a folder, which is created if necessary.
     Unpack(UnpackAction),
-    /// A copy of a file, or of a folder with everything in it, is there by this other name. A file
-    /// of that name is replaced, a folder filled up.
+    /// Copies a file or a folder with its content. An existing file is replaced, an existing folder
+    /// merged.
     Copy {
-        /// The file or folder.
+        /// File or folder.
         from: ImagePath,
-        /// The name of the copy.
+        /// Path of the copy.
         to: ImagePath,
     },
-    /// A file or folder has this other name; a file of that name is replaced.
+    /// Moves a file or folder; an existing file is replaced.
     Move {
-        /// The file or folder.
+        /// File or folder.
         from: ImagePath,
-        /// Its new name.
+        /// New path.
         to: ImagePath,
     },
-    /// The file is gone, or the folder with everything in it.
+    /// Deletes a file, or a folder with its content.
     Delete(ImagePath),
-    /// What is at this path, or whether anything is, is known once what is downloaded is there: until
-    /// then lines are read to find out what is to be downloaded.
+    /// Marks a path whose state is known only after a download. Until then, lines are read only to
+    /// find the downloads.
     Unclear(ImagePath),
-    /// A change of the registry.
+    /// Edits the registry.
     Registry(RegistryEdit),
-    /// A certificate comes into a store of the machine.
+    /// Adds a certificate to a store of the machine.
     Certificate {
-        /// The store, such as `ROOT`.
+        /// Store, such as `ROOT`.
         store: String,
-        /// The file with the certificate.
+        /// File of the certificate.
         file: ImagePath,
     },
-    /// A service is made or changed.
+    /// Creates or changes a service.
     Service(ServiceChange),
-    /// Someone may do more with a file or folder, and with what is in it.
+    /// Grants rights on a file or folder and its content.
     Access(AccessGrant),
-    /// A change of IIS's configuration.
+    /// Change of the IIS configuration.
     Iis(IisCommand),
-    /// A check that nothing depends on, such as that a program says its version, is left out.
+    /// Skips a check without effect, such as a program that prints its version.
     Skip(String),
 }
 
-/// How a digest is made.
+/// Digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
     /// MD5.
@@ -139,35 +138,35 @@ pub enum Algorithm {
     Sha512,
 }
 
-/// An archive that is unpacked.
+/// Unpacking of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpackAction {
-    /// The archive.
+    /// Archive.
     pub archive: ImagePath,
-    /// What it may be.
+    /// Format.
     pub format: UnpackFormat,
-    /// The folder that its content is laid into.
+    /// Destination folder.
     pub into: ImagePath,
-    /// How many names are dropped from the start of each path.
+    /// Number of leading names removed from each path.
     pub strip: usize,
-    /// The paths that are unpacked, with what is below them; all where empty.
+    /// Paths to unpack with their content; empty for all.
     pub only: Vec<String>,
-    /// What happens to files that are there already.
+    /// Handling of existing files.
     pub existing: OverwriteMode,
 }
 
-/// What an archive may be.
+/// Format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnpackFormat {
-    /// A zip file.
+    /// Zip.
     Zip,
-    /// What `tar` of Windows reads, by its content.
+    /// Any format that `tar` of Windows reads, detected from the content.
     Any,
-    /// What 7-Zip reads, by its content.
+    /// Any format that 7-Zip reads, detected from the content.
     SevenZip,
 }
 
-/// What happens to files that are there already.
+/// Handling of existing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverwriteMode {
     /// They are replaced.
@@ -176,66 +175,65 @@ pub enum OverwriteMode {
     Error,
 }
 
-/// A change of the services.
+/// Creation or change of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceChange {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// True if it is made; otherwise it is there and changed.
+    /// True to create the service, false to change an existing one.
     pub is_new: bool,
-    /// The command line.
+    /// Command line.
     pub command: Option<String>,
-    /// The name that people see.
+    /// Display name.
     pub display_name: Option<String>,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// When it starts.
+    /// Start type.
     pub start: Option<ServiceStart>,
-    /// The account it runs as.
+    /// Account that it runs as.
     pub account: Option<String>,
-    /// The services that it needs.
+    /// Services that it depends on.
     pub depends_on: Option<Vec<String>>,
 }
 
-/// When a service starts.
+/// Start type of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceStart {
     /// With Windows.
     Auto,
-    /// With Windows, a little later.
+    /// With Windows, delayed.
     Delayed,
-    /// When someone asks.
+    /// On demand.
     Demand,
     /// Never.
     Disabled,
 }
 
-/// Who may do what with a file or folder.
+/// Grant of rights on a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessGrant {
-    /// The file or folder.
+    /// File or folder.
     pub path: ImagePath,
-    /// The account, as it is written.
+    /// Account as written.
     pub account: String,
-    /// What it may do, as `icacls` spells it: `(OI)(CI)F`.
+    /// Rights as `icacls` spells them: `(OI)(CI)F`.
     pub rights: String,
-    /// True if it loses what it was granted before.
+    /// True if earlier grants of the account are replaced.
     pub replaces: bool,
-    /// True if what is in the folder gets an entry of its own too.
+    /// True if the content of the folder gets its own entry.
     pub each_inside: bool,
 }
 
-/// A change of IIS's configuration.
+/// Change of the IIS configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IisCommand {
-    /// What `appcmd` is called with.
+    /// Arguments of `appcmd`.
     Appcmd(Vec<String>),
-    /// A cmdlet of `WebAdministration` or `IISAdministration`, or one of PowerShell's own on `IIS:`: its
-    /// name in small letters, its parameters by their full names.
+    /// Cmdlet of `WebAdministration` or `IISAdministration`, or a PowerShell cmdlet on `IIS:`.
     Cmdlet {
-        /// The name.
+        /// Name in lower case.
         name: String,
-        /// The parameters; a switch is `$true`.
+        /// Parameters by their full names; a switch is `$true`.
         parameters: Vec<(String, ParameterValue)>,
     },
 }

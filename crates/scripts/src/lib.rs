@@ -1,16 +1,14 @@
-//! RUN lines without running them: read with the grammar of the shell in force, command by command,
-//! and carried out on an [`ImageState`] where every one of them is understood.
+//! Interpreter for RUN lines: parses a line with the grammar of its shell and applies its commands,
+//! in order, to an [`ImageState`].
 //!
-//! Nothing is guessed at. A command, option or piece of grammar that is not understood, and an
-//! outcome that depends on something that nobody has looked at, is a [`ScriptError`] that names it. What
-//! a line does is done in order, each command seeing what the ones before it left.
-//!
-//! Nothing is downloaded: whatever depends on a download is [`Later`].
+//! Nothing is guessed: an unsupported command, option or syntax, and a result that depends on
+//! unknown content of the image, is a [`ScriptError`] that names it. Nothing is downloaded either:
+//! whatever depends on a download is [`Later`].
 //!
 //! ```
 //! use wincimg_scripts::script::read;
 //!
-//! // How an argument is written does not matter, what it says does.
+//! // The quoting of an argument does not matter, its value does.
 //! assert!(read("Remove-Item 'C:\\a b'").is_equivalent(&read("Remove-Item \"C:\\a b\"")));
 //! assert!(!read("Remove-Item C:\\a b").is_equivalent(&read("Remove-Item \"C:\\a b\"")));
 //! ```
@@ -39,32 +37,32 @@ use traced_text::TracedText;
 use variables::Variables;
 use wincimg_windows::path::ImagePath;
 
-/// What stands after `RUN`.
+/// Command of a RUN line.
 #[derive(Debug, Clone, Copy)]
 pub enum RunCommand<'a> {
-    /// A text for the shell, its lines joined; a here-document with its line ends.
+    /// Text for the shell, with its lines joined; a here-document keeps its line ends.
     Shell {
-        /// The words of the shell in force.
+        /// Command line of the current SHELL.
         shell: &'a [String],
-        /// The text.
+        /// Text of the line.
         text: &'a str,
     },
-    /// A program and its arguments.
+    /// Program and arguments.
     Exec(&'a [String]),
 }
 
-/// What a line is run in.
+/// Environment of a RUN line.
 #[derive(Debug, Clone, Copy)]
 pub struct RunEnvironment<'a> {
-    /// The variables of the image's configuration and of the build's arguments.
+    /// Variables of the image configuration and the build arguments.
     pub variables: &'a [(String, String)],
-    /// The working folder.
+    /// Working folder.
     pub folder: &'a ImagePath,
-    /// Who runs it, where the image says so; otherwise `ContainerAdministrator`.
+    /// User of the image configuration; `ContainerAdministrator` if none.
     pub user: Option<&'a str>,
 }
 
-/// Does to an image what a line does; what was done before trouble came stays done.
+/// Applies a RUN line to an image. Changes made before an error are kept.
 pub fn run_line(
     command: RunCommand<'_>,
     setting: RunEnvironment<'_>,
@@ -87,14 +85,14 @@ pub fn run_line(
             tools::program(&mut machine, &words)
         }
     };
-    match code.map_err(|trouble| trouble.at_position(0))? {
+    match code.map_err(|error| error.at_position(0))? {
         0 => Ok(()),
         code => {
             let error = machine.error.take();
-            let trouble = error.unwrap_or_else(|| {
+            let error = error.unwrap_or_else(|| {
                 ScriptError::fails(format!("the line ends with exit code {code}"))
             });
-            Err(trouble.at_position(0))
+            Err(error.at_position(0))
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What a user who is not an administrator may do: Nano Server's lines run as `ContainerUser` unless the
-//! file says otherwise.
+//! Permissions of users who are not administrators. Lines of Nano Server run as `ContainerUser` by
+//! default.
 //!
-//! Windows lets everybody read, and make files and folders in the drive's root and in folders that a
-//! build makes there; it lets nobody else change what Windows, its programs and its registry have.
-//! What lies between is not guessed at.
+//! Every user may read, and create files and folders in the root of the drive and in folders that a
+//! build creates there. Only administrators may change Windows, its programs and its registry. Any
+//! other case is an error.
 
 use wincimg_windows::path::ImagePath;
 
@@ -11,17 +11,17 @@ use super::error::ScriptError;
 use super::image::{EntryKind, ImageAction, Later, Lookup};
 use super::process::{Process, parent};
 
-/// Where only administrators write.
-const OF_ADMINISTRATORS: [&str; 4] = [
+/// Folders that only administrators may write to.
+const ADMINISTRATOR_FOLDERS: [&str; 4] = [
     "Windows",
     "Program Files",
     "Program Files (x86)",
     "System Volume Information",
 ];
 
-const HELP: &str = "put USER ContainerAdministrator before the line, and the user back behind it";
+const HELP: &str = "put USER ContainerAdministrator before the line and restore the user after it";
 
-/// Refuses what the user who runs a line may not do, and what nobody can tell.
+/// Refuses an action that the user may not do, or for which that is unknown.
 pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), ScriptError> {
     match action {
         ImageAction::MakeFolder(path) => match machine.entry(path) {
@@ -47,18 +47,17 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
     }
 }
 
-/// Something comes to a path, over what may be there.
+/// Checks a write to a path that may exist.
 fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
     match machine.entry(path) {
         Lookup::Absent | Lookup::Later(Later) => may_make(machine, path),
-        // What comes into a folder is new in it, or replaces what its owner may replace.
         Lookup::Present(EntryKind::Folder) if !is_guarded(path) => Ok(()),
         _ => may_change(machine, path),
     }
 }
 
 fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
-    if machine.variables.is_of_the_profile(path) || is_in_profile(machine, path) {
+    if machine.variables.is_profile_folder(path) || is_in_profile(machine, path) {
         return Ok(());
     }
     if is_guarded(path) {
@@ -74,7 +73,7 @@ fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> 
     Ok(())
 }
 
-/// Something that is there is changed or goes.
+/// Checks a change or removal of an existing path.
 fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
     if is_in_profile(machine, path) || machine.image.is_own(path) {
         return Ok(());
@@ -97,7 +96,7 @@ fn is_guarded(path: &ImagePath) -> bool {
         && rest
             .first()
             .is_some_and(|name| name.eq_ignore_ascii_case("Temp"));
-    OF_ADMINISTRATORS.iter().any(|name| is(name)) && !(is_temp && rest.len() > 1)
+    ADMINISTRATOR_FOLDERS.iter().any(|name| is(name)) && !(is_temp && rest.len() > 1)
 }
 
 fn is_in_profile(machine: &Process<'_>, path: &ImagePath) -> bool {
@@ -114,7 +113,7 @@ fn denied(machine: &Process<'_>, what: &str) -> ScriptError {
 fn unclear(machine: &Process<'_>, path: &ImagePath) -> ScriptError {
     let user = machine.variables.user();
     ScriptError::unclear(format!(
-        "whether {user} may change {path} depends on who made it and what that one granted"
+        "whether {user} may change {path} depends on its owner and permissions"
     ))
     .help(HELP)
 }

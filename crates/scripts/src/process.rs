@@ -1,5 +1,5 @@
-//! What the shells share: the image, the process's variables and folder, and paths as Windows reads
-//! them.
+//! State that the shells share: the image, variables, the working folder, and paths as Windows
+//! resolves them.
 
 use wincimg_registry::{KeyPath, RegistryEdit};
 use wincimg_windows::path::ImagePath;
@@ -8,27 +8,26 @@ use super::error::ScriptError;
 use super::image::{EntryKind, ImageAction, ImageState, Later, Lookup};
 use super::variables::Variables;
 
-/// How deep shells in shells are followed.
+/// Maximum depth of nested shells.
 const DEPTH: usize = 8;
 
-/// How many commands a line may come to; more is a loop that nobody wrote for an image.
+/// Maximum number of commands of a line.
 const STEPS: usize = 10_000;
 
-/// A process that runs a line.
 pub(super) struct Process<'a> {
     pub(super) image: &'a mut dyn ImageState,
     pub(super) variables: Variables,
     pub(super) folder: ImagePath,
     pub(super) stack: Vec<ImagePath>,
-    /// The last error that a script went on after.
+    /// Last error after which the script continued.
     pub(super) error: Option<ScriptError>,
-    /// How many things were done to the image.
+    /// Number of actions applied to the image.
     pub(super) changes: usize,
     depth: usize,
     steps: usize,
 }
 
-/// What a path is, where that is known or will be.
+/// State of a path that is known now or after a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathState {
     Folder,
@@ -37,25 +36,25 @@ pub(super) enum PathState {
     Later,
 }
 
-/// Whose wildcards they are.
+/// Dialect of wildcards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wildcards {
     Cmd,
     PowerShell,
 }
 
-/// A path, or the paths that a pattern stands for.
+/// Path or pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Paths {
     One(ImagePath),
-    /// A folder, and a pattern with or without others behind it.
+    /// Folder, and a pattern of one or more names.
     Pattern {
         folder: ImagePath,
         pattern: String,
     },
 }
 
-/// The names that fit a pattern.
+/// Paths that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GlobMatches {
     Paths(Vec<ImagePath>),
@@ -80,13 +79,13 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// The exit code of a program that fails, and why it does.
+    /// Records an error and returns the exit code.
     pub(super) fn fail(&mut self, code: i32, why: impl Into<String>) -> i32 {
         self.error = Some(ScriptError::fails(why));
         code
     }
 
-    /// Notes that a command ends with an exit code, for its own reason where it has told one.
+    /// Records that a command ends with an exit code, with the command's own error if there is one.
     pub(super) fn set_exit_code(&mut self, code: i32, command: &str, at: usize) {
         let error = self.error.take();
         let error =
@@ -94,22 +93,22 @@ impl<'a> Process<'a> {
         self.error = Some(error.in_command(command, at));
     }
 
-    /// Counts a command.
+    /// Counts a command against the limit.
     pub(super) fn step(&mut self) -> Result<(), ScriptError> {
         self.steps += 1;
         if self.steps > STEPS {
-            return Err(ScriptError::unclear("it comes to too many commands"));
+            return Err(ScriptError::unclear("it runs too many commands"));
         }
         Ok(())
     }
 
-    /// Runs a shell in this one: what it sets and where it goes ends with it.
+    /// Runs a nested shell: its variables and working folder end with it.
     pub(super) fn nested<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         if self.depth == DEPTH {
-            return Err(ScriptError::unclear("there are too many shells in shells"));
+            return Err(ScriptError::unclear("shells are nested too deeply"));
         }
         self.depth += 1;
         let kept = (
@@ -139,46 +138,46 @@ impl<'a> Process<'a> {
         self.variables.get(name, &*self.image)
     }
 
-    /// What a path is, as far as anyone knows.
+    /// Looks up a path.
     pub(super) fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if path.components().is_empty() {
             return Lookup::Present(EntryKind::Folder);
         }
         match self.image.entry(path) {
-            Lookup::Absent | Lookup::Unknown if self.variables.is_of_the_profile(path) => {
+            Lookup::Absent | Lookup::Unknown if self.variables.is_profile_folder(path) => {
                 Lookup::Present(EntryKind::Folder)
             }
             seen => seen,
         }
     }
 
-    /// What a path is, for a command that does something else for each answer.
-    pub(super) fn now(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
+    /// State of a path; an error if it is unknown.
+    pub(super) fn path_state(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
         match self.entry(path) {
             Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
             Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
             Lookup::Absent => Ok(PathState::Absent),
             Lookup::Later(Later) => Ok(PathState::Later),
             Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "what it does depends on what the base has at {path}"
+                "its effect depends on what the base has at {path}"
             ))),
         }
     }
 
-    /// Returns true if a file is there, or will be.
+    /// Returns true if a file exists now or after a download.
     pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         Ok(matches!(
-            self.now(path)?,
+            self.path_state(path)?,
             PathState::File | PathState::Later
         ))
     }
 
-    /// A path that a command names, without wildcards.
+    /// Resolves a path without wildcards.
     pub(super) fn path(&self, text: &str) -> Result<ImagePath, ScriptError> {
         resolve(text, &self.folder)
     }
 
-    /// A path that a command names, with or without wildcards in its last name.
+    /// Resolves a path with or without wildcards.
     pub(super) fn paths(&self, text: &str, wildcards: Wildcards) -> Result<Paths, ScriptError> {
         let is_wild = |c: char| match wildcards {
             Wildcards::Cmd => matches!(c, '*' | '?'),
@@ -195,12 +194,12 @@ impl<'a> Process<'a> {
         let is_deep = pattern.contains(['\\', '/']);
         if is_deep && wildcards == Wildcards::Cmd {
             return Err(ScriptError::unclear(format!(
-                "wildcards in the middle of a path are not understood: {text}"
+                "unsupported wildcards in the middle of a path: {text}"
             )));
         }
         if pattern.contains(['[', ']', '`']) {
             return Err(ScriptError::unclear(format!(
-                "of wildcards only * and ? are understood: {pattern}"
+                "unsupported wildcards in {pattern}: only * and ? are supported"
             )));
         }
         Ok(Paths::Pattern {
@@ -209,7 +208,7 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// What fits a pattern, which may go through folders.
+    /// Finds the paths that match a pattern of one or more names.
     pub(super) fn glob(
         &self,
         folder: &ImagePath,
@@ -217,7 +216,7 @@ impl<'a> Process<'a> {
         wildcards: Wildcards,
     ) -> Result<GlobMatches, ScriptError> {
         let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
-        let mut found = match self.fitting_in(folder, names.next().unwrap_or("*"), wildcards)? {
+        let mut found = match self.glob_folder(folder, names.next().unwrap_or("*"), wildcards)? {
             GlobMatches::Paths(paths) => paths,
             GlobMatches::Later => return Ok(GlobMatches::Later),
         };
@@ -226,14 +225,14 @@ impl<'a> Process<'a> {
             for folder in found {
                 if !name.contains(['*', '?']) {
                     let path = child(&folder, name)?;
-                    match self.now(&path)? {
+                    match self.path_state(&path)? {
                         PathState::Absent => {}
                         PathState::Later => return Ok(GlobMatches::Later),
                         PathState::File | PathState::Folder => below.push(path),
                     }
                     continue;
                 }
-                match self.fitting_in(&folder, name, wildcards)? {
+                match self.glob_folder(&folder, name, wildcards)? {
                     GlobMatches::Paths(paths) => below.extend(paths),
                     GlobMatches::Later => return Ok(GlobMatches::Later),
                 }
@@ -243,7 +242,7 @@ impl<'a> Process<'a> {
         Ok(GlobMatches::Paths(found))
     }
 
-    fn fitting_in(
+    fn glob_folder(
         &self,
         folder: &ImagePath,
         pattern: &str,
@@ -251,27 +250,29 @@ impl<'a> Process<'a> {
     ) -> Result<GlobMatches, ScriptError> {
         let names = match self.image.names(folder) {
             Lookup::Present(names) => names,
-            Lookup::Absent if wildcards == Wildcards::PowerShell => match self.now(folder)? {
-                PathState::Absent => {
-                    return Err(ScriptError::unclear(format!(
-                        "whether it fails where {folder} is not there is not certain"
-                    )));
+            Lookup::Absent if wildcards == Wildcards::PowerShell => {
+                match self.path_state(folder)? {
+                    PathState::Absent => {
+                        return Err(ScriptError::unclear(format!(
+                            "whether it fails without the folder {folder} is unknown"
+                        )));
+                    }
+                    _ => Vec::new(),
                 }
-                _ => Vec::new(),
-            },
+            }
             Lookup::Absent => Vec::new(),
             Lookup::Later(Later) => return Ok(GlobMatches::Later),
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(format!(
-                    "which files it means depends on what the base has in {folder}"
+                    "which files match depends on the content of {folder} in the base"
                 )));
             }
         };
         let mut paths = Vec::new();
         for name in names {
-            if fits_name(&name, pattern, wildcards)? {
+            if name_matches(&name, pattern, wildcards)? {
                 let path = folder.join(&name).map_err(|error| {
-                    ScriptError::unclear(format!("a file's name is not understood: {error}"))
+                    ScriptError::unclear(format!("unsupported file name: {error}"))
                 })?;
                 paths.push(path);
             }
@@ -279,7 +280,7 @@ impl<'a> Process<'a> {
         Ok(GlobMatches::Paths(paths))
     }
 
-    /// The folder above is there, or else the command fails.
+    /// Returns true if the parent folder exists.
     pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         let Some(parent) = parent(path) else {
             return Ok(true);
@@ -293,31 +294,31 @@ impl<'a> Process<'a> {
         }
     }
 
-    pub(super) fn key_of(text: &str) -> Result<KeyPath, ScriptError> {
+    pub(super) fn parse_key(text: &str) -> Result<KeyPath, ScriptError> {
         text.parse()
             .map_err(|error| ScriptError::unclear(format!("{error}")))
     }
 }
 
-/// The folder that something lies in; none for the drive's root.
+/// Parent folder; `None` for the root.
 pub(super) fn parent(path: &ImagePath) -> Option<ImagePath> {
     let above = path.components().len().checked_sub(1)?;
     Some(path.up_to(above))
 }
 
-/// The last name of a path; empty for the drive's root.
+/// Last name of a path; empty for the root.
 pub(super) fn last_name(path: &ImagePath) -> &str {
     path.components().last().map_or("", String::as_str)
 }
 
-/// What lies in a folder by a name.
+/// Path of a name in a folder.
 pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
     folder
         .join(name)
         .map_err(|error| ScriptError::unclear(error.to_string()))
 }
 
-/// Returns true if a path lies below another, or is it.
+/// Returns true if a path is `folder` or below it.
 pub(super) fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
     path.strip_prefix(folder).is_some()
 }
@@ -327,27 +328,27 @@ pub(super) fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
     one.strip_prefix(other).is_some_and(<[String]>::is_empty)
 }
 
-/// Returns true if a redirection or a source means the device that swallows everything.
+/// Returns true for the NUL device.
 pub(super) fn is_nul(text: &str) -> bool {
     let name = text.strip_prefix(r"\\.\").unwrap_or(text);
     name.eq_ignore_ascii_case("nul")
 }
 
-/// The path that Windows makes of a text in a folder.
+/// Resolves a path against a folder as Windows does.
 pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, ScriptError> {
     let is_separator = |c: char| matches!(c, '\\' | '/');
-    let not_understood = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
+    let unsupported = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
     let trimmed = text.trim_end_matches(' ');
     if trimmed.is_empty() {
-        return Err(not_understood("is empty"));
+        return Err(unsupported("is empty"));
     }
     if trimmed.starts_with(r"\\") || trimmed.starts_with("//") {
-        return Err(not_understood("is not on the image's drive"));
+        return Err(unsupported("is not on the image's drive"));
     }
     let (is_absolute, rest) = match trimmed.as_bytes() {
         [drive, b':', ..] if drive.is_ascii_alphabetic() => {
             if !drive.eq_ignore_ascii_case(&b'c') {
-                return Err(not_understood("is not on C:, the image's only drive"));
+                return Err(unsupported("is not on C:, the image's only drive"));
             }
             let rest = &trimmed[2..];
             (rest.starts_with(is_separator), rest)
@@ -368,8 +369,8 @@ pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, Scrip
             part => {
                 let name = part.trim_end_matches(['.', ' ']);
                 if is_short(name) {
-                    return Err(not_understood(
-                        "has a short name in it, which only Windows knows",
+                    return Err(unsupported(
+                        "has a short name, which only Windows can resolve",
                     ));
                 }
                 names.push(name);
@@ -381,7 +382,7 @@ pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, Scrip
         .map_err(|error| ScriptError::unclear(format!("{error}")))
 }
 
-/// Returns true if a name may be one that Windows makes up for old programs: `PROGRA~1`.
+/// Returns true if a name may be a short one: `PROGRA~1`.
 fn is_short(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     stem.len() <= 8
@@ -392,14 +393,14 @@ fn is_short(name: &str) -> bool {
         })
 }
 
-/// Returns true if a name fits a pattern; refuses where Windows' two kinds of names would disagree.
-fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
+/// Returns true if a name matches a pattern; an error if its short name may match instead.
+fn name_matches(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
     if wildcards == Wildcards::Cmd && pattern == "*.*" {
         return Ok(true);
     }
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
     let (text, wild) = (lower(name), lower(pattern));
-    if fits(&text, &wild) {
+    if wildcard_matches(&text, &wild) {
         return Ok(true);
     }
     // A short name has the first three letters of the extension.
@@ -411,14 +412,14 @@ fn fits_name(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, Sc
         && of_name.to_lowercase().starts_with(&wanted.to_lowercase())
     {
         return Err(ScriptError::unclear(format!(
-            "whether {pattern} means {name} depends on its short name, which only Windows knows"
+            "whether {pattern} matches {name} depends on its short name, which only Windows knows"
         )));
     }
     Ok(false)
 }
 
-/// `*` and `?` as both shells read them.
-fn fits(text: &[char], pattern: &[char]) -> bool {
+/// Matches `*` and `?`.
+fn wildcard_matches(text: &[char], pattern: &[char]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while at < text.len() {
@@ -444,8 +445,8 @@ fn fits(text: &[char], pattern: &[char]) -> bool {
     pattern[from..].iter().all(|c| *c == '*')
 }
 
-/// Returns true if a text fits a pattern of `*` and `?`, without regard to capitals.
+/// Returns true if a text matches a pattern of `*` and `?`, ignoring case.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
-    fits(&lower(text), &lower(pattern))
+    wildcard_matches(&lower(text), &lower(pattern))
 }

@@ -1,10 +1,10 @@
-//! What PowerShell reads in a script: commands and their arguments, strings, variables, operators.
+//! Tokenizer of PowerShell: commands and their arguments, strings, variables, operators.
 //!
-//! The published grammars read arguments as expressions, so that `$env:TEMP\x.zip` is a mistake to
-//! them and `a"b c"d` two words. A command's words are what matters here, so this follows
-//! PowerShell's own tokenizer: a statement begins as a command or as an expression, quotes inside
-//! a bare word keep it together, `$name.zip` is a member of `$name`, and `$(x)\y` is two words.
-//! How an argument is written does not show: `"a"`, `'a'` and `a` are the same token.
+//! Published grammars parse arguments as expressions, so that `$env:TEMP\x.zip` is an error and
+//! `a"b c"d` two words. The words of a command matter here, so this follows PowerShell's own
+//! tokenizer: a statement begins as a command or as an expression, quotes inside a bare word keep
+//! it together, `$name.zip` is a member of `$name`, and `$(x)\y` is two words. The quoting of an
+//! argument is dropped: `"a"`, `'a'` and `a` are the same token.
 
 mod command;
 mod effect;
@@ -14,7 +14,7 @@ mod word;
 
 pub use command::{is_cmdlet, is_command_option};
 
-/// A piece of a script, without the way it was written.
+/// Token, independent of its spelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptToken {
     /// The name of a command.
@@ -23,54 +23,54 @@ pub enum ScriptToken {
     Value(Value),
     /// A number, operator, member or type.
     Sign(String),
-    /// A word of the language.
+    /// Keyword.
     Keyword(String),
-    /// What stands in a pair of brackets.
+    /// Tokens in a pair of brackets.
     Group(&'static str, Vec<ScriptToken>),
-    /// A command that only says something: what it runs in order to say it.
+    /// Command that only prints, with the scripts in its arguments.
     Message(Vec<ScriptToken>),
     /// The end of a statement.
     End,
-    /// Something that may not stand where it does.
+    /// Unexpected character.
     Stray,
 }
 
-/// A text with what is put into it.
+/// Text with variables and scripts.
 pub type Value = Vec<TextPart>;
 
-/// A part of a text.
+/// Part of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextPart {
-    /// Characters; white space in a row counts once.
+    /// Characters; consecutive white space is one space.
     Text(String),
     /// A variable.
     Variable(String),
-    /// The result of a script.
+    /// Result of a script.
     Script(Vec<ScriptToken>),
 }
 
-/// A script that has been read.
+/// Script as tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenizedScript {
     /// Its tokens.
     pub tokens: Vec<ScriptToken>,
-    /// True if every quote and bracket is closed and nothing is stray.
+    /// True if every quote and bracket is closed and no token is stray.
     pub is_sound: bool,
-    /// True if a statement is nothing but a string, which no one writes on purpose.
+    /// True if a statement is only a string, which is likely a mistake.
     pub has_lone_string: bool,
 }
 
 impl TokenizedScript {
-    /// Returns true if another script does the same.
+    /// Returns true if another script has the same effect.
     pub fn is_equivalent(&self, other: &Self) -> bool {
         effect::normalize(&self.tokens) == effect::normalize(&other.tokens)
     }
 
-    /// The name of the command that the script is, if it is one command and no more.
+    /// Name of the command, if the script is a single command.
     pub fn only_command(&self) -> Option<&str> {
         let (name, arguments) = match self.tokens.as_slice() {
             [ScriptToken::Command(name), arguments @ ..] => (name, arguments),
-            // Which of those that only say something does not matter.
+            // All commands that only print are equivalent.
             [ScriptToken::Message(_)] => return Some("write-output"),
             _ => return None,
         };
@@ -86,12 +86,12 @@ impl TokenizedScript {
     }
 }
 
-/// Reads a script; any text can be read.
+/// Tokenizes a script. It never fails.
 pub fn read(text: &str) -> TokenizedScript {
     read_at(text, 0)
 }
 
-/// How deep brackets and scripts in scripts are followed.
+/// Maximum depth of nested brackets and scripts.
 const DEPTH: usize = 48;
 
 fn read_at(text: &str, depth: usize) -> TokenizedScript {
@@ -103,7 +103,7 @@ fn read_at(text: &str, depth: usize) -> TokenizedScript {
         has_lone_string: false,
     };
     let mut tokens = Vec::new();
-    reader.statements(None, Use::Nobody, &mut tokens);
+    reader.statements(None, OutputUse::Unused, &mut tokens);
     TokenizedScript {
         tokens,
         is_sound: reader.is_sound,
@@ -111,11 +111,11 @@ fn read_at(text: &str, depth: usize) -> TokenizedScript {
     }
 }
 
-/// True if anything takes what a statement gives.
+/// Use of a statement's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Somebody,
-    Nobody,
+enum OutputUse {
+    Used,
+    Unused,
 }
 
 struct Tokenizer<'a> {
@@ -126,7 +126,7 @@ struct Tokenizer<'a> {
     has_lone_string: bool,
 }
 
-/// What ends a word in a command.
+/// Returns true for a character that ends a word of a command.
 fn ends_word(c: char) -> bool {
     c.is_whitespace() || "(){};,|&<>".contains(c)
 }
@@ -175,7 +175,7 @@ impl Tokenizer<'_> {
         out.push(ScriptToken::Stray);
     }
 
-    /// Skips white space but no line ends, and comments.
+    /// Skips white space and comments, but not line ends.
     fn skip_blanks(&mut self) {
         loop {
             match self.peek() {

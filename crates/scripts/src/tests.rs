@@ -1,4 +1,4 @@
-//! What lines do to an image, and what they are refused for.
+//! Effects and errors of RUN lines.
 
 mod cmd;
 mod powershell;
@@ -20,7 +20,7 @@ const POWERSHELL: [&str; 3] = [
 
 const CMD: [&str; 3] = ["cmd", "/S", "/C"];
 
-/// Runs a line and gives the image.
+/// Runs a line and returns the image.
 fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
     run_as("", tree, shell, line)
 }
@@ -50,31 +50,31 @@ fn image() -> Tree {
     tree
 }
 
-/// What a line does, a line for each action.
-fn does(shell: &[&str], line: &str) -> Vec<String> {
+/// Actions of a line as text.
+fn actions_of(shell: &[&str], line: &str) -> Vec<String> {
     match run_on(image(), shell, line) {
-        Ok(tree) => tree.actions.iter().map(said).collect(),
-        Err(trouble) => panic!("{line}: {trouble}"),
+        Ok(tree) => tree.actions.iter().map(describe).collect(),
+        Err(error) => panic!("{line}: {error}"),
     }
 }
 
 fn in_cmd(line: &str) -> Vec<String> {
-    does(&CMD, line)
+    actions_of(&CMD, line)
 }
 
 fn in_powershell(line: &str) -> Vec<String> {
-    does(&POWERSHELL, line)
+    actions_of(&POWERSHELL, line)
 }
 
-/// Why a line is not carried out.
+/// Error of a line.
 fn refused(shell: &[&str], line: &str) -> (ScriptErrorKind, String) {
     match run_on(image(), shell, line) {
         Ok(tree) => panic!("{line}: {:?}", tree.actions),
-        Err(trouble) => (trouble.kind, trouble.to_string()),
+        Err(error) => (error.kind, error.to_string()),
     }
 }
 
-fn said(action: &ImageAction) -> String {
+fn describe(action: &ImageAction) -> String {
     match action {
         ImageAction::MakeFolder(path) => format!("folder {path}"),
         ImageAction::Write { path, content } => format!("write {path} {}", bytes(content)),

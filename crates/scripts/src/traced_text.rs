@@ -1,8 +1,8 @@
-//! A text whose characters know where in the instruction they come from.
+//! Text with the source position of each character.
 
 use std::ops::Range;
 
-/// A text and, for each byte of it, its place in the text after `RUN`.
+/// Text with, for each byte, its offset in the text after `RUN`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TracedText {
     text: String,
@@ -10,7 +10,7 @@ pub(super) struct TracedText {
 }
 
 impl TracedText {
-    /// A text that comes from a place on.
+    /// Creates a text with consecutive offsets from `from`.
     pub(super) fn new(text: &str, from: usize) -> Self {
         Self {
             text: text.to_owned(),
@@ -18,7 +18,7 @@ impl TracedText {
         }
     }
 
-    /// A text all of which comes from one place.
+    /// Creates a text whose bytes all have the same offset.
     pub(super) fn from_one(text: &str, at: usize) -> Self {
         Self {
             text: text.to_owned(),
@@ -34,7 +34,7 @@ impl TracedText {
         self.text.is_empty()
     }
 
-    /// Where a byte comes from; past the end, where the last one does.
+    /// Source offset of a byte; past the end, that of the last byte.
     pub(super) fn origin(&self, at: usize) -> usize {
         let last = self.at.len().saturating_sub(1);
         self.at.get(at.min(last)).copied().unwrap_or_default()
@@ -61,18 +61,18 @@ impl TracedText {
         self.part(start..self.text.len())
     }
 
-    /// Without the last character.
+    /// Removes the last character.
     pub(super) fn pop(&mut self) {
         self.text.pop();
         self.at.truncate(self.text.len());
     }
 
-    /// The characters, each with its place.
+    /// Characters with their offsets.
     pub(super) fn characters(&self) -> impl Iterator<Item = (char, usize)> + '_ {
         self.text.char_indices().map(|(at, c)| (c, self.at[at]))
     }
 
-    /// The arguments that the C runtime makes of it, where the first word is none of a program's name.
+    /// Splits the text into arguments as the C runtime does, without a program name.
     pub(super) fn arguments(&self) -> Vec<Self> {
         let mut arguments = Vec::new();
         let mut current: Option<Self> = None;

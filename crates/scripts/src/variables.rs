@@ -1,23 +1,23 @@
-//! The environment of a RUN line's process.
+//! Environment variables of a RUN line's process.
 
 use wincimg_registry::{KeyPath, TypedData};
 use wincimg_windows::path::ImagePath;
 
 use super::image::{ImageState, Lookup};
 
-/// Where the machine's variables are.
+/// Registry key of the machine's variables.
 pub(super) const MACHINE: &str =
     r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
 
-/// Variables of a process; names are the same in capitals and small letters.
+/// Variables of a process; names are case-insensitive.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Variables {
     set: Vec<(String, Option<String>)>,
     user: String,
 }
 
-/// What every container has, whatever its image.
-const OF_WINDOWS: [(&str, &str); 14] = [
+/// Variables that every container has.
+const WINDOWS_VARIABLES: [(&str, &str); 14] = [
     ("ALLUSERSPROFILE", r"C:\ProgramData"),
     ("CommonProgramFiles", r"C:\Program Files\Common Files"),
     (
@@ -37,8 +37,8 @@ const OF_WINDOWS: [(&str, &str); 14] = [
     ("windir", r"C:\Windows"),
 ];
 
-/// Set in every container, to what only Windows knows.
-const ONLY_WINDOWS_KNOWS: [&str; 9] = [
+/// Variables of every container whose values are known only on Windows.
+const MACHINE_SPECIFIC: [&str; 9] = [
     "COMPUTERNAME",
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",
@@ -51,7 +51,7 @@ const ONLY_WINDOWS_KNOWS: [&str; 9] = [
 ];
 
 impl Variables {
-    /// The variables of the image's configuration and of the build's arguments, over Windows' own.
+    /// Creates the variables from those of the image configuration and the build arguments.
     pub(super) fn new(given: &[(String, String)], user: Option<&str>) -> Self {
         let user = user.filter(|user| !user.is_empty());
         Self {
@@ -68,12 +68,11 @@ impl Variables {
         self.set.push((name.to_owned(), value));
     }
 
-    /// Who runs the line.
     pub(super) fn user(&self) -> &str {
         &self.user
     }
 
-    /// Returns true if who runs the line may do anything.
+    /// Returns true if the user has all rights.
     pub(super) fn is_administrator(&self) -> bool {
         let name = self.user.rsplit(['\\', '/']).next().unwrap_or_default();
         ["ContainerAdministrator", "Administrator", "SYSTEM"]
@@ -81,7 +80,7 @@ impl Variables {
             .any(|known| same(known, name))
     }
 
-    /// The home of who runs the line, where that is one of the two accounts that every image has.
+    /// Profile folder of the user, if it is one of the two accounts of every image.
     pub(super) fn profile(&self) -> Option<String> {
         ["ContainerAdministrator", "ContainerUser"]
             .into_iter()
@@ -89,8 +88,8 @@ impl Variables {
             .map(|name| format!(r"C:\Users\{name}"))
     }
 
-    /// Returns true if a folder is there in every container, whatever the image: the user's own.
-    pub(super) fn is_of_the_profile(&self, path: &ImagePath) -> bool {
+    /// Returns true for a folder of the user's profile that exists in every container.
+    pub(super) fn is_profile_folder(&self, path: &ImagePath) -> bool {
         let Some(profile) = self.profile() else {
             return false;
         };
@@ -103,22 +102,25 @@ impl Variables {
         if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
             return value.clone().map_or(Lookup::Absent, Lookup::Present);
         }
-        if let Some((_, value)) = OF_WINDOWS.iter().find(|(other, _)| same(other, name)) {
+        if let Some((_, value)) = WINDOWS_VARIABLES
+            .iter()
+            .find(|(other, _)| same(other, name))
+        {
             return Lookup::Present((*value).to_owned());
         }
-        if let Some(value) = self.of_the_user(name) {
+        if let Some(value) = self.user_variable(name) {
             return value;
         }
         if same(name, "Path") {
             return self.path(image);
         }
-        if ONLY_WINDOWS_KNOWS.iter().any(|other| same(other, name)) {
+        if MACHINE_SPECIFIC.iter().any(|other| same(other, name)) {
             return Lookup::Unknown;
         }
         machine_variable(name, image)
     }
 
-    fn of_the_user(&self, name: &str) -> Option<Lookup<String>> {
+    fn user_variable(&self, name: &str) -> Option<Lookup<String>> {
         let below = match name.to_ascii_uppercase().as_str() {
             "USERPROFILE" => "",
             "APPDATA" => r"\AppData\Roaming",
@@ -134,7 +136,7 @@ impl Variables {
         })
     }
 
-    /// The machine's list of folders with the user's behind it.
+    /// `PATH`: the machine's folders, then the user's.
     fn path(&self, image: &dyn ImageState) -> Lookup<String> {
         match (machine_variable("Path", image), self.profile()) {
             (Lookup::Present(machine), Some(profile)) => {
@@ -153,7 +155,7 @@ fn same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// A variable of the machine, as the registry has it, with those of Windows filled in.
+/// Variable of the machine from the registry, with Windows' own variables expanded.
 pub(super) fn machine_variable(name: &str, image: &dyn ImageState) -> Lookup<String> {
     let Ok(key) = MACHINE.parse::<KeyPath>() else {
         return Lookup::Unknown;
@@ -169,7 +171,9 @@ fn filled_in(text: &str) -> Option<String> {
     let mut out = pieces.next().unwrap_or_default().to_owned();
     while let Some(name) = pieces.next() {
         let after = pieces.next()?;
-        let (_, value) = OF_WINDOWS.iter().find(|(other, _)| same(other, name))?;
+        let (_, value) = WINDOWS_VARIABLES
+            .iter()
+            .find(|(other, _)| same(other, name))?;
         out.push_str(value);
         out.push_str(after);
     }

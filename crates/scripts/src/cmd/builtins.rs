@@ -1,4 +1,4 @@
-//! cmd's own commands, but for those that copy and delete files.
+//! Built-in commands of cmd, except those on files.
 
 use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
@@ -6,7 +6,7 @@ use super::super::process::{PathState, is_nul};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 
-/// The words of a built-in command: switches in small letters, the rest without quotes.
+/// Words of a built-in command: switches in lower case, operands without quotes.
 pub(super) struct Words {
     pub(super) switches: Vec<String>,
     pub(super) operands: Vec<String>,
@@ -24,7 +24,7 @@ impl Words {
                 words
                     .switches
                     .extend(switches.map(|switch| format!("/{}", switch.to_ascii_lowercase())));
-            } else if let Some((operand, switches)) = with_switches(&word) {
+            } else if let Some((operand, switches)) = split_switches(&word) {
                 words.operands.push(operand);
                 words.switches.extend(switches);
             } else {
@@ -34,8 +34,8 @@ impl Words {
         words
     }
 
-    /// Refuses any switch but these.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), ScriptError> {
+    /// Refuses switches other than these.
+    pub(super) fn allow_only(&self, known: &[&str]) -> Result<(), ScriptError> {
         match self
             .switches
             .iter()
@@ -51,8 +51,8 @@ impl Words {
     }
 }
 
-/// `C:\x/s/q`: a path that switches follow at once.
-fn with_switches(word: &str) -> Option<(String, Vec<String>)> {
+/// Splits `C:\x/s/q` into a path and its switches.
+fn split_switches(word: &str) -> Option<(String, Vec<String>)> {
     if word.contains('"') {
         return None;
     }
@@ -70,7 +70,7 @@ fn with_switches(word: &str) -> Option<(String, Vec<String>)> {
     })
 }
 
-/// Words at cmd's delimiters, quotes keeping them together and kept.
+/// Splits at cmd's delimiters outside quotes; quotes are kept.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -86,14 +86,14 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Names the program that a `start` or `call` runs.
+/// Error for a program that `start` or `call` runs.
 fn other_program(name: &str, rest: &TracedText) -> ScriptError {
     let program = split(rest.as_str())
         .into_iter()
         .find(|word| !word.starts_with('/') && word != "\"\"")
         .unwrap_or_default();
     ScriptError::windows(format!(
-        "{name} runs {:?}, which takes Windows",
+        "{name} runs {:?}, which requires Windows",
         program.replace('"', "")
     ))
 }
@@ -107,8 +107,8 @@ impl Cmd<'_, '_> {
             "echo" => return self.echo(rest.as_str()),
             "type" => return self.print_file(rest.as_str()),
             "set" => return self.set(rest.as_str()),
-            "exit" => return self.leave(rest.as_str()),
-            "if" | "for" => return Err(ScriptError::unclear("it is not understood here")),
+            "exit" => return self.exit_command(rest.as_str()),
+            "if" | "for" => return Err(ScriptError::unclear("it is not supported here")),
             "rem" | "break" => return Ok(0),
             _ => {}
         }
@@ -135,15 +135,15 @@ impl Cmd<'_, '_> {
             "ren" | "rename" => self.rename(&words),
             "title" | "cls" | "color" | "prompt" => Ok(0),
             "ver" | "vol" => {
-                self.is_silent()?;
+                self.check_output_discarded()?;
                 Ok(0)
             }
             "dir" => self.list(&words),
             "setlocal" | "endlocal" => Err(ScriptError::unclear(
-                "it is not understood outside a batch file",
+                "it is not supported outside a batch file",
             )),
             "start" | "call" => Err(other_program(name, rest)),
-            _ => Err(ScriptError::unclear("the command is not understood")),
+            _ => Err(ScriptError::unclear("unsupported command")),
         }
     }
 
@@ -152,13 +152,13 @@ impl Cmd<'_, '_> {
         let (divider, text) = (characters.next(), characters.as_str());
         match divider {
             None => {
-                self.is_silent()?;
+                self.check_output_discarded()?;
                 return Ok(0);
             }
             Some(' ' | '\t' | ',' | ';' | '=') => {
                 let word = text.trim();
                 if word.is_empty() {
-                    self.is_silent()?;
+                    self.check_output_discarded()?;
                     return Ok(0);
                 }
                 if word.eq_ignore_ascii_case("on") || word.eq_ignore_ascii_case("off") {
@@ -166,7 +166,7 @@ impl Cmd<'_, '_> {
                 }
             }
             Some('.' | ':' | '(' | '/' | '+' | '[' | '\\') => {}
-            Some(_) => return Err(ScriptError::unclear("the form of echo is not understood")),
+            Some(_) => return Err(ScriptError::unclear("unsupported form of echo")),
         }
         self.write_output(&format!("{text}\r\n"))?;
         Ok(0)
@@ -174,23 +174,23 @@ impl Cmd<'_, '_> {
 
     fn print_file(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let words = Words::parse(rest);
-        words.only(&[])?;
+        words.allow_only(&[])?;
         for operand in &words.operands {
             if is_nul(operand) {
                 continue;
             }
             if operand.contains(['*', '?']) {
-                return Err(ScriptError::unclear("wildcards are not understood here"));
+                return Err(ScriptError::unclear("wildcards are not supported here"));
             }
             let path = self.machine.path(operand)?;
-            match self.machine.now(&path)? {
+            match self.machine.path_state(&path)? {
                 PathState::File => {}
                 PathState::Later if self.output.is_none() => {}
                 PathState::Later => {
-                    return Err(ScriptError::later("its content comes from a download"));
+                    return Err(ScriptError::later("its content depends on a download"));
                 }
                 PathState::Absent | PathState::Folder => {
-                    return Ok(self.machine.fail(1, format!("there is no file {path}")));
+                    return Ok(self.machine.fail(1, format!("file {path} not found")));
                 }
             }
             if self.output.is_some() {
@@ -200,7 +200,7 @@ impl Cmd<'_, '_> {
                     }
                     _ => {
                         return Err(ScriptError::unknown(format!(
-                            "the content of {path} is not known"
+                            "the content of {path} is unknown"
                         )));
                     }
                 }
@@ -212,7 +212,7 @@ impl Cmd<'_, '_> {
     fn set(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let text = rest.trim_start();
         if text.is_empty() {
-            self.is_silent()?;
+            self.check_output_discarded()?;
             return Ok(0);
         }
         if text.starts_with('/') {
@@ -225,7 +225,7 @@ impl Cmd<'_, '_> {
             None => text,
         };
         let Some((name, value)) = text.split_once('=') else {
-            self.is_silent()?;
+            self.check_output_discarded()?;
             return Ok(0);
         };
         if name.is_empty() {
@@ -236,20 +236,20 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn leave(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn exit_command(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let words = Words::parse(rest);
-        words.only(&["/b"])?;
+        words.allow_only(&["/b"])?;
         let code = match words.operands.as_slice() {
-            [] if self.is_unsettled => {
+            [] if self.has_unhandled_failure => {
                 return Err(ScriptError::unclear(
-                    "after a failure its exit code is not certain",
+                    "the exit code after a failure is unknown",
                 ));
             }
             [] => 0,
-            [code] => code.parse().map_err(|_| {
-                ScriptError::unclear(format!("the exit code {code:?} is not understood"))
-            })?,
-            _ => return Err(ScriptError::unclear("more than an exit code")),
+            [code] => code
+                .parse()
+                .map_err(|_| ScriptError::unclear(format!("unsupported exit code {code:?}")))?,
+            _ => return Err(ScriptError::unclear("expected no more than an exit code")),
         };
         self.exit = Some(code);
         Ok(code)
@@ -264,18 +264,16 @@ impl Cmd<'_, '_> {
         }
         let text = text.replace('"', "");
         if text.is_empty() {
-            self.is_silent()?;
+            self.check_output_discarded()?;
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return Err(ScriptError::unclear(format!(
-                "the folder {text:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported folder {text:?}")));
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
-                Ok(self.machine.fail(1, format!("there is no folder {path}")))
+                Ok(self.machine.fail(1, format!("folder {path} not found")))
             }
             Lookup::Present(_) | Lookup::Later(Later) => {
                 self.machine.folder = path;
@@ -288,7 +286,7 @@ impl Cmd<'_, '_> {
     }
 
     fn make_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&[])?;
+        words.allow_only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
             if operand.contains(['*', '?', '<', '>', '|']) {
@@ -297,7 +295,7 @@ impl Cmd<'_, '_> {
             let path = self.machine.path(operand)?;
             match self.machine.entry(&path) {
                 Lookup::Present(_) => {
-                    code = self.machine.fail(1, format!("{path} is there already"));
+                    code = self.machine.fail(1, format!("{path} already exists"));
                 }
                 Lookup::Absent => self.machine.apply(ImageAction::MakeFolder(path))?,
                 Lookup::Later(Later) => self.machine.apply(ImageAction::Unclear(path))?,
@@ -312,7 +310,7 @@ impl Cmd<'_, '_> {
     }
 
     fn list(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        self.is_silent()?;
+        self.check_output_discarded()?;
         for operand in &words.operands {
             let missing = match self.machine.paths(operand, super::Wildcards::Cmd)? {
                 super::Paths::One(path) => match self.machine.entry(&path) {

@@ -1,4 +1,4 @@
-//! `%NAME%` in a line, which cmd fills in before it reads anything else.
+//! Expansion of `%NAME%`, which cmd does before it parses a line.
 
 use wincimg_windows::quoting::cmd::LIMIT;
 
@@ -7,7 +7,7 @@ use super::super::image::{Later, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 
-/// Fills in the variables of a line the way the command line does, where an unknown name stays.
+/// Expands the variables of a line as the command line does: unknown names stay.
 pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedText, ScriptError> {
     let text = line.as_str();
     let mut out = TracedText::default();
@@ -17,7 +17,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
         let end = text[start + 1..].find('%').map(|at| start + 1 + at);
         let value = match end {
             Some(end) => value(machine, &text[start + 1..end])
-                .map_err(|trouble| trouble.at_position(line.origin(start)))?,
+                .map_err(|error| error.at_position(line.origin(start)))?,
             None => None,
         };
         match (value, end) {
@@ -33,12 +33,12 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
     }
     out.append(&line.from(from));
     if out.as_str().len() > LIMIT {
-        return Err(ScriptError::unclear("the line is longer than cmd takes"));
+        return Err(ScriptError::unclear("the line is longer than cmd allows"));
     }
     Ok(out)
 }
 
-/// What stands between two percent signs, if it is a variable that exists.
+/// Value of the text between two percent signs, if the variable exists.
 fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptError> {
     let (name, modifier) = match inside.split_once(':') {
         Some((name, modifier)) if !modifier.is_empty() => (name, Some(modifier)),
@@ -60,27 +60,27 @@ fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptEr
             | "CMDEXTVERSION"
             | "HIGHESTNUMANODENUMBER" => {
                 return Err(ScriptError::unknown(format!(
-                    "what %{name}% is, only Windows knows"
+                    "the value of %{name}% is known only on Windows"
                 )));
             }
             _ => return Ok(None),
         },
         Lookup::Later(Later) => {
             return Err(ScriptError::later(format!(
-                "the value of %{name}% comes from a download"
+                "the value of %{name}% depends on a download"
             )));
         }
         Lookup::Unknown => {
             return Err(ScriptError::unknown(format!(
-                "the value of %{name}% is not known"
+                "the value of %{name}% is unknown"
             )));
         }
     };
     match modifier {
         None => Ok(Some(value)),
-        Some(modifier) => modified(&value, modifier).map(Some).ok_or_else(|| {
-            ScriptError::unclear(format!("the form of %{inside}% is not understood"))
-        }),
+        Some(modifier) => modified(&value, modifier)
+            .map(Some)
+            .ok_or_else(|| ScriptError::unclear(format!("unsupported form %{inside}%"))),
     }
 }
 

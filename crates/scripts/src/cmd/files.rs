@@ -1,4 +1,4 @@
-//! cmd's commands that copy, move, rename and delete files.
+//! Commands of cmd that copy, move, rename and delete files.
 
 use wincimg_windows::path::ImagePath;
 
@@ -12,19 +12,17 @@ use super::builtins::Words;
 
 impl Cmd<'_, '_> {
     pub(super) fn remove_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/s", "/q"])?;
+        words.allow_only(&["/s", "/q"])?;
         if words.has("/s") && !words.has("/q") {
-            return Err(ScriptError::unclear(
-                "without /q it asks, and nobody answers",
-            ));
+            return Err(ScriptError::unclear("without /q it asks for confirmation"));
         }
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
             if operand.contains(['*', '?']) {
-                return Err(ScriptError::unclear("wildcards are not understood here"));
+                return Err(ScriptError::unclear("wildcards are not supported here"));
             }
             let path = self.machine.path(operand)?;
-            match self.machine.now(&path)? {
+            match self.machine.path_state(&path)? {
                 PathState::Absent => code = 2,
                 PathState::File => code = 267,
                 PathState::Later => self.machine.apply(ImageAction::Unclear(path))?,
@@ -58,18 +56,18 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn delete(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/f", "/q", "/s"])?;
+        words.allow_only(&["/f", "/q", "/s"])?;
         if words.operands.is_empty() {
             return Ok(1);
         }
         let mut code = 0;
         for operand in &words.operands {
             if words.has("/s") {
-                return Err(ScriptError::unclear("/s is not understood here"));
+                return Err(ScriptError::unclear("/s is not supported here"));
             }
             let paths = self.machine.paths(operand, Wildcards::Cmd)?;
             let (folder, pattern, is_pattern) = match paths {
-                Paths::One(path) => match self.machine.now(&path)? {
+                Paths::One(path) => match self.machine.path_state(&path)? {
                     PathState::Folder => (path, "*".to_owned(), true),
                     PathState::Later => {
                         self.machine.apply(ImageAction::Unclear(path))?;
@@ -87,11 +85,9 @@ impl Cmd<'_, '_> {
                 Paths::Pattern { folder, pattern } => (folder, pattern, true),
             };
             if is_pattern && !words.has("/q") && matches!(pattern.as_str(), "*" | "*.*") {
-                return Err(ScriptError::unclear(
-                    "without /q it asks, and nobody answers",
-                ));
+                return Err(ScriptError::unclear("without /q it asks for confirmation"));
             }
-            match self.machine.now(&folder)? {
+            match self.machine.path_state(&folder)? {
                 PathState::Folder | PathState::Later => {}
                 PathState::Absent | PathState::File => {
                     code = 1;
@@ -102,7 +98,7 @@ impl Cmd<'_, '_> {
                 GlobMatches::Later => self.machine.apply(ImageAction::Unclear(folder))?,
                 GlobMatches::Paths(paths) => {
                     for path in paths {
-                        match self.machine.now(&path)? {
+                        match self.machine.path_state(&path)? {
                             PathState::File => self.machine.apply(ImageAction::Delete(path))?,
                             PathState::Later => self.machine.apply(ImageAction::Unclear(path))?,
                             PathState::Folder | PathState::Absent => {}
@@ -114,10 +110,10 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// The files that an operand means, for commands that take files only.
+    /// Files that an operand matches.
     fn files(&self, operand: &str) -> Result<GlobMatches, ScriptError> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.now(&path)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::File => return Ok(GlobMatches::Paths(vec![path])),
                 PathState::Absent => return Ok(GlobMatches::Paths(Vec::new())),
                 PathState::Later => return Ok(GlobMatches::Later),
@@ -130,7 +126,7 @@ impl Cmd<'_, '_> {
             GlobMatches::Paths(paths) => {
                 let mut files = Vec::new();
                 for path in paths {
-                    if self.machine.now(&path)? != PathState::Folder {
+                    if self.machine.path_state(&path)? != PathState::Folder {
                         files.push(path);
                     }
                 }
@@ -140,7 +136,7 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn copy(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/y", "/b", "/v", "/z", "/-y"])?;
+        words.allow_only(&["/y", "/b", "/v", "/z", "/-y"])?;
         if words.has("/-y") {
             return Err(ScriptError::option("/-y"));
         }
@@ -149,18 +145,18 @@ impl Cmd<'_, '_> {
             [from, to] => (from, to.as_str()),
             _ => {
                 return Err(ScriptError::unclear(
-                    "it takes one source and one destination",
+                    "expected one source and one destination",
                 ));
             }
         };
         if from.contains('+') {
             return Err(ScriptError::unclear(
-                "files put together with + are not understood",
+                "joining files with + is not supported",
             ));
         }
         let folder_is_meant = to.ends_with(['\\', '/']);
         let target = self.machine.path(to)?;
-        let at_target = self.machine.now(&target)?;
+        let at_target = self.machine.path_state(&target)?;
         if is_nul(from) {
             return match at_target {
                 PathState::Folder => {
@@ -184,7 +180,7 @@ impl Cmd<'_, '_> {
             }
         };
         if files.is_empty() {
-            return Ok(self.machine.fail(1, format!("{from} is not there")));
+            return Ok(self.machine.fail(1, format!("{from} not found")));
         }
         match at_target {
             PathState::Folder => {
@@ -193,14 +189,14 @@ impl Cmd<'_, '_> {
                     if is_same(&file, &to) {
                         return Ok(1);
                     }
-                    self.put(file, to, true)?;
+                    self.transfer(file, to, true)?;
                 }
             }
             PathState::Later => self.machine.apply(ImageAction::Unclear(target))?,
             PathState::File | PathState::Absent => {
                 let [file] = files.as_slice() else {
                     return Err(ScriptError::unclear(
-                        "several files would be copied into one, one behind the other",
+                        "several files would be joined into one",
                     ));
                 };
                 if folder_is_meant || !self.machine.check_parent_exists(&target)? {
@@ -209,14 +205,19 @@ impl Cmd<'_, '_> {
                 if is_same(file, &target) {
                     return Ok(1);
                 }
-                self.put(file.clone(), target, true)?;
+                self.transfer(file.clone(), target, true)?;
             }
         }
         Ok(0)
     }
 
-    fn put(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<(), ScriptError> {
-        match self.machine.now(&to)? {
+    fn transfer(
+        &mut self,
+        from: ImagePath,
+        to: ImagePath,
+        is_copy: bool,
+    ) -> Result<(), ScriptError> {
+        match self.machine.path_state(&to)? {
             PathState::Folder => Err(ScriptError::fails(format!("{to} is a folder"))),
             _ if is_copy => self.machine.apply(ImageAction::Copy { from, to }),
             _ => self.machine.apply(ImageAction::Move { from, to }),
@@ -224,18 +225,18 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn move_files(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&["/y"])?;
+        words.allow_only(&["/y"])?;
         let [from, to] = words.operands.as_slice() else {
             return Err(ScriptError::unclear(
-                "it takes one source and one destination",
+                "expected one source and one destination",
             ));
         };
         let target = self.machine.path(to)?;
-        let at_target = self.machine.now(&target)?;
+        let at_target = self.machine.path_state(&target)?;
         let source = match self.machine.paths(from, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.now(&path)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::Absent => {
-                    return Ok(self.machine.fail(1, format!("{path} is not there")));
+                    return Ok(self.machine.fail(1, format!("{path} not found")));
                 }
                 PathState::Later => return self.moved_later(path, target),
                 PathState::Folder => return self.move_folder(path, target, at_target),
@@ -253,7 +254,7 @@ impl Cmd<'_, '_> {
             PathState::Folder => {
                 for file in source {
                     let to = child(&target, last_name(&file))?;
-                    self.put(file, to, false)?;
+                    self.transfer(file, to, false)?;
                 }
             }
             PathState::Later => return self.moved_later(source[0].clone(), target),
@@ -264,13 +265,13 @@ impl Cmd<'_, '_> {
                 if to.ends_with(['\\', '/']) || !self.machine.check_parent_exists(&target)? {
                     return Ok(1);
                 }
-                // Whether it asks before it replaces depends on how it is run.
+                // Its prompt before it replaces a file depends on how it is run.
                 if at_target == PathState::File && !words.has("/y") {
                     return Err(ScriptError::unclear(
-                        "without /y it may ask, and nobody answers",
+                        "without /y it may ask for confirmation",
                     ));
                 }
-                self.put(file.clone(), target, false)?;
+                self.transfer(file.clone(), target, false)?;
             }
         }
         Ok(0)
@@ -296,10 +297,10 @@ impl Cmd<'_, '_> {
         };
         if is_within(&to, &from) || is_within(&self.machine.folder, &from) {
             return Err(ScriptError::unclear(
-                "a folder would move into itself, or is worked in",
+                "a folder would be moved into itself, or it is the working folder",
             ));
         }
-        match self.machine.now(&to)? {
+        match self.machine.path_state(&to)? {
             PathState::Absent => self
                 .machine
                 .apply(ImageAction::Move { from, to })
@@ -310,13 +311,13 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn rename(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.only(&[])?;
+        words.allow_only(&[])?;
         let [from, name] = words.operands.as_slice() else {
             return Ok(1);
         };
         if name.contains(['*', '?', '\\', '/', ':']) || from.contains(['*', '?']) {
             return Err(ScriptError::unclear(
-                "wildcards and paths are not understood here",
+                "wildcards and paths are not supported here",
             ));
         }
         let from = self.machine.path(from)?;
@@ -324,7 +325,10 @@ impl Cmd<'_, '_> {
             return Ok(1);
         };
         let to = child(&folder, name)?;
-        match (self.machine.now(&from)?, self.machine.now(&to)?) {
+        match (
+            self.machine.path_state(&from)?,
+            self.machine.path_state(&to)?,
+        ) {
             (PathState::Later, _) | (_, PathState::Later) => self.moved_later(from, to),
             (PathState::Absent, _) => Ok(1),
             (_, at_target) if at_target == PathState::Absent || is_same(&from, &to) => self

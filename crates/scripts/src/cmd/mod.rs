@@ -1,8 +1,8 @@
-//! A line as `cmd /C` runs it.
+//! Interpreter of `cmd /C`.
 //!
-//! Whether cmd goes on after a command that fails is in the operators; what a built-in command says
-//! of itself is what Windows' own does. Variables are filled in once, for the whole line, before any
-//! of it runs: a `set` in a line is seen by the programs that it starts, and by nothing else.
+//! The operators decide whether cmd continues after a failure. Exit codes of built-in commands are
+//! those of Windows. Variables are expanded once, for the whole line, before any of it runs: only
+//! programs that a line starts see its `set`.
 
 mod builtins;
 mod expand;
@@ -18,28 +18,26 @@ use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, 
 use super::tools;
 use super::traced_text::TracedText;
 
-/// Runs the text after `/C` and gives its exit code.
+/// Runs the text after `/C` and returns its exit code.
 pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, ScriptError> {
     machine.nested(|machine| {
         let line = expand::expand(machine, &unquoted(text))?;
         if line.as_str().contains('\n') {
-            return Err(ScriptError::unclear(
-                "cmd reads no more than one line of it",
-            ));
+            return Err(ScriptError::unclear("cmd reads only one line of it"));
         }
         let node = parse::parse(&line)?;
         let mut cmd = Cmd {
             machine,
             output: None,
             exit: None,
-            is_unsettled: false,
+            has_unhandled_failure: false,
         };
         let code = cmd.node(&node)?;
         Ok(cmd.exit.unwrap_or(code))
     })
 }
 
-/// Without the first and the last quote, if it begins with one.
+/// Removes the first and the last quote if the text begins with one.
 fn unquoted(text: &TracedText) -> TracedText {
     let start = text.as_str().len() - text.as_str().trim_start_matches([' ', '\t']).len();
     let text = text.from(start);
@@ -57,18 +55,17 @@ fn unquoted(text: &TracedText) -> TracedText {
     }
 }
 
-/// A cmd at work.
+/// State of the interpreter.
 struct Cmd<'m, 'a> {
     machine: &'m mut Process<'a>,
-    /// What commands say, where that goes into a file.
+    /// Output that is redirected to a file.
     output: Option<Vec<u8>>,
-    /// The exit code, once it has ended.
+    /// Exit code after `exit`.
     exit: Option<i32>,
-    /// True if a command failed that nothing saw to.
-    is_unsettled: bool,
+    /// True if a command failed and no operator handled it.
+    has_unhandled_failure: bool,
 }
 
-/// Where the output of a command goes.
 enum Destination {
     Nowhere,
     File { name: TracedText, append: bool },
@@ -123,20 +120,20 @@ impl Cmd<'_, '_> {
                 body,
                 at,
             } => self
-                .iteration(*variable, items, body)
-                .map_err(|trouble| trouble.in_command("for", *at)),
+                .for_loop(*variable, items, body)
+                .map_err(|error| error.in_command("for", *at)),
             CmdNode::Simple(simple) => self.simple(simple),
         }
     }
 
-    /// Commands with `&` between them: whatever fails, the next one runs.
+    /// Runs commands separated by `&`, whether or not they fail.
     fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let mut code = 0;
         let mut failed = None;
         for node in nodes {
             if code != 0 {
-                failed.get_or_insert(first_place(node));
-                self.is_unsettled = true;
+                failed.get_or_insert(position(node));
+                self.has_unhandled_failure = true;
             }
             code = self.node(node)?;
             if self.exit.is_some() {
@@ -145,14 +142,14 @@ impl Cmd<'_, '_> {
         }
         match failed {
             Some(at) if code == 0 => Err(ScriptError::unclear(
-                "a command fails and & goes on: what the line's exit code is, is not certain",
+                "a command before & fails, and the exit code of the line is unknown",
             )
             .at_position(at)),
             _ => Ok(code),
         }
     }
 
-    fn iteration(
+    fn for_loop(
         &mut self,
         variable: char,
         items: &[TracedText],
@@ -163,10 +160,10 @@ impl Cmd<'_, '_> {
             for value in self.values(item.as_str())? {
                 if code != 0 {
                     return Err(ScriptError::unclear(
-                        "a command fails and the loop goes on: what the exit code is, is not certain",
+                        "a command in the loop fails, and the exit code is unknown",
                     ));
                 }
-                code = self.node(&body.with(variable, &value)?)?;
+                code = self.node(&body.replace_variable(variable, &value)?)?;
                 if self.exit.is_some() {
                     return Ok(code);
                 }
@@ -175,14 +172,14 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// What an item of a loop's list stands for.
+    /// Expands an item of a loop's list.
     fn values(&self, item: &str) -> Result<Vec<String>, ScriptError> {
         if !item.contains(['*', '?']) {
             return Ok(vec![item.to_owned()]);
         }
         if item.contains('"') {
             return Err(ScriptError::unclear(
-                "wildcards in quotes are not understood here",
+                "wildcards in quotes are not supported here",
             ));
         }
         let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
@@ -191,13 +188,13 @@ impl Cmd<'_, '_> {
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
         match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
             GlobMatches::Later => Err(ScriptError::later(
-                "which files a loop means is known only after a download",
+                "the files of the loop are known only after a download",
             )),
             GlobMatches::Paths(paths) => {
                 let mut values = Vec::new();
                 for path in paths {
-                    // A list has no folders.
-                    if self.machine.now(&path)? == PathState::File {
+                    // Folders are not listed.
+                    if self.machine.path_state(&path)? == PathState::File {
                         let name = super::process::last_name(&path);
                         values.push(format!("{prefix}{name}"));
                     }
@@ -207,9 +204,9 @@ impl Cmd<'_, '_> {
         }
     }
 
-    /// A digest that is printed and looked for: of pipes the only one that is understood.
+    /// Runs a pipe that searches a printed digest, the only supported one.
     fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
-        let at = nodes.first().map_or(0, first_place);
+        let at = nodes.first().map_or(0, position);
         let words = |node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
                 let (name, rest) = command_name(&simple.text);
@@ -219,8 +216,10 @@ impl Cmd<'_, '_> {
             }
             _ => None,
         };
-        let refused =
-            || ScriptError::unclear("a command's output goes into another one").at_position(at);
+        let refused = || {
+            ScriptError::unclear("piping output to another command is not supported")
+                .at_position(at)
+        };
         let [first, rest @ ..] = nodes else {
             return Ok(0);
         };
@@ -254,56 +253,54 @@ impl Cmd<'_, '_> {
         match test {
             Test::Exist(path) => self
                 .exists(path.as_str())
-                .map_err(|trouble| trouble.in_command("if exist", path.origin(0))),
+                .map_err(|error| error.in_command("if exist", path.origin(0))),
             Test::Defined(name) => match self.machine.variable(name.as_str()) {
                 Lookup::Present(_) => Ok(true),
                 Lookup::Absent => Ok(false),
                 Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "whether the variable {} is set is not known",
+                    "whether the variable {} is set is unknown",
                     name.as_str()
                 ))
                 .in_command("if defined", name.origin(0))),
             },
-            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not followed")
+            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not tracked")
                 .in_command("if errorlevel", number.origin(0))),
             Test::Compare {
                 left,
                 operator,
                 right,
             } => compare(left.as_str(), operator, right.as_str(), ignore_case)
-                .map_err(|trouble| trouble.in_command("if", left.origin(0))),
+                .map_err(|error| error.in_command("if", left.origin(0))),
         }
     }
 
     fn exists(&self, path: &str) -> Result<bool, ScriptError> {
         let bare = path.replace('"', "");
         if is_nul(&bare) {
-            return Err(ScriptError::unclear(
-                "whether the device exists is not understood",
-            ));
+            return Err(ScriptError::unclear("tests for devices are not supported"));
         }
         let is_folder = bare.ends_with(['\\', '/']);
         match self.machine.paths(&bare, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.now(&path)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::Folder => Ok(true),
                 PathState::File => Ok(!is_folder),
                 PathState::Absent => Ok(false),
                 PathState::Later => Err(ScriptError::later(
-                    "it depends on a file that is not downloaded yet",
+                    "it depends on a file that is downloaded later",
                 )),
             },
             Paths::Pattern { folder, pattern } => {
                 match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
                     GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
                     GlobMatches::Later => Err(ScriptError::later(
-                        "it depends on a file that is not downloaded yet",
+                        "it depends on a file that is downloaded later",
                     )),
                 }
             }
         }
     }
 
-    /// Runs something whose output goes somewhere.
+    /// Runs something with redirected output.
     fn redirected(
         &mut self,
         redirects: &[Redirect],
@@ -321,13 +318,13 @@ impl Cmd<'_, '_> {
         let code = result?;
         if let (Destination::File { name, append }, Some(said)) = (destination, said) {
             if code != 0 {
-                return Err(
-                    ScriptError::unclear("a command fails whose output goes into a file")
-                        .at_position(at),
-                );
+                return Err(ScriptError::unclear(
+                    "a command whose output is redirected to a file fails",
+                )
+                .at_position(at));
             }
             self.write(&name.as_str().replace('"', ""), append, said)
-                .map_err(|trouble| trouble.at_position(at))?;
+                .map_err(|error| error.at_position(at))?;
         }
         Ok(code)
     }
@@ -336,10 +333,10 @@ impl Cmd<'_, '_> {
         let path = self.machine.path(name)?;
         if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
-                "the folder of {path} is not there"
+                "the folder of {path} does not exist"
             )));
         }
-        if self.machine.now(&path)? == PathState::Folder {
+        if self.machine.path_state(&path)? == PathState::Folder {
             return Err(ScriptError::fails(format!("{path} is a folder")));
         }
         self.machine.apply(if append {
@@ -357,9 +354,9 @@ impl Cmd<'_, '_> {
         );
         if simple.ends_in_spaces && writes && name.eq_ignore_ascii_case("echo") {
             return Err(ScriptError::unclear(
-                "whether it writes the space behind the name of the file is not certain",
+                "whether it writes the space after the file name is unknown",
             )
-            .help("put the redirection before echo, or no space behind it")
+            .help("put the redirection before echo, or remove the space after it")
             .in_command(&name, at));
         }
         let before = self.machine.error.take();
@@ -367,7 +364,7 @@ impl Cmd<'_, '_> {
             .redirected(&simple.redirects, |cmd| {
                 cmd.command(&name, &rest, &simple.text)
             })
-            .map_err(|trouble| trouble.in_command(&name, at))?;
+            .map_err(|error| error.in_command(&name, at))?;
         if code == 0 {
             self.machine.error = before;
         } else if !name.eq_ignore_ascii_case("exit") {
@@ -388,16 +385,16 @@ impl Cmd<'_, '_> {
         if quoting::is_built_in(name) && !whole.as_str().starts_with('"') {
             return self.builtin(&name.to_ascii_lowercase(), rest);
         }
-        self.is_silent()?;
+        self.check_output_discarded()?;
         if name.len() == 2 && name.ends_with(':') {
-            return Err(ScriptError::unclear("the image has no other drive than C:"));
+            return Err(ScriptError::unclear("the image has no drive except C:"));
         }
-        // Its own folder comes first where cmd looks for a program.
-        self.is_not_shadowed(name)?;
+        // cmd searches the working folder first.
+        self.check_not_shadowed(name)?;
         tools::command_line(self.machine, whole)
     }
 
-    fn is_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
+    fn check_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
         if name.contains(['\\', '/', ':']) || self.machine.folder.components().is_empty() {
             return Ok(());
         }
@@ -410,19 +407,19 @@ impl Cmd<'_, '_> {
                     .is_ok_and(|path| matches!(self.machine.entry(&path), Lookup::Present(_)));
             if is_one {
                 return Err(ScriptError::windows(format!(
-                    "it runs {file} of the working folder"
+                    "it runs {file} from the working folder"
                 )));
             }
         }
         Ok(())
     }
 
-    /// Refuses a command whose output is not known where it goes into a file.
-    fn is_silent(&self) -> Result<(), ScriptError> {
+    /// Refuses a command with unknown output if that is redirected to a file.
+    fn check_output_discarded(&self) -> Result<(), ScriptError> {
         match self.output {
             None => Ok(()),
             Some(_) => Err(ScriptError::windows(
-                "what it prints goes into a file, and only running it tells what that is",
+                "its output is written to a file and is known only after running it",
             )),
         }
     }
@@ -433,7 +430,7 @@ impl Cmd<'_, '_> {
         };
         if !text.is_ascii() {
             return Err(ScriptError::unclear(
-                "how cmd writes characters beyond ASCII depends on its code page",
+                "the encoding of non-ASCII characters depends on the code page of cmd",
             ));
         }
         output.extend_from_slice(text.as_bytes());
@@ -441,7 +438,7 @@ impl Cmd<'_, '_> {
     }
 }
 
-/// The command's name and what follows it.
+/// Splits a command into its name and the rest.
 fn command_name(text: &TracedText) -> (String, TracedText) {
     let line = text.as_str();
     let start = line.len()
@@ -477,7 +474,7 @@ fn command_name(text: &TracedText) -> (String, TracedText) {
     (line[..end].replace('"', ""), text.from(end))
 }
 
-/// Where standard output goes, and where that is written; errors may go where they will.
+/// Destination of standard output and its position; redirected errors are ignored.
 fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, ScriptError> {
     let mut found = None;
     for redirect in redirects {
@@ -499,13 +496,13 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, S
             }
             (RedirectTarget::File { name, .. }, _) => {
                 return Err(ScriptError::unclear(format!(
-                    "stream {} goes into a file",
+                    "redirecting stream {} to a file is not supported",
                     redirect.stream
                 ))
                 .at_position(name.origin(0)));
             }
             (RedirectTarget::Stream(_), _) => {
-                return Err(ScriptError::unclear("a redirection is not understood"));
+                return Err(ScriptError::unclear("unsupported redirection"));
             }
         }
     }
@@ -514,7 +511,7 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, S
         .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
     match found {
         Some((Destination::File { .. }, at)) if errors_with_output => Err(ScriptError::unclear(
-            "errors go into a file together with the output",
+            "redirecting errors to a file with the output is not supported",
         )
         .at_position(at)),
         found => Ok(found),
@@ -531,7 +528,11 @@ fn compare(
         (Ok(left), Ok(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
-        _ => return Err(ScriptError::unclear("how texts compare is not understood")),
+        _ => {
+            return Err(ScriptError::unclear(
+                "this comparison of strings is not supported",
+            ));
+        }
     };
     Ok(match operator {
         "==" | "equ" => order.is_eq(),
@@ -543,15 +544,14 @@ fn compare(
     })
 }
 
-/// Where a part of a line begins.
-fn first_place(node: &CmdNode) -> usize {
+fn position(node: &CmdNode) -> usize {
     match node {
         CmdNode::Sequence(nodes)
         | CmdNode::And(nodes)
         | CmdNode::Or(nodes)
-        | CmdNode::Pipe(nodes) => nodes.first().map_or(0, first_place),
-        CmdNode::Block(inside, _) => first_place(inside),
-        CmdNode::If { then, .. } => first_place(then),
+        | CmdNode::Pipe(nodes) => nodes.first().map_or(0, position),
+        CmdNode::Block(inside, _) => position(inside),
+        CmdNode::If { then, .. } => position(then),
         CmdNode::For { at, .. } => *at,
         CmdNode::Simple(simple) => simple.text.origin(0),
         CmdNode::Nothing => 0,

@@ -1,12 +1,12 @@
-//! What cmd reads in a line: commands, the operators between them, blocks, redirections.
+//! Parser of cmd: commands, operators, blocks, redirections.
 
 use super::super::error::ScriptError;
 use super::super::traced_text::TracedText;
 
-/// How deep blocks may lie in blocks.
+/// Maximum depth of nested blocks.
 const DEPTH: usize = 24;
 
-/// A line, or a part of it.
+/// Node of the syntax tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CmdNode {
     /// `a & b`
@@ -17,9 +17,8 @@ pub(super) enum CmdNode {
     Or(Vec<CmdNode>),
     /// `a | b`
     Pipe(Vec<CmdNode>),
-    /// `( … )` and where its output goes.
+    /// `( … )` with its redirections.
     Block(Box<CmdNode>, Vec<Redirect>),
-    /// `if`
     If {
         not: bool,
         ignore_case: bool,
@@ -36,11 +35,11 @@ pub(super) enum CmdNode {
     },
     /// Any other command.
     Simple(Simple),
-    /// `rem`, or nothing at all.
+    /// `rem` or an empty command.
     Nothing,
 }
 
-/// What an `if` asks.
+/// Condition of an `if`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Test {
     Exist(TracedText),
@@ -53,23 +52,21 @@ pub(super) enum Test {
     },
 }
 
-/// A command's text without its redirections and carets, its quotes kept.
+/// Text of a command with its quotes, without redirections and carets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Simple {
     pub(super) text: TracedText,
     pub(super) redirects: Vec<Redirect>,
-    /// True if nothing but spaces follow the last redirection.
+    /// True if only spaces follow the last redirection.
     pub(super) ends_in_spaces: bool,
 }
 
-/// Where a stream goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redirect {
     pub(super) stream: u8,
     pub(super) to: RedirectTarget,
 }
 
-/// What a stream goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RedirectTarget {
     File { name: TracedText, append: bool },
@@ -86,11 +83,11 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode, ScriptError> {
     let node = parser.sequence(false)?;
     match parser.peek() {
         None => Ok(node),
-        Some(c) => Err(parser.trouble(format!("{c} is unexpected here"))),
+        Some(c) => Err(parser.error(format!("unexpected {c}"))),
     }
 }
 
-/// The only node, or what several make.
+/// Returns the only node, or a node of several.
 fn one_or(mut nodes: Vec<CmdNode>, several: fn(Vec<CmdNode>) -> CmdNode) -> CmdNode {
     if nodes.len() == 1 {
         nodes.remove(0)
@@ -125,7 +122,7 @@ impl Parser {
             .map_or(0, |(_, at)| *at)
     }
 
-    fn trouble(&self, why: impl Into<String>) -> ScriptError {
+    fn error(&self, why: impl Into<String>) -> ScriptError {
         ScriptError::unclear(why).at_position(self.origin())
     }
 
@@ -141,7 +138,7 @@ impl Parser {
         }
     }
 
-    /// Commands with `&` or line ends between them, the loosest operators.
+    /// Parses commands separated by `&` or line ends, the operators of lowest precedence.
     fn sequence(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let mut nodes = Vec::new();
         loop {
@@ -191,7 +188,7 @@ impl Parser {
 
     fn command(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         if self.depth == DEPTH {
-            return Err(self.trouble("blocks lie too deep in each other"));
+            return Err(self.error("blocks are nested too deeply"));
         }
         self.depth += 1;
         let node = self.command_of(in_block);
@@ -206,15 +203,15 @@ impl Parser {
                 self.at += 1;
                 let inside = self.sequence(true)?;
                 if self.peek() != Some(')') {
-                    return Err(self.trouble("a ( is not closed"));
+                    return Err(self.error("unclosed ("));
                 }
                 self.at += 1;
                 self.block_end(inside)
             }
-            Some('&' | '|') | None => Err(self.trouble("a command is missing here")),
+            Some('&' | '|') | None => Err(self.error("missing command")),
             _ => match self.keyword().as_str() {
                 "if" => self.condition(in_block),
-                "for" => self.iteration(in_block),
+                "for" => self.for_loop(in_block),
                 "rem" => {
                     self.skip(|c| c != '\n');
                     Ok(CmdNode::Nothing)
@@ -241,7 +238,7 @@ impl Parser {
         }
     }
 
-    /// The word that begins here, in small letters, if letters are all it has.
+    /// The word at this position in lower case, if it consists of letters.
     fn keyword(&self) -> String {
         let rest = &self.characters[self.at..];
         let word: String = rest
@@ -266,7 +263,7 @@ impl Parser {
         found
     }
 
-    /// A word up to a delimiter, quotes keeping it together and kept.
+    /// Parses a word up to a delimiter outside quotes; quotes are kept.
     fn word(&mut self, ends: impl Fn(char) -> bool) -> TracedText {
         let mut word = TracedText::default();
         let mut quoted = false;
@@ -302,17 +299,17 @@ impl Parser {
                 break;
             }
         }
-        let asked = self.question()?;
+        let test = self.test()?;
         self.skip(is_delimiter);
         let has_brackets = self.peek() == Some('(');
-        // Without brackets all of the rest is what happens.
+        // Without parentheses, the rest of the line is the command.
         let then = if has_brackets {
             self.command(in_block)?
         } else {
             self.sequence(in_block)?
         };
         if then == CmdNode::Nothing {
-            return Err(self.trouble("an if has no command"));
+            return Err(self.error("if without a command"));
         }
         let mut otherwise = None;
         if has_brackets {
@@ -329,13 +326,13 @@ impl Parser {
         Ok(CmdNode::If {
             not,
             ignore_case,
-            test: asked,
+            test,
             then: Box::new(then),
             otherwise,
         })
     }
 
-    fn question(&mut self) -> Result<Test, ScriptError> {
+    fn test(&mut self) -> Result<Test, ScriptError> {
         let is_end = |c: char| is_delimiter(c);
         if self.eat_keyword("exist") {
             return Ok(Test::Exist(self.word(is_end)));
@@ -354,7 +351,7 @@ impl Parser {
         } else {
             let word = self.keyword();
             if !["equ", "neq", "lss", "leq", "gtr", "geq"].contains(&word.as_str()) {
-                return Err(self.trouble("the condition of an if is not understood"));
+                return Err(self.error("unsupported condition of if"));
             }
             self.at += word.len();
             word
@@ -362,7 +359,7 @@ impl Parser {
         self.skip(is_delimiter);
         let right = self.word(is_end);
         if left.is_empty() || right.is_empty() {
-            return Err(self.trouble("the condition of an if is not understood"));
+            return Err(self.error("unsupported condition of if"));
         }
         Ok(Test::Compare {
             left,
@@ -371,21 +368,19 @@ impl Parser {
         })
     }
 
-    fn iteration(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn for_loop(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let at = self.origin();
         self.eat_keyword("for");
         if self.peek() != Some('%') {
-            return Err(
-                self.trouble("of for only the form over words is understood: for %i in (…)")
-            );
+            return Err(self.error("only for %i in (…) is supported"));
         }
         self.at += 1;
         let Some((variable, _)) = self.next().filter(|(c, _)| c.is_ascii_alphabetic()) else {
-            return Err(self.trouble("the variable of a for is not understood"));
+            return Err(self.error("unsupported variable of for"));
         };
         self.skip(is_delimiter);
         if !self.eat_keyword("in") || self.peek() != Some('(') {
-            return Err(self.trouble("a for without its list is not understood"));
+            return Err(self.error("for without a list is not supported"));
         }
         self.at += 1;
         let mut items = Vec::new();
@@ -393,19 +388,19 @@ impl Parser {
             self.skip(|c| is_delimiter(c) || c == '\n');
             match self.peek() {
                 Some(')') => break,
-                None => return Err(self.trouble("the list of a for is not closed")),
+                None => return Err(self.error("unclosed list of for")),
                 _ => {}
             }
             let item = self.word(is_delimiter);
             if item.is_empty() {
-                return Err(self.trouble("the list of a for is not understood"));
+                return Err(self.error("unsupported list of for"));
             }
             items.push(item);
         }
         self.at += 1;
         self.skip(is_delimiter);
         if !self.eat_keyword("do") {
-            return Err(self.trouble("a for without do is not understood"));
+            return Err(self.error("for without do is not supported"));
         }
         let body = if self.peek() == Some('(') {
             self.command(in_block)?
@@ -453,7 +448,7 @@ impl Parser {
                     continue;
                 }
                 '\r' if !quoted => continue,
-                '\n' => return Err(self.trouble("a quote is open at a line's end")),
+                '\n' => return Err(self.error("unclosed quote at the end of a line")),
                 _ => {}
             }
             text.push(c, at);
@@ -467,10 +462,9 @@ impl Parser {
         })
     }
 
-    /// A redirection from its sign on.
     fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, ScriptError> {
         let Some((sign, _)) = self.next() else {
-            return Err(self.trouble("a redirection is not understood"));
+            return Err(self.error("unsupported redirection"));
         };
         let stream = stream.unwrap_or(u32::from(sign == '>'));
         let stream = u8::try_from(stream).unwrap_or_default();
@@ -485,17 +479,17 @@ impl Parser {
                     stream,
                     to: RedirectTarget::Stream(to),
                 }),
-                _ => Err(self.trouble("a redirection is not understood")),
+                _ => Err(self.error("unsupported redirection")),
             };
         }
         self.skip(is_delimiter);
         let name = self.word(is_delimiter);
         if name.is_empty() {
-            return Err(self.trouble("a redirection has no file"));
+            return Err(self.error("redirection without a file"));
         }
         let to = if sign == '<' {
             if stream != 0 {
-                return Err(self.trouble("a redirection is not understood"));
+                return Err(self.error("unsupported redirection"));
             }
             RedirectTarget::Input
         } else {
@@ -505,7 +499,7 @@ impl Parser {
     }
 }
 
-/// The number before a redirection, if it stands alone.
+/// The stream number directly before a redirection.
 fn stream_before(text: &TracedText) -> Option<u32> {
     let mut characters = text.as_str().chars().rev();
     let digit = characters.next()?.to_digit(10)?;
@@ -516,13 +510,17 @@ fn stream_before(text: &TracedText) -> Option<u32> {
 }
 
 impl CmdNode {
-    /// The same with a value in place of a loop's variable.
-    pub(super) fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
-        let boxed = |node: &Self| node.with(variable, value).map(Box::new);
+    /// Replaces the variable of a loop with a value.
+    pub(super) fn replace_variable(
+        &self,
+        variable: char,
+        value: &str,
+    ) -> Result<Self, ScriptError> {
+        let boxed = |node: &Self| node.replace_variable(variable, value).map(Box::new);
         let all = |nodes: &[Self]| {
             nodes
                 .iter()
-                .map(|node| node.with(variable, value))
+                .map(|node| node.replace_variable(variable, value))
                 .collect::<Result<Vec<_>, _>>()
         };
         Ok(match self {
@@ -543,7 +541,7 @@ impl CmdNode {
             } => Self::If {
                 not: *not,
                 ignore_case: *ignore_case,
-                test: test.with(variable, value)?,
+                test: test.replace_variable(variable, value)?,
                 then: boxed(then)?,
                 otherwise: otherwise.as_deref().map(boxed).transpose()?,
             },
@@ -576,7 +574,7 @@ impl CmdNode {
 }
 
 impl Test {
-    fn with(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
+    fn replace_variable(&self, variable: char, value: &str) -> Result<Self, ScriptError> {
         let replaced = |text: &TracedText| replaced(text, variable, value);
         Ok(match self {
             Self::Exist(path) => Self::Exist(replaced(path)?),
@@ -618,7 +616,7 @@ fn replaced_in_redirects(
         .collect()
 }
 
-/// A text with a value for `%i`; its other forms, such as `%~ni`, take Windows.
+/// Replaces `%i` in a text; other forms, such as `%~ni`, are not supported.
 fn replaced(text: &TracedText, variable: char, value: &str) -> Result<TracedText, ScriptError> {
     let mut out = TracedText::default();
     let mut characters = text.characters().peekable();
@@ -634,7 +632,7 @@ fn replaced(text: &TracedText, variable: char, value: &str) -> Result<TracedText
             }
             Some(('~', _)) => {
                 return Err(ScriptError::unclear(
-                    "modifiers of a for's variable are not understood",
+                    "modifiers of the variable of for are not supported",
                 )
                 .at_position(at));
             }

@@ -1,6 +1,5 @@
-//! What a script of PowerShell is made of, as far as it is understood. Places are bytes of the script.
+//! Syntax tree of PowerShell. Positions are byte offsets in the script.
 
-/// A statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
     Pipeline(Pipeline),
@@ -25,18 +24,18 @@ pub(super) enum Statement {
     /// `while`, `do … while` and `do … until`
     Loop {
         test: Box<Statement>,
-        /// True if it goes on while the test holds; otherwise until it does.
-        goes_on_if: bool,
-        /// True if the body comes first.
+        /// True for `while`, false for `until`.
+        continues_if: bool,
+        /// True if the body runs before the test.
         tests_last: bool,
         body: Vec<Statement>,
         at: usize,
     },
     Try {
         body: Vec<Statement>,
-        /// The block for any error; `None` where blocks are for some errors only.
+        /// Block for any error; `None` if every block is for specific errors.
         catch: Option<Vec<Statement>>,
-        is_choosy: bool,
+        has_typed_catch: bool,
         finally: Vec<Statement>,
     },
     Function {
@@ -58,7 +57,7 @@ pub(super) enum Statement {
     },
 }
 
-/// What ends a block before its end.
+/// Statement that leaves a block early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlFlow {
     Break,
@@ -66,21 +65,20 @@ pub(super) enum ControlFlow {
     Return,
 }
 
-/// Elements with `|` between them.
+/// Elements separated by `|`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pipeline {
     pub(super) elements: Vec<Element>,
     pub(super) at: usize,
 }
 
-/// A part of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Element {
     Expression(Expression),
     Command(CommandAst),
 }
 
-/// A command and what it is given.
+/// Command with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandAst {
     pub(super) name: Expression,
@@ -89,10 +87,9 @@ pub(super) struct CommandAst {
     pub(super) at: usize,
 }
 
-/// Something that a command is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// `-Name` or `-Name:value`; and how the name is written.
+    /// `-Name` or `-Name:value`, with the name as written.
     Parameter {
         name: String,
         value: Option<Expression>,
@@ -103,28 +100,26 @@ pub(super) enum Argument {
     Splat(String),
 }
 
-/// Where a stream goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Redirect {
-    /// Into a file; `*` is stream 0.
+    /// To a file; `*` is stream 0.
     File {
         stream: u8,
         append: bool,
         file: Expression,
     },
-    /// Into standard output.
+    /// To standard output.
     Merge,
 }
 
-/// An expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expression {
-    /// A text without anything to fill in.
+    /// String without variables.
     Text(String),
-    /// A word without quotes, which may be a number too.
+    /// Word without quotes, which may be a number.
     Word(String),
     Number(i64),
-    /// A text with things to fill in.
+    /// String with variables or scripts.
     Filled(Vec<StringPart>),
     Variable(String),
     List(Vec<Expression>),
@@ -157,7 +152,6 @@ pub(super) enum Expression {
     Index(Box<Expression>, Box<Expression>),
 }
 
-/// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StringPart {
     Text(String),

@@ -1,4 +1,4 @@
-//! The cmdlets that are understood, and the other names that they have.
+//! Supported cmdlets and their aliases.
 
 use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
@@ -9,7 +9,6 @@ use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-/// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Drive {
     File(String),
@@ -18,7 +17,6 @@ pub(super) enum Drive {
     Environment(String),
 }
 
-/// The drive that a path is on.
 pub(super) fn drive(path: &str) -> Result<Drive, ScriptError> {
     let lower = path.to_lowercase();
     let after = |prefix: &str| path[prefix.len()..].to_owned();
@@ -39,9 +37,9 @@ pub(super) fn drive(path: &str) -> Result<Drive, ScriptError> {
         ));
     }
     match lower.split_once(':') {
-        Some((drive, _)) if drive.len() > 1 => Err(ScriptError::unclear(format!(
-            "the drive {drive}: is not understood"
-        ))),
+        Some((drive, _)) if drive.len() > 1 => {
+            Err(ScriptError::unclear(format!("unsupported drive {drive}:")))
+        }
         _ => Ok(Drive::File(path.to_owned())),
     }
 }
@@ -121,7 +119,7 @@ const CERTIFICATE: ParameterSet = ParameterSet {
     positions: &["filepath"],
 };
 
-/// Returns true if a cmdlet is understood, or named as what needs Windows.
+/// Returns true if a cmdlet is known: supported, or known to require Windows.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     KNOWN.contains(&name)
         || super::output_cmdlets::is_output_only(name)
@@ -130,7 +128,7 @@ pub(super) fn is_cmdlet(name: &str) -> bool {
 }
 
 impl Shell<'_, '_> {
-    /// The name of the command that another name stands for.
+    /// Resolves an alias.
     pub(super) fn alias(&self, name: &str) -> String {
         let full = match name {
             "rm" | "ri" | "del" | "erase" | "rd" | "rmdir" => "remove-item",
@@ -180,8 +178,8 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
-        if let Some(trouble) = needs_windows(name) {
-            return Err(trouble);
+        if let Some(error) = needs_windows(name) {
+            return Err(error);
         }
         if super::iis::is_cmdlet(name) {
             return self.iis_cmdlet(name, command, input.as_ref());
@@ -227,13 +225,13 @@ impl Shell<'_, '_> {
             "test-path" => self.test_path(command),
             "join-path" => self.join_path(command),
             "import-certificate" => self.import_certificate(command),
-            "foreach-object" => self.for_each(command, input),
-            _ => self.small(name, command, input),
+            "foreach-object" => self.foreach_object(command, input),
+            _ => self.simple_cmdlet(name, command, input),
         }
     }
 
-    /// Cmdlets that say something, wait, or make objects.
-    fn small(
+    /// Runs cmdlets that print, wait, or create objects.
+    fn simple_cmdlet(
         &mut self,
         name: &str,
         command: &CommandAst,
@@ -247,7 +245,7 @@ impl Shell<'_, '_> {
                     None => Ok(input.unwrap_or(PsValue::Null)),
                 }
             }
-            "write-error" => Err(ScriptError::fails("the script reports an error")),
+            "write-error" => Err(ScriptError::fails("the script writes an error")),
             "write-host" | "write-verbose" | "write-warning" | "write-information"
             | "write-debug" | "write-progress" => {
                 for argument in &command.arguments {
@@ -264,7 +262,7 @@ impl Shell<'_, '_> {
             | "clear-host"
             | "set-psdebug" => {
                 if name == "set-strictmode" {
-                    return Err(ScriptError::unclear("what it forbids is not followed"));
+                    return Err(ScriptError::unclear("strict mode is not supported"));
                 }
                 Ok(PsValue::Null)
             }
@@ -300,7 +298,7 @@ impl Shell<'_, '_> {
                 }
             }
             "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
-            _ => Err(ScriptError::unclear("the cmdlet is not understood")),
+            _ => Err(ScriptError::unclear("unsupported cmdlet")),
         }
     }
 
@@ -315,12 +313,12 @@ impl Shell<'_, '_> {
         match name.strip_prefix("system.").unwrap_or(&name) {
             "net.webclient" => Ok(PsValue::WebClient),
             _ => Err(ScriptError::unclear(format!(
-                "an object of type {name} is not understood"
+                "unsupported object type {name}"
             ))),
         }
     }
 
-    fn for_each(
+    fn foreach_object(
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
@@ -332,17 +330,15 @@ impl Shell<'_, '_> {
         };
         let given = self.bind_parameters(command, &takes)?;
         let Some(PsValue::Block(statements)) = given.value("process").cloned() else {
-            return Err(ScriptError::unclear(
-                "it is given something else than a block",
-            ));
+            return Err(ScriptError::unclear("expected a script block"));
         };
         let input = input.unwrap_or(PsValue::Null);
-        input.is_known()?;
+        input.check_known()?;
         let mut out = Vec::new();
         for item in input.items() {
             self.machine.step()?;
             self.variables.insert("_".to_owned(), item);
-            out.extend(self.block_of_item(&statements)?.items());
+            out.extend(self.run_item_block(&statements)?.items());
             if self.exit.is_some() {
                 break;
             }
@@ -353,19 +349,15 @@ impl Shell<'_, '_> {
     fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let Some(path) = path_of(&given)? else {
-            return Err(ScriptError::unclear("it names no folder"));
+            return Err(ScriptError::unclear("no folder given"));
         };
         let Drive::File(path) = drive(&path)? else {
-            return Err(ScriptError::unclear(
-                "it goes to something else than a folder",
-            ));
+            return Err(ScriptError::unclear("the destination is not a folder"));
         };
         let path = self.machine.path(&path)?;
         match self.machine.entry(&path) {
             Lookup::Absent | Lookup::Present(EntryKind::File(())) => {
-                return Err(ScriptError::fails(format!(
-                    "the folder {path} is not there"
-                )));
+                return Err(ScriptError::fails(format!("folder {path} not found")));
             }
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(format!(
@@ -391,12 +383,12 @@ impl Shell<'_, '_> {
             return Err(ScriptError::option("-Method"));
         }
         let Some(file) = given.text("outfile")? else {
-            return Ok(PsValue::opaque(format!("what {url} answers is used")));
+            return Ok(PsValue::opaque(format!("the response of {url} is used")));
         };
         let path = self.machine.path(&file)?;
         if !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
-                "the folder of {path} is not there"
+                "the folder of {path} does not exist"
             )));
         }
         let url = if url.contains("://") {
@@ -410,19 +402,18 @@ impl Shell<'_, '_> {
 
     fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &ARCHIVE)?;
-        let archive =
-            path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no archive"))?;
+        let archive = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no archive given"))?;
         if archive.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         if !archive.to_lowercase().ends_with(".zip") {
             return Err(ScriptError::fails(format!(
-                "{archive} does not end in .zip, the only kind that it takes"
+                "{archive} does not end in .zip, the only supported extension"
             )));
         }
         let folder = match given.text("destinationpath")? {
             Some(folder) => folder,
-            // In the folder that it works in, by the archive's name.
+            // In the working folder, with the name of the archive.
             None => {
                 let name = archive.rsplit(['\\', '/']).next().unwrap_or_default();
                 let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -436,7 +427,7 @@ impl Shell<'_, '_> {
 
     fn file_hash(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &HASH)?;
-        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let algorithm = given
             .text("algorithm")?
             .unwrap_or_else(|| "SHA256".to_owned());
@@ -447,20 +438,20 @@ impl Shell<'_, '_> {
 
     fn test_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &TEST)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let kind = given.text("pathtype")?.map(|kind| kind.to_lowercase());
         let found = match drive(&path)? {
             Drive::File(path) => {
                 let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
-                    Paths::One(path) => self.machine.now(&path)?,
+                    Paths::One(path) => self.machine.path_state(&path)?,
                     Paths::Pattern { .. } => {
-                        return Err(ScriptError::unclear("wildcards are not understood here"));
+                        return Err(ScriptError::unclear("wildcards are not supported here"));
                     }
                 };
                 match (now, kind.as_deref()) {
                     (PathState::Later, _) => {
                         return Err(ScriptError::later(
-                            "it depends on a file that is not downloaded yet",
+                            "it depends on a file that is downloaded later",
                         ));
                     }
                     (PathState::Absent, _) => false,
@@ -473,7 +464,7 @@ impl Shell<'_, '_> {
             Drive::Registry(path) => {
                 let key = super::registry::key(&path)?;
                 tools::is_present(&self.machine.image.key(&key)).ok_or_else(|| {
-                    ScriptError::unknown(format!("whether the base has {key} is not known"))
+                    ScriptError::unknown(format!("whether the base has {key} is unknown"))
                 })?
             }
             Drive::Environment(name) => match self.machine.variable(&name) {
@@ -481,11 +472,11 @@ impl Shell<'_, '_> {
                 Lookup::Absent => false,
                 Lookup::Later(Later) | Lookup::Unknown => {
                     return Err(ScriptError::unknown(format!(
-                        "whether the variable {name} is set is not known"
+                        "whether the variable {name} is set is unknown"
                     )));
                 }
             },
-            Drive::Iis(_) => return Err(ScriptError::unclear("IIS: is not understood here")),
+            Drive::Iis(_) => return Err(ScriptError::unclear("IIS: is not supported here")),
         };
         Ok(PsValue::Bool(found))
     }
@@ -511,11 +502,11 @@ impl Shell<'_, '_> {
             .strip_prefix("cert:")
             .map(|rest| rest.trim_start_matches('\\'))
             .and_then(|rest| rest.strip_prefix("localmachine\\"))
-            .ok_or_else(|| ScriptError::unclear("the store is not one of the machine's"))?;
+            .ok_or_else(|| ScriptError::unclear("the store is not a store of the machine"))?;
         let file = given.required("filepath")?;
         match tools::add_certificate(self.machine, store.trim_end_matches('\\'), &file)? {
             0 => Ok(PsValue::Null),
-            _ => Err(ScriptError::fails(format!("{file} is not there"))),
+            _ => Err(ScriptError::fails(format!("{file} not found"))),
         }
     }
 
@@ -524,17 +515,17 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The one path that a cmdlet is given, by either name.
+/// Value of `-Path` or `-LiteralPath`.
 pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptError> {
     let value = given.value("path").or(given.value("literalpath"));
     match value.map(PsValue::texts).transpose()?.as_deref() {
         None => Ok(None),
         Some([path]) => Ok(Some(path.clone())),
-        Some(_) => Err(ScriptError::unclear("it is given several paths")),
+        Some(_) => Err(ScriptError::unclear("several paths are not supported")),
     }
 }
 
-/// Every cmdlet that is understood, but for those of IIS.
+/// Supported cmdlets, except those of IIS.
 const KNOWN: [&str; 56] = [
     "select-object",
     "where-object",
@@ -594,12 +585,12 @@ const KNOWN: [&str; 56] = [
     "import-module",
 ];
 
-/// Why a cmdlet takes Windows.
+/// Error for a cmdlet that requires Windows.
 fn needs_windows(name: &str) -> Option<ScriptError> {
     Some(match name {
         "start-process" => ScriptError::windows("it starts a program"),
         "invoke-expression" => {
-            ScriptError::windows("it runs a script that is made or fetched while it runs")
+            ScriptError::windows("it runs a script that is known only at run time")
         }
         "install-windowsfeature"
         | "add-windowsfeature"
@@ -608,8 +599,8 @@ fn needs_windows(name: &str) -> Option<ScriptError> {
         | "uninstall-windowsfeature"
         | "remove-windowsfeature"
         | "add-windowscapability" => {
-            ScriptError::windows("a feature of Windows is turned on or off by Windows")
-                .help("take a base image that has the feature")
+            ScriptError::windows("a Windows feature can be changed only on Windows")
+                .help("use a base image that has the feature")
         }
         "install-module"
         | "install-package"
@@ -618,11 +609,11 @@ fn needs_windows(name: &str) -> Option<ScriptError> {
         | "save-module"
         | "update-help"
         | "register-psrepository"
-        | "set-psrepository" => ScriptError::windows("a package manager runs"),
+        | "set-psrepository" => ScriptError::windows("it runs a package manager"),
         "start-service" | "stop-service" | "restart-service" => {
-            ScriptError::windows("a service starts or stops")
+            ScriptError::windows("it starts or stops a service")
         }
-        "start-bitstransfer" => ScriptError::windows("it downloads through a service of Windows")
+        "start-bitstransfer" => ScriptError::windows("it downloads through a Windows service")
             .help("download with Invoke-WebRequest -OutFile"),
         "set-timezone"
         | "new-localuser"
@@ -636,7 +627,7 @@ fn needs_windows(name: &str) -> Option<ScriptError> {
         | "get-authenticodesignature"
         | "new-eventlog"
         | "wait-process"
-        | "stop-process" => ScriptError::windows("only Windows can do or tell this"),
+        | "stop-process" => ScriptError::windows("it works only on Windows"),
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! Cmdlets that write and read text, in the encodings that they have by themselves.
+//! Cmdlets that write and read text, with their default encodings.
 
 use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
@@ -33,13 +33,12 @@ const GET: ParameterSet = ParameterSet {
     positions: &["path"],
 };
 
-/// Lines of text longer than this Windows PowerShell may break when it writes output to a file.
+/// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;
 
-/// How text becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
-    /// Characters beyond ASCII depend on Windows' language.
+    /// Non-ASCII characters depend on the language of Windows.
     Ascii,
     Utf8,
     Utf8WithMark,
@@ -55,7 +54,7 @@ fn encoding(name: &str, is_core: bool) -> Result<Encoding, ScriptError> {
         "unicode" | "utf16" => Encoding::Utf16,
         other => {
             return Err(ScriptError::unclear(format!(
-                "the encoding {other:?} is not understood"
+                "unsupported encoding {other:?}"
             )));
         }
     })
@@ -72,7 +71,7 @@ impl Encoding {
         match self {
             Self::Ascii if !text.is_ascii() => {
                 return Err(ScriptError::unclear(
-                    "how characters beyond ASCII are written depends on Windows' code page",
+                    "the encoding of non-ASCII characters depends on the Windows code page",
                 ));
             }
             Self::Utf16 => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
@@ -91,21 +90,19 @@ impl Shell<'_, '_> {
         appends: bool,
     ) -> Result<(), ScriptError> {
         let Drive::File(file) = drive(file)? else {
-            return Err(ScriptError::unclear(
-                "it writes to something else than a file",
-            ));
+            return Err(ScriptError::unclear("it does not write to a file"));
         };
         if file.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let path = self.machine.path(&file)?;
         if !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
-                "the folder of {path} is not there"
+                "the folder of {path} does not exist"
             )));
         }
         let now = if appends {
-            self.machine.now(&path)?
+            self.machine.path_state(&path)?
         } else {
             match self.machine.entry(&path) {
                 Lookup::Present(EntryKind::Folder) => PathState::Folder,
@@ -115,7 +112,9 @@ impl Shell<'_, '_> {
         match now {
             PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
             PathState::Later if appends => {
-                return Err(ScriptError::later("what it adds to comes from a download"));
+                return Err(ScriptError::later(
+                    "the file that it appends to is downloaded later",
+                ));
             }
             _ => {}
         }
@@ -124,16 +123,16 @@ impl Shell<'_, '_> {
         if is_start {
             return self.apply(ImageAction::Write { path, content });
         }
-        // What is added to keeps its own encoding where the cmdlet looks at it.
+        // An existing file keeps its encoding where the cmdlet detects it.
         match self.machine.image.content(&path) {
             Lookup::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
                 self.apply(ImageAction::Append { path, content })
             }
             Lookup::Present(_) => Err(ScriptError::unclear(
-                "what it adds to has an encoding of its own",
+                "the file that it appends to has another encoding",
             )),
             _ => Err(ScriptError::unknown(format!(
-                "it depends on the encoding of {path}, which is not known"
+                "the encoding of {path} is unknown"
             ))),
         }
     }
@@ -145,11 +144,11 @@ impl Shell<'_, '_> {
         appends: bool,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &CONTENT)?;
-        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let value = match (given.value("value"), input) {
             (Some(value), _) => value.clone(),
             (None, Some(input)) => input,
-            (None, None) => return Err(ScriptError::unclear("it has nothing to write")),
+            (None, None) => return Err(ScriptError::unclear("no content given")),
         };
         let name = given.text("encoding")?;
         let encoding = match name {
@@ -159,7 +158,7 @@ impl Shell<'_, '_> {
         };
         if appends && encoding != Encoding::Ascii && !self.is_core {
             return Err(ScriptError::unclear(
-                "adding with an encoding is not understood",
+                "appending with an encoding is not supported",
             ));
         }
         let text = lines(&value, !given.has("nonewline"))?;
@@ -206,7 +205,7 @@ impl Shell<'_, '_> {
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
             return Err(ScriptError::unclear(
-                "lines this long may be broken on their way into the file; Set-Content leaves them whole",
+                "lines of this length may be wrapped in the file; use Set-Content",
             ));
         }
         self.write_text(file, &text, encoding, appends)
@@ -214,20 +213,18 @@ impl Shell<'_, '_> {
 
     pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &GET)?;
-        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no file"))?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let Drive::File(file) = drive(&file)? else {
-            return Err(ScriptError::unclear("it reads something else than a file"));
+            return Err(ScriptError::unclear("it does not read a file"));
         };
         let path = self.machine.path(&file)?;
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             PathState::Absent | PathState::Folder => {
-                return Err(ScriptError::fails(format!(
-                    "{path} is not a file that is there"
-                )));
+                return Err(ScriptError::fails(format!("file {path} not found")));
             }
             PathState::Later => {
                 return Ok(PsValue::Opaque(ScriptError::later(format!(
-                    "what is in {path} is used"
+                    "the content of {path} is used"
                 ))));
             }
             PathState::File => {}
@@ -236,21 +233,19 @@ impl Shell<'_, '_> {
             Lookup::Present(content) => content,
             Lookup::Later(Later) => {
                 return Ok(PsValue::Opaque(ScriptError::later(format!(
-                    "what is in {path} is used"
+                    "the content of {path} is used"
                 ))));
             }
             Lookup::Absent | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
-                    "what is in {path} is not known"
+                    "the content of {path} is unknown"
                 ))));
             }
         };
         let text = match String::from_utf8(content) {
             Ok(text) if text.is_ascii() => text,
             _ => {
-                return Ok(PsValue::opaque(format!(
-                    "what is in {path} is not plain text"
-                )));
+                return Ok(PsValue::opaque(format!("{path} is not plain text")));
             }
         };
         if given.has("raw") {
@@ -262,7 +257,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The lines that a value is written as.
+/// Formats a value as lines.
 fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
     let items = match value {
         PsValue::List(items) => items.clone(),
@@ -273,8 +268,12 @@ fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
     for item in items {
         match &item {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
-            PsValue::Opaque(trouble) => return Err(trouble.clone()),
-            _ => return Err(ScriptError::unclear("an object is written as text")),
+            PsValue::Opaque(error) => return Err(error.clone()),
+            _ => {
+                return Err(ScriptError::unclear(
+                    "writing an object as text is not supported",
+                ));
+            }
         }
         text.push_str(&item.text()?);
         if ends {

@@ -1,4 +1,4 @@
-//! Runs statements, pipelines and commands.
+//! Evaluation of statements, pipelines and commands.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use super::ast::{
 use super::flow::Function;
 use super::value::PsValue;
 
-/// How deep expressions may lie in each other.
+/// Maximum depth of nested expressions.
 const DEPTH: usize = 120;
 
-/// A PowerShell at work.
+/// State of the interpreter.
 pub(super) struct Shell<'m, 'a> {
     pub(super) machine: &'m mut Process<'a>,
     pub(super) script: &'m TracedText,
     pub(super) variables: BTreeMap<String, PsValue>,
     /// True if it is PowerShell 7 rather than Windows PowerShell.
     pub(super) is_core: bool,
-    /// The folder of the process, which `cd` does not change.
+    /// Working folder of the process, which `cd` does not change.
     pub(super) process_folder: ImagePath,
     pub(super) exit: Option<i32>,
     /// `$?`
@@ -35,23 +35,23 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) last_exit: Option<i32>,
     /// True if the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
-    /// What ends the blocks that are running.
+    /// Pending `break`, `continue` or `return`.
     pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
-    /// How many functions and blocks are called from each other.
+    /// Depth of nested calls.
     pub(super) calls: usize,
     pub(super) depth: usize,
 }
 
-/// What happens when a cmdlet fails.
+/// Handling of a cmdlet's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorAction {
     Stop,
-    GoOn,
+    Continue,
 }
 
 impl Shell<'_, '_> {
-    /// Runs statements and gives what they put out.
+    /// Runs statements and returns their output.
     pub(super) fn block(&mut self, statements: &[Statement]) -> Result<PsValue, ScriptError> {
         let mut out = Vec::new();
         for statement in statements {
@@ -63,7 +63,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    pub(super) fn place(&self, at: usize) -> usize {
+    pub(super) fn position(&self, at: usize) -> usize {
         self.script.origin(at)
     }
 
@@ -71,9 +71,9 @@ impl Shell<'_, '_> {
         self.machine.step()?;
         match statement {
             Statement::Pipeline(pipeline) => {
-                let at = self.place(pipeline.at);
+                let at = self.position(pipeline.at);
                 self.pipeline(pipeline)
-                    .map_err(|trouble| trouble.at_position(at))
+                    .map_err(|error| error.at_position(at))
             }
             Statement::Assign {
                 to,
@@ -81,9 +81,9 @@ impl Shell<'_, '_> {
                 value,
                 at,
             } => {
-                let place = self.place(*at);
+                let place = self.position(*at);
                 self.assign(to, *operator, value)
-                    .map_err(|trouble| trouble.at_position(place))?;
+                    .map_err(|error| error.at_position(place))?;
                 Ok(PsValue::Null)
             }
             Statement::If {
@@ -91,33 +91,33 @@ impl Shell<'_, '_> {
                 otherwise,
                 at,
             } => {
-                let place = self.place(*at);
+                let place = self.position(*at);
                 self.condition(clauses, otherwise)
-                    .map_err(|trouble| trouble.in_command("if", place))
+                    .map_err(|error| error.in_command("if", place))
             }
             Statement::ForEach {
                 variable,
                 items,
                 body,
                 at,
-            } => self.for_each_of(variable, items, body, self.place(*at)),
+            } => self.for_each(variable, items, body, self.position(*at)),
             Statement::Loop {
                 test,
-                goes_on_if,
+                continues_if,
                 tests_last,
                 body,
                 at,
             } => {
-                let place = self.place(*at);
-                self.run_loop(test, *goes_on_if, *tests_last, body)
-                    .map_err(|trouble| trouble.in_command("while", place))
+                let place = self.position(*at);
+                self.run_loop(test, *continues_if, *tests_last, body)
+                    .map_err(|error| error.in_command("while", place))
             }
             Statement::Try {
                 body,
                 catch,
-                is_choosy,
+                has_typed_catch,
                 finally,
-            } => self.run_try(body, catch.as_deref(), *is_choosy, finally),
+            } => self.run_try(body, catch.as_deref(), *has_typed_catch, finally),
             Statement::Function {
                 name,
                 parameters,
@@ -139,15 +139,15 @@ impl Shell<'_, '_> {
                 Ok(value)
             }
             Statement::Throw { at } => Err(ScriptError::fails("the script throws an error")
-                .in_command("throw", self.place(*at))),
+                .in_command("throw", self.position(*at))),
             Statement::Exit { code, at } => self
                 .exit(code.as_ref())
-                .map_err(|trouble| trouble.in_command("exit", self.place(*at))),
+                .map_err(|error| error.in_command("exit", self.position(*at))),
         }
     }
 
-    /// An `if`. One that asks for a file's digest is a check of that file where the other answer ends
-    /// the build.
+    /// Runs an `if`. A condition on a file digest becomes a verification if the branch for a
+    /// mismatch fails the build.
     fn condition(
         &mut self,
         clauses: &[(Statement, Vec<Statement>)],
@@ -168,9 +168,9 @@ impl Shell<'_, '_> {
                 continue;
             };
             let on_mismatch = if if_equal { otherwise } else { body };
-            if clauses.len() > 1 || !self.surely_fails(on_mismatch) {
+            if clauses.len() > 1 || !self.always_fails(on_mismatch) {
                 return Err(ScriptError::unclear(
-                    "what depends on a file's digest is more than a failure",
+                    "a condition on a file digest may only fail the build",
                 ));
             }
             self.machine.apply(ImageAction::Verify {
@@ -183,8 +183,8 @@ impl Shell<'_, '_> {
         self.block(otherwise)
     }
 
-    /// Returns true if the build fails once these are run, whatever else they do.
-    fn surely_fails(&self, statements: &[Statement]) -> bool {
+    /// Returns true if these statements always fail the build.
+    fn always_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
             Statement::Throw { .. } => true,
             Statement::Exit {
@@ -219,7 +219,7 @@ impl Shell<'_, '_> {
                 }
                 Element::Command(command) => self.command(command, input)?,
             });
-            // It failed if any part of it did.
+            // A pipeline fails if any element fails.
             all_ok &= self.is_ok;
             self.is_ok = all_ok;
         }
@@ -232,22 +232,22 @@ impl Shell<'_, '_> {
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
         self.machine.step()?;
-        let at = self.place(command.at);
+        let at = self.position(command.at);
         let name = self
             .expression(&command.name)
-            .map_err(|trouble| trouble.at_position(at))?;
+            .map_err(|error| error.at_position(at))?;
         if let PsValue::Block(statements) = name {
             let function = Function {
                 parameters: Vec::new(),
                 body: statements,
             };
             let value = self.call_function(&function, command);
-            let value = value.map_err(|trouble| trouble.at_position(at))?;
+            let value = value.map_err(|error| error.at_position(at))?;
             return self.redirected(command, value);
         }
-        let name = name.text().map_err(|trouble| trouble.at_position(at))?;
+        let name = name.text().map_err(|error| error.at_position(at))?;
         self.named_command(&name, command, input)
-            .map_err(|trouble| trouble.in_command(&name, at))
+            .map_err(|error| error.in_command(&name, at))
     }
 
     fn named_command(
@@ -262,7 +262,7 @@ impl Shell<'_, '_> {
         if let Some(function) = self.functions.get(&lower).cloned() {
             if input.is_some() {
                 return Err(ScriptError::unclear(
-                    "a function gets another command's output",
+                    "piping output to a function is not supported",
                 ));
             }
             let value = self.call_function(&function, command)?;
@@ -270,25 +270,25 @@ impl Shell<'_, '_> {
         }
         let value = if cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
             match self.cmdlet(&cmdlet, command, input) {
-                Err(trouble) if trouble.kind == ScriptErrorKind::Fails => {
+                Err(error) if error.kind == ScriptErrorKind::Fails => {
                     let action = self.error_action(command)?;
-                    let at = self.place(command.at);
-                    self.handle_error(action, trouble.in_command(name, at))?;
+                    let at = self.position(command.at);
+                    self.handle_error(action, error.in_command(name, at))?;
                     PsValue::Null
                 }
                 other => {
-                    let at = self.place(command.at);
+                    let at = self.position(command.at);
                     let error = self.machine.error.take();
                     self.machine.error = error.map(|error| error.in_command(name, at));
                     other?
                 }
             }
         } else if is_verb_noun(&lower) {
-            return Err(ScriptError::unclear("the cmdlet is not understood"));
+            return Err(ScriptError::unclear("unsupported cmdlet"));
         } else {
             if input.is_some() {
                 return Err(ScriptError::unclear(
-                    "a program gets another command's output",
+                    "piping output to a program is not supported",
                 ));
             }
             self.native(name, command)?
@@ -296,45 +296,41 @@ impl Shell<'_, '_> {
         self.redirected(command, value)
     }
 
-    /// Goes on after an error, or does not.
+    /// Records an error, or returns it if it ends the script.
     pub(super) fn handle_error(
         &mut self,
         action: ErrorAction,
-        trouble: ScriptError,
+        error: ScriptError,
     ) -> Result<(), ScriptError> {
         match action {
-            ErrorAction::Stop => Err(trouble),
-            ErrorAction::GoOn => {
+            ErrorAction::Stop => Err(error),
+            ErrorAction::Continue => {
                 self.is_ok = false;
-                self.machine.error = Some(trouble);
+                self.machine.error = Some(error);
                 Ok(())
             }
         }
     }
 
-    /// The same for what may have failed; other trouble is not an error of the command.
+    /// Handles a failure of a command; other errors are returned.
     pub(super) fn handle_result(
         &mut self,
         action: ErrorAction,
         done: Result<(), ScriptError>,
     ) -> Result<(), ScriptError> {
         match done {
-            Err(trouble) if trouble.kind == ScriptErrorKind::Fails => {
-                self.handle_error(action, trouble)
-            }
+            Err(error) if error.kind == ScriptErrorKind::Fails => self.handle_error(action, error),
             done => done,
         }
     }
 
-    /// What `$ErrorActionPreference` says.
     pub(super) fn on_error(&self) -> ErrorAction {
         match self.variables.get("erroractionpreference") {
             Some(PsValue::Text(text)) if text.eq_ignore_ascii_case("stop") => ErrorAction::Stop,
-            _ => ErrorAction::GoOn,
+            _ => ErrorAction::Continue,
         }
     }
 
-    /// Returns true if an error of this command ends the script.
     pub(super) fn error_action(
         &mut self,
         command: &CommandAst,
@@ -353,7 +349,7 @@ impl Shell<'_, '_> {
                 };
                 return Ok(match value.text()?.to_lowercase().as_str() {
                     "stop" => ErrorAction::Stop,
-                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::GoOn,
+                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
                     other => return Err(ScriptError::option(other)),
                 });
             }
@@ -361,7 +357,7 @@ impl Shell<'_, '_> {
         Ok(self.on_error())
     }
 
-    /// Runs a program with the command line that PowerShell makes for it.
+    /// Runs a program with the command line that PowerShell builds.
     fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let mut words = vec![name.to_owned()];
         for argument in &command.arguments {
@@ -381,7 +377,7 @@ impl Shell<'_, '_> {
                         words.push(format!("{written}:{value}"));
                     }
                 },
-                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not understood here")),
+                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not supported here")),
             }
         }
         let empty = words.iter().skip(1).any(String::is_empty);
@@ -391,7 +387,7 @@ impl Shell<'_, '_> {
                 .collect();
         }
         let line = native_command_line(&words);
-        let at = self.place(command.at);
+        let at = self.position(command.at);
         let before = self.machine.error.take();
         let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
         self.last_exit = Some(code);
@@ -401,10 +397,10 @@ impl Shell<'_, '_> {
         } else {
             self.machine.set_exit_code(code, name, at);
         }
-        Ok(PsValue::opaque(format!("what {name} prints is used")))
+        Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
-    /// Sends what a command puts out where it is to go.
+    /// Applies the redirections of a command to its output.
     fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue, ScriptError> {
         let mut value = value;
         for redirect in &command.redirects {
@@ -426,7 +422,9 @@ impl Shell<'_, '_> {
                 continue;
             }
             if *stream != 1 {
-                return Err(ScriptError::unclear("errors go into a file"));
+                return Err(ScriptError::unclear(
+                    "redirecting errors to a file is not supported",
+                ));
             }
             let output = std::mem::replace(&mut value, PsValue::Null);
             self.out_file(&file.text()?, &output, *append, None)?;
@@ -455,7 +453,7 @@ impl Shell<'_, '_> {
             }
             Expression::Cast(_, inner) => match inner.as_ref() {
                 Expression::Variable(name) if operator == '=' => self.set_variable(name, value),
-                _ => Err(ScriptError::unclear("the assignment is not understood")),
+                _ => Err(ScriptError::unclear("unsupported assignment")),
             },
             Expression::Member {
                 of,
@@ -465,15 +463,15 @@ impl Shell<'_, '_> {
                 let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
                     && matches!(name.as_str(), "securityprotocol" | "expect100continue");
                 if is_idle {
-                    // How connections are secured is not up to the image.
+                    // TLS settings of the process do not change the image.
                     Ok(())
                 } else {
                     Err(ScriptError::unclear(format!(
-                        "setting {name} is not understood"
+                        "setting {name} is not supported"
                     )))
                 }
             }
-            _ => Err(ScriptError::unclear("the assignment is not understood")),
+            _ => Err(ScriptError::unclear("unsupported assignment")),
         }
     }
 
@@ -489,12 +487,12 @@ impl Shell<'_, '_> {
         let plain = without_scope(name);
         if plain != name && self.calls > 0 && !name.starts_with("local:") {
             return Err(ScriptError::unclear(
-                "a function sets a variable of the script around it",
+                "a function sets a variable of its calling script",
             ));
         }
         if plain.contains(':') || plain.starts_with("ps") {
             return Err(ScriptError::unclear(format!(
-                "setting ${name} is not understood"
+                "setting ${name} is not supported"
             )));
         }
         if plain != "null" {
@@ -509,10 +507,10 @@ impl Shell<'_, '_> {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
                 Lookup::Later(Later) => PsValue::Opaque(ScriptError::later(format!(
-                    "$env:{variable} comes from a download"
+                    "$env:{variable} depends on a download"
                 ))),
                 Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(format!(
-                    "the value of $env:{variable} is not known"
+                    "the value of $env:{variable} is unknown"
                 ))),
             };
         }
@@ -529,12 +527,12 @@ impl Shell<'_, '_> {
             },
             "home" => match self.machine.variables.profile() {
                 Some(profile) => PsValue::Text(profile),
-                None => PsValue::opaque("$home is only known to Windows"),
+                None => PsValue::opaque("$home is known only on Windows"),
             },
             plain => match self.variables.get(plain) {
                 Some(value) => value.clone(),
                 None if is_automatic(plain) => {
-                    PsValue::opaque(format!("${plain} is only known to Windows"))
+                    PsValue::opaque(format!("${plain} is known only on Windows"))
                 }
                 None => PsValue::Null,
             },
@@ -543,9 +541,7 @@ impl Shell<'_, '_> {
 
     pub(super) fn expression(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         if self.depth == DEPTH {
-            return Err(ScriptError::unclear(
-                "expressions lie too deep in each other",
-            ));
+            return Err(ScriptError::unclear("expressions are nested too deeply"));
         }
         self.depth += 1;
         let value = self.expression_of(expression);
@@ -556,7 +552,7 @@ impl Shell<'_, '_> {
     fn expression_of(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         match expression {
             Expression::Text(text) => Ok(PsValue::Text(text.clone())),
-            // A word that is a number as it would be written is one.
+            // A word in canonical form of a number is a number.
             Expression::Word(text) => Ok(match text.parse::<i64>() {
                 Ok(number) if number.to_string() == *text => PsValue::Number(number),
                 _ => PsValue::Text(text.clone()),
@@ -637,14 +633,14 @@ impl Shell<'_, '_> {
         right: &Expression,
     ) -> Result<PsValue, ScriptError> {
         let left = self.expression(left)?;
-        // The right side is only looked at where the left one does not decide.
+        // The right side is evaluated only if the left one does not decide.
         match operator {
             "and" if !left.to_bool()? => return Ok(PsValue::Bool(false)),
             "or" if left.to_bool()? => return Ok(PsValue::Bool(true)),
             _ => {}
         }
         let right = self.expression(right)?;
-        // Here the right side alone decides, and a comparison of digests stays one.
+        // The right side decides, and may be a comparison of digests.
         if matches!(operator, "and" | "or") && matches!(right, PsValue::Matches { .. }) {
             return Ok(right);
         }
@@ -672,17 +668,17 @@ impl Shell<'_, '_> {
             };
             match value.text() {
                 Ok(text) => out.push_str(&text),
-                Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+                Err(error) => return Ok(PsValue::Opaque(error)),
             }
             if out.len() > 1 << 18 {
-                return Err(ScriptError::unclear("a text grows too long"));
+                return Err(ScriptError::unclear("string too long"));
             }
         }
         Ok(PsValue::Text(out))
     }
 }
 
-/// Returns true if an argument of a program is given as it stands.
+/// Returns true if a program gets an argument as written.
 fn is_bare(expression: &Expression) -> bool {
     matches!(expression, Expression::Word(_))
 }
@@ -694,7 +690,7 @@ fn without_scope(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Returns true if PowerShell sets a variable by itself.
+/// Returns true for an automatic variable of PowerShell.
 fn is_automatic(name: &str) -> bool {
     name.contains(':')
         || name.starts_with("ps")
@@ -721,7 +717,7 @@ fn is_automatic(name: &str) -> bool {
         )
 }
 
-/// Returns true if a name is of the form that cmdlets have.
+/// Returns true for a name of the form Verb-Noun.
 fn is_verb_noun(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')

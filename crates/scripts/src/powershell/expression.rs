@@ -1,4 +1,4 @@
-//! PowerShell's expressions: operators by their strength, members, calls, strings and variables.
+//! Parser of expressions: operators by precedence, members, calls, strings and variables.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
@@ -6,7 +6,7 @@ use super::super::error::ScriptError;
 use super::ast::{Expression, StringPart};
 use super::parse::{CHAIN, Parser, ends_word, is_name, is_quote};
 
-/// Operators that compare, which all bind alike.
+/// Comparison operators, which have the same precedence.
 const COMPARISONS: [&str; 33] = [
     "eq",
     "ne",
@@ -50,7 +50,7 @@ impl Parser<'_> {
         self.deeper(|parser| parser.binary(0))
     }
 
-    /// The operators of a strength, the weakest first.
+    /// Parses binary operators of a precedence level, lowest first.
     fn binary(&mut self, level: usize) -> Result<Expression, ScriptError> {
         if level == 6 {
             return self.list();
@@ -67,7 +67,7 @@ impl Parser<'_> {
             let right = self.binary(level + 1)?;
             left = Expression::Binary(operator, Box::new(left), Box::new(right));
         }
-        Err(self.error("there are too many operators in a row"))
+        Err(self.error("too many consecutive operators"))
     }
 
     fn operator(&mut self, level: usize) -> Option<String> {
@@ -110,11 +110,11 @@ impl Parser<'_> {
         if self.is_argument {
             return self.unary();
         }
-        self.listed(Self::unary)
+        self.comma_separated(Self::unary)
     }
 
-    /// Some of a kind, with commas between them; one alone is no list.
-    pub(super) fn listed(
+    /// Parses comma-separated elements; a single one stays as it is.
+    pub(super) fn comma_separated(
         &mut self,
         item: fn(&mut Self) -> Result<Expression, ScriptError>,
     ) -> Result<Expression, ScriptError> {
@@ -169,7 +169,7 @@ impl Parser<'_> {
             let name = name.clone();
             let before = self.at;
             self.skip_blanks()?;
-            // [type] before a value makes it one.
+            // [type] before a value is a cast.
             if self
                 .peek()
                 .is_some_and(|c| "$(['\"@".contains(c) || c.is_ascii_digit())
@@ -182,7 +182,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// A value with its members.
+    /// Parses a value with its members.
     pub(super) fn primary(&mut self) -> Result<Expression, ScriptError> {
         let value = self.value()?;
         self.members(value)
@@ -199,13 +199,13 @@ impl Parser<'_> {
                 let name = if self.peek().is_some_and(is_quote) {
                     match self.string()? {
                         Expression::Text(name) => name,
-                        _ => return Err(self.error("the name of a member is not understood")),
+                        _ => return Err(self.error("unsupported member name")),
                     }
                 } else {
                     self.take_while(is_name)
                 };
                 if name.is_empty() {
-                    return Err(self.error("the name of a member is not understood"));
+                    return Err(self.error("unsupported member name"));
                 }
                 let name = name.to_lowercase();
                 let of = Box::new(value);
@@ -240,7 +240,7 @@ impl Parser<'_> {
                 return Ok(value);
             }
         }
-        Err(self.error("there are too many members in a row"))
+        Err(self.error("too many consecutive members"))
     }
 
     fn call_arguments(&mut self) -> Result<Vec<Expression>, ScriptError> {
@@ -275,8 +275,8 @@ impl Parser<'_> {
                 Ok(Expression::Group(Box::new(statement)))
             }
             '$' => self.variable()?.map_or_else(
-                || Err(self.error("a $ is not understood here")),
-                |piece| Ok(of_piece(piece)),
+                || Err(self.error("$ is not supported here")),
+                |piece| Ok(from_part(piece)),
             ),
             '@' => self.at_sign(),
             '{' => self.block().map(Expression::Block),
@@ -300,13 +300,13 @@ impl Parser<'_> {
         });
         match digits {
             Ok(number) if !is_more => Ok(Expression::Number(number)),
-            _ => Err(self.error("a number is not understood")),
+            _ => Err(self.error("unsupported number")),
         }
     }
 
     fn type_name(&mut self) -> Result<Expression, ScriptError> {
         let Some(end) = self.rest().find(']') else {
-            return Err(self.error("a [ is not closed"));
+            return Err(self.error("unclosed ["));
         };
         let mut name = self.rest()[1..end].trim().to_lowercase();
         self.at += end + 1;
@@ -318,7 +318,7 @@ impl Parser<'_> {
                 .chars()
                 .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '[' | ']'));
         if !is_type {
-            return Err(self.error(format!("the type [{name}] is not understood")));
+            return Err(self.error(format!("unsupported type [{name}]")));
         }
         let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
         Ok(Expression::Type(name))
@@ -337,7 +337,7 @@ impl Parser<'_> {
                 self.table()
             }
             Some(c) if is_quote(c) => self.here_string(is_single_quote(c)),
-            _ => Err(self.error("an @ is not understood here")),
+            _ => Err(self.error("@ is not supported here")),
         }
     }
 
@@ -369,11 +369,11 @@ impl Parser<'_> {
         self.at += 2;
         self.take_while(|c| c.is_whitespace() && c != '\n');
         if self.next() != Some('\n') {
-            return Err(self.error("what follows @\" on its line is not understood"));
+            return Err(self.error("unexpected text after @\""));
         }
         let end = if is_literal { "\n'@" } else { "\n\"@" };
         let Some(length) = format!("\n{}", self.rest()).find(end) else {
-            return Err(self.error("a here-string is not closed"));
+            return Err(self.error("unclosed here-string"));
         };
         let inside = self.rest()[..length.saturating_sub(1)].to_owned();
         let inside = inside.strip_suffix('\r').unwrap_or(&inside).to_owned();
@@ -381,10 +381,10 @@ impl Parser<'_> {
         if is_literal || !inside.contains(['$', '`']) {
             return Ok(Expression::Text(inside));
         }
-        Err(self.error("variables in a here-string are not understood"))
+        Err(self.error("variables in a here-string are not supported"))
     }
 
-    /// A string of either kind, from its opening quote on.
+    /// Parses a string, from its opening quote.
     pub(super) fn string(&mut self) -> Result<Expression, ScriptError> {
         let start = self.at;
         let is_literal = self.next().is_some_and(is_single_quote);
@@ -398,7 +398,7 @@ impl Parser<'_> {
         loop {
             let Some(c) = self.peek() else {
                 self.at = start;
-                return Err(self.error("a quote is not closed"));
+                return Err(self.error("unclosed quote"));
             };
             if closes(c) {
                 self.next();
@@ -426,7 +426,7 @@ impl Parser<'_> {
         Ok(Expression::Filled(pieces))
     }
 
-    /// A variable in a text, or a dollar sign that begins none.
+    /// Parses a variable in a string, or a literal dollar sign.
     fn dollar(
         &mut self,
         pieces: &mut Vec<StringPart>,
@@ -445,7 +445,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The character that a backtick makes of the next one.
+    /// Reads the character after a backtick.
     fn escaped(&mut self) -> Option<char> {
         let c = self.next()?;
         Some(match c {
@@ -461,7 +461,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `$name`, `${name}` or `$(script)`; nothing is read where it is none of them.
+    /// Parses `$name`, `${name}` or `$(script)`, if present.
     pub(super) fn variable(&mut self) -> Result<Option<StringPart>, ScriptError> {
         match self.second() {
             Some('(') => {
@@ -472,7 +472,7 @@ impl Parser<'_> {
             }
             Some('{') => {
                 let Some(end) = self.rest().find('}') else {
-                    return Err(self.error("a { is not closed"));
+                    return Err(self.error("unclosed {"));
                 };
                 let name = self.rest()[2..end].to_lowercase();
                 self.at += end + 1;
@@ -496,7 +496,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One argument of a command.
+    /// Parses an argument of a command.
     pub(super) fn argument(&mut self) -> Result<Expression, ScriptError> {
         let Some(c) = self.peek() else {
             return Err(self.expected("an argument"));
@@ -512,9 +512,9 @@ impl Parser<'_> {
             let string = self.string()?;
             let value = self.members(string)?;
             return match self.peek() {
-                // What follows a closing quote at once is an argument of its own.
+                // Text directly after a closing quote is a separate argument.
                 Some(c) if !ends_word(c) => {
-                    Err(self.error("what follows a quote at once is not understood"))
+                    Err(self.error("text directly after a quote is not supported"))
                 }
                 _ => Ok(value),
             };
@@ -523,16 +523,16 @@ impl Parser<'_> {
             let start = self.at;
             let is_script = self.second() == Some('(');
             if let Some(piece) = self.variable()? {
-                let value = self.members(of_piece(piece))?;
+                let value = self.members(from_part(piece))?;
                 if self.peek().is_none_or(ends_word) {
                     return Ok(value);
                 }
                 if is_script {
-                    // What follows it at once is an argument of its own.
+                    // Text directly after it is a separate argument.
                     return match self.peek() {
                         Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
                         _ if self.rest().starts_with("..") => Ok(value),
-                        _ => Err(self.error("what follows $(…) at once is not understood")),
+                        _ => Err(self.error("text directly after $(…) is not supported")),
                     };
                 }
             }
@@ -541,7 +541,7 @@ impl Parser<'_> {
         self.word()
     }
 
-    /// A bare word, in which quotes keep things together and variables are filled in.
+    /// Parses a bare word, with its quoted parts and variables.
     pub(super) fn word(&mut self) -> Result<Expression, ScriptError> {
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -588,8 +588,8 @@ fn push(pieces: &mut Vec<StringPart>, text: &mut String) {
     }
 }
 
-/// What a `$` begins, as a value of its own.
-fn of_piece(piece: StringPart) -> Expression {
+/// Converts a part of a string to an expression.
+fn from_part(piece: StringPart) -> Expression {
     match piece {
         StringPart::Text(text) => Expression::Text(text),
         StringPart::Variable(name) => Expression::Variable(name),

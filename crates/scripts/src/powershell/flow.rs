@@ -1,24 +1,22 @@
-//! Loops, functions, blocks that are called, and what is done about errors.
+//! Loops, functions, script blocks and error handling.
 
 use super::super::error::{ScriptError, ScriptErrorKind};
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
 
-/// How deep functions may call each other.
+/// Maximum depth of nested calls.
 const CALLS: usize = 16;
 
-/// A function of the script.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
-    /// Its parameters, with what they are where they are not given.
+    /// Parameters with their defaults.
     pub(super) parameters: Vec<(String, Option<Expression>)>,
     pub(super) body: Vec<Statement>,
 }
 
 impl Shell<'_, '_> {
-    /// Returns true if the loop whose body just ran is over; one that only goes on to its next turn
-    /// is not.
+    /// Returns true if the current loop ends; `continue` is consumed.
     pub(super) fn ends_loop(&mut self) -> bool {
         match self.flow {
             Some(ControlFlow::Continue) => {
@@ -34,7 +32,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn for_each_of(
+    pub(super) fn for_each(
         &mut self,
         variable: &str,
         items: &Statement,
@@ -43,8 +41,8 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         let items = self.statement(items)?;
         items
-            .is_known()
-            .map_err(|trouble| trouble.in_command("foreach", place))?;
+            .check_known()
+            .map_err(|error| error.in_command("foreach", place))?;
         let mut out = Vec::new();
         for item in items.items() {
             self.machine.step()?;
@@ -57,26 +55,29 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    /// `exit`
     pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue, ScriptError> {
         let code = match code {
             None if self.is_ok => 0,
-            None => return Err(ScriptError::unclear("exit after a command that failed")),
+            None => {
+                return Err(ScriptError::unclear(
+                    "the exit code after a failed command is unknown",
+                ));
+            }
             Some(code) => {
                 let value = self.expression(code)?;
-                value.is_known()?;
+                value.check_known()?;
                 value
                     .number()
                     .and_then(|code| i32::try_from(code).ok())
-                    .ok_or_else(|| ScriptError::unclear("the exit code is not understood"))?
+                    .ok_or_else(|| ScriptError::unclear("unsupported exit code"))?
             }
         };
         self.exit = Some(code);
         Ok(PsValue::Null)
     }
 
-    /// Runs a block for one item of a pipeline, which `return` ends for this item alone.
-    pub(super) fn block_of_item(
+    /// Runs a block for one item of a pipeline; `return` ends only this item.
+    pub(super) fn run_item_block(
         &mut self,
         statements: &[Statement],
     ) -> Result<PsValue, ScriptError> {
@@ -84,7 +85,7 @@ impl Shell<'_, '_> {
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
             Some(_) => Err(ScriptError::unclear(
-                "break or continue leaves the script through a pipeline",
+                "break or continue in a pipeline ends the script",
             )),
         }
     }
@@ -92,7 +93,7 @@ impl Shell<'_, '_> {
     pub(super) fn run_loop(
         &mut self,
         test: &Statement,
-        goes_on_if: bool,
+        continues_if: bool,
         tests_last: bool,
         body: &[Statement],
     ) -> Result<PsValue, ScriptError> {
@@ -100,7 +101,7 @@ impl Shell<'_, '_> {
         let mut is_first = true;
         loop {
             self.machine.step()?;
-            if !(tests_last && is_first) && self.statement(test)?.to_bool()? != goes_on_if {
+            if !(tests_last && is_first) && self.statement(test)?.to_bool()? != continues_if {
                 return Ok(PsValue::from_items(out));
             }
             is_first = false;
@@ -110,10 +111,10 @@ impl Shell<'_, '_> {
                 return Ok(PsValue::from_items(out));
             }
             if before == (self.machine.changes, self.variables.clone())
-                && self.statement(test)?.to_bool()? == goes_on_if
+                && self.statement(test)?.to_bool()? == continues_if
             {
                 return Err(ScriptError::windows(
-                    "it waits for something that only a running Windows does",
+                    "it waits for something that happens only on a running Windows",
                 ));
             }
         }
@@ -123,16 +124,16 @@ impl Shell<'_, '_> {
         &mut self,
         body: &[Statement],
         catch: Option<&[Statement]>,
-        is_choosy: bool,
+        has_typed_catch: bool,
         finally: &[Statement],
     ) -> Result<PsValue, ScriptError> {
         let done = match (self.block(body), catch) {
-            (Err(trouble), Some(_)) if is_choosy && trouble.kind == ScriptErrorKind::Fails => {
+            (Err(error), Some(_)) if has_typed_catch && error.kind == ScriptErrorKind::Fails => {
                 return Err(ScriptError::unclear(
-                    "which errors a catch is for is not understood",
+                    "catch for specific errors is not supported",
                 ));
             }
-            (Err(trouble), Some(catch)) if trouble.kind == ScriptErrorKind::Fails => {
+            (Err(error), Some(catch)) if error.kind == ScriptErrorKind::Fails => {
                 let error = PsValue::Opaque(ScriptError::windows("the text of an error is used"));
                 let outer = self.variables.insert("_".to_owned(), error);
                 let done = self.block(catch);
@@ -144,8 +145,8 @@ impl Shell<'_, '_> {
             }
             (done, _) => done,
         };
-        let is_over = done.is_err()
-            && !matches!(&done, Err(trouble) if trouble.kind == ScriptErrorKind::Fails);
+        let is_over =
+            done.is_err() && !matches!(&done, Err(error) if error.kind == ScriptErrorKind::Fails);
         if is_over {
             return done;
         }
@@ -157,14 +158,14 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(all))
     }
 
-    /// Calls a function; what it sets ends with it.
+    /// Calls a function; its variables end with it.
     pub(super) fn call_function(
         &mut self,
         function: &Function,
         command: &CommandAst,
     ) -> Result<PsValue, ScriptError> {
         if self.calls == CALLS {
-            return Err(ScriptError::unclear("functions call each other too deep"));
+            return Err(ScriptError::unclear("function calls are nested too deeply"));
         }
         let mut given: Vec<(String, PsValue)> = Vec::new();
         let mut positional = Vec::new();
@@ -190,7 +191,7 @@ impl Shell<'_, '_> {
                 }
                 Argument::Splat(name) => {
                     return Err(ScriptError::unclear(format!(
-                        "@{name} is not understood here"
+                        "@{name} is not supported here"
                     )));
                 }
             }
@@ -208,7 +209,7 @@ impl Shell<'_, '_> {
             given.push((name.clone(), value));
         }
         if positional.next().is_some() {
-            return Err(ScriptError::unclear("it is given more than is understood"));
+            return Err(ScriptError::unclear("more arguments than supported"));
         }
         let outer = self.variables.clone();
         self.variables.extend(given);
@@ -219,7 +220,9 @@ impl Shell<'_, '_> {
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,
             Some(_) => {
-                return Err(ScriptError::unclear("break or continue leaves a function"));
+                return Err(ScriptError::unclear(
+                    "break or continue outside a loop of the function",
+                ));
             }
         }
         done

@@ -1,4 +1,4 @@
-//! Cmdlets on IIS's configuration, carried on by their names and parameters.
+//! Cmdlets on the IIS configuration, passed on by name and parameters.
 
 use wincimg_iis::cmdlets;
 
@@ -150,7 +150,7 @@ fn takes(name: &str) -> Option<&'static ParameterSet> {
     })
 }
 
-/// Returns true if a cmdlet is one of IIS's that are carried on.
+/// Returns true for a supported cmdlet of IIS.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     takes(name).is_some()
 }
@@ -163,12 +163,10 @@ impl Shell<'_, '_> {
         input: Option<&PsValue>,
     ) -> Result<PsValue, ScriptError> {
         let Some(takes) = takes(name) else {
-            return Err(ScriptError::unclear("the cmdlet is not understood"));
+            return Err(ScriptError::unclear("unsupported cmdlet"));
         };
         if input.is_some() {
-            return Err(ScriptError::unclear(
-                "what it is given by a pipe is not understood",
-            ));
+            return Err(ScriptError::unclear("unsupported pipeline input"));
         }
         let given = self.bind_parameters(command, takes)?;
         self.iis(name, command, parameters(&given)?)
@@ -188,13 +186,13 @@ impl Shell<'_, '_> {
         self.handle_result(on_error, done)?;
         let makes = name.starts_with("new-");
         Ok(if makes {
-            PsValue::opaque(format!("what {name} gives is used"))
+            PsValue::opaque(format!("the output of {name} is used"))
         } else {
             PsValue::Null
         })
     }
 
-    /// Returns true if `New-Item` makes something on `IIS:`, as far as its path says so by itself.
+    /// Returns true if the path of `New-Item` is on `IIS:`.
     pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool, ScriptError> {
         let mut arguments = command.arguments.iter();
         let mut path = None;
@@ -294,21 +292,24 @@ fn parameters(
 ) -> Result<Vec<(String, cmdlets::ParameterValue)>, ScriptError> {
     let entries = given.entries().iter();
     entries
-        .map(|(name, value)| Ok(((*name).to_owned(), carried(value)?)))
+        .map(|(name, value)| Ok(((*name).to_owned(), parameter_value(value)?)))
         .collect()
 }
 
-/// A value as the cmdlet gets it.
-fn carried(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
+/// Converts a value to a parameter value.
+fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
     Ok(match value {
         PsValue::Number(number) => cmdlets::ParameterValue::Number(*number),
         PsValue::Bool(value) => cmdlets::ParameterValue::Bool(*value),
-        PsValue::List(items) => {
-            cmdlets::ParameterValue::List(items.iter().map(carried).collect::<Result<_, _>>()?)
-        }
+        PsValue::List(items) => cmdlets::ParameterValue::List(
+            items
+                .iter()
+                .map(parameter_value)
+                .collect::<Result<_, _>>()?,
+        ),
         PsValue::Table(entries) => {
             let entries = entries.iter();
-            let entries = entries.map(|(name, value)| Ok((name.clone(), carried(value)?)));
+            let entries = entries.map(|(name, value)| Ok((name.clone(), parameter_value(value)?)));
             cmdlets::ParameterValue::Table(entries.collect::<Result<_, ScriptError>>()?)
         }
         value => cmdlets::ParameterValue::Text(value.text()?),

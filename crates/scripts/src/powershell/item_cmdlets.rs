@@ -1,4 +1,4 @@
-//! Cmdlets that make, copy, move, rename and delete files, folders and keys.
+//! Cmdlets that create, copy, move, rename and delete files, folders and keys.
 
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
@@ -46,7 +46,7 @@ const LIST: ParameterSet = ParameterSet {
 };
 
 impl Shell<'_, '_> {
-    /// The paths that a cmdlet is given, by name, place or pipe; and whether wildcards count.
+    /// Paths given by name, position or pipeline, and whether they may have wildcards.
     fn sources(
         given: &BoundParameters,
         input: Option<PsValue>,
@@ -59,11 +59,10 @@ impl Shell<'_, '_> {
         }
         match input {
             Some(value) => Ok((value.piped_paths()?, false)),
-            None => Err(ScriptError::unclear("it names no path")),
+            None => Err(ScriptError::unclear("no path given")),
         }
     }
 
-    /// What a source means.
     fn resolved(&self, source: &str, wild: bool) -> Result<GlobMatches, ScriptError> {
         if !wild {
             return self
@@ -121,11 +120,11 @@ impl Shell<'_, '_> {
             }
         };
         for path in paths {
-            match self.machine.now(&path)? {
+            match self.machine.path_state(&path)? {
                 PathState::Absent if is_wild => {}
                 PathState::Absent => {
-                    let trouble = ScriptError::fails(format!("{path} is not there"));
-                    self.handle_error(on_error, trouble)?;
+                    let error = ScriptError::fails(format!("{path} not found"));
+                    self.handle_error(on_error, error)?;
                 }
                 PathState::Later => self.apply(ImageAction::Unclear(path))?,
                 PathState::File => self.apply(ImageAction::Delete(path))?,
@@ -145,7 +144,7 @@ impl Shell<'_, '_> {
                 Lookup::Later(Later) => return self.apply(ImageAction::Unclear(path)),
                 Lookup::Present(_) => {
                     return Err(ScriptError::unclear(
-                        "without -Recurse it asks whether a folder that is not empty goes, and nobody answers",
+                        "without -Recurse it asks before it deletes a folder that is not empty",
                     ));
                 }
                 Lookup::Absent | Lookup::Unknown => {
@@ -168,8 +167,8 @@ impl Shell<'_, '_> {
         match is_present(&self.machine.image.key(&key)) {
             Some(true) => {}
             Some(false) => {
-                let trouble = ScriptError::fails(format!("{key} is not there"));
-                return self.handle_error(on_error, trouble);
+                let error = ScriptError::fails(format!("{key} not found"));
+                return self.handle_error(on_error, error);
             }
             None => {
                 return Err(ScriptError::unknown(format!(
@@ -179,13 +178,12 @@ impl Shell<'_, '_> {
         }
         if !given.has("recurse") {
             return Err(ScriptError::unclear(
-                "without -Recurse it asks whether a key with others below it goes",
+                "without -Recurse it asks before it deletes a key with subkeys",
             ));
         }
         self.machine.edit(RegistryEdit::DeleteKey { key })
     }
 
-    /// The folder that a pattern looks in.
     fn folder_of(&self, source: &str) -> Result<ImagePath, ScriptError> {
         match self.machine.paths(source, Wildcards::PowerShell)? {
             Paths::One(path) => Ok(path),
@@ -206,13 +204,11 @@ impl Shell<'_, '_> {
         }
         let (sources, wild) = Self::sources(&given, input)?;
         let Drive::File(destination) = drive(&given.required("destination")?)? else {
-            return Err(ScriptError::unclear(
-                "it goes to something else than a folder",
-            ));
+            return Err(ScriptError::unclear("the destination is not a folder"));
         };
         for source in sources {
             let Drive::File(source) = drive(&source)? else {
-                return Err(ScriptError::unclear("it takes something else than files"));
+                return Err(ScriptError::unclear("only files are supported"));
             };
             let is_wild = Self::is_wild(&source, wild);
             let target = self.machine.path(&destination)?;
@@ -227,16 +223,16 @@ impl Shell<'_, '_> {
                     continue;
                 }
             };
-            if paths.len() > 1 && self.machine.now(&target)? == PathState::Absent {
+            if paths.len() > 1 && self.machine.path_state(&target)? == PathState::Absent {
                 return Err(ScriptError::unclear(format!(
-                    "several files go to {target}, which is not a folder"
+                    "cannot copy or move several files to {target}, which is not a folder"
                 )));
             }
             for path in paths {
-                if self.machine.now(&path)? == PathState::Absent {
+                if self.machine.path_state(&path)? == PathState::Absent {
                     if !is_wild {
-                        let trouble = ScriptError::fails(format!("{path} is not there"));
-                        self.handle_error(on_error, trouble)?;
+                        let error = ScriptError::fails(format!("{path} not found"));
+                        self.handle_error(on_error, error)?;
                     }
                     continue;
                 }
@@ -256,8 +252,8 @@ impl Shell<'_, '_> {
         given: &BoundParameters,
         is_move: bool,
     ) -> Result<(), ScriptError> {
-        let source = self.machine.now(&from)?;
-        let to = match self.machine.now(target)? {
+        let source = self.machine.path_state(&from)?;
+        let to = match self.machine.path_state(target)? {
             PathState::Later => return self.unclear(from, target.clone(), is_move),
             PathState::Folder => child(target, last_name(&from))?,
             PathState::File if source == PathState::Folder => {
@@ -267,25 +263,25 @@ impl Shell<'_, '_> {
             PathState::Absent => {
                 if !self.machine.check_parent_exists(target)? {
                     return Err(if source == PathState::File || is_move {
-                        ScriptError::fails(format!("the folder of {target} is not there"))
+                        ScriptError::fails(format!("the folder of {target} does not exist"))
                     } else {
-                        ScriptError::unclear(format!("the folder of {target} is not there"))
+                        ScriptError::unclear(format!("the folder of {target} does not exist"))
                     });
                 }
                 if is_folder_meant && source == PathState::File {
-                    return Err(ScriptError::unclear(format!(
-                        "{target} is meant to be a folder and is not there"
-                    )));
+                    return Err(ScriptError::unclear(format!("folder {target} not found")));
                 }
                 target.clone()
             }
         };
-        let at_target = self.machine.now(&to)?;
+        let at_target = self.machine.path_state(&to)?;
         if source == PathState::Later || at_target == PathState::Later {
             return self.unclear(from, to, is_move);
         }
         if is_same(&from, &to) || is_within(&to, &from) {
-            return Err(ScriptError::unclear("something would go into itself"));
+            return Err(ScriptError::unclear(
+                "a folder would be copied or moved into itself",
+            ));
         }
         if is_move {
             if is_within(&self.machine.folder, &from) {
@@ -296,7 +292,7 @@ impl Shell<'_, '_> {
                 PathState::File if given.has("force") && source == PathState::File => {
                     self.apply(ImageAction::Move { from, to })
                 }
-                _ => Err(ScriptError::fails(format!("{to} is there already"))),
+                _ => Err(ScriptError::fails(format!("{to} already exists"))),
             };
         }
         match (source, at_target) {
@@ -307,10 +303,10 @@ impl Shell<'_, '_> {
                 Err(ScriptError::fails(format!("{to} is a file")))
             }
             (PathState::Folder, _) if !given.has("recurse") => match at_target {
-                // Of a folder only the folder is copied.
+                // Without -Recurse, only the folder itself is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
                 _ => Err(ScriptError::unclear(
-                    "a folder without -Recurse is there already",
+                    "copying a folder without -Recurse to an existing one is not supported",
                 )),
             },
             _ => self.apply(ImageAction::Copy { from, to }),
@@ -331,23 +327,21 @@ impl Shell<'_, '_> {
 
     pub(super) fn rename_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &RENAME)?;
-        let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(source) = drive(&source)? else {
-            return Err(ScriptError::unclear(
-                "it renames something else than a file",
-            ));
+            return Err(ScriptError::unclear("it does not rename a file"));
         };
         if source.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let from = self.machine.path(&source)?;
         let name = given.required("newname")?;
-        let folder = parent(&from).ok_or_else(|| ScriptError::fails("the drive has no name"))?;
+        let folder = parent(&from).ok_or_else(|| ScriptError::fails("cannot rename the drive"))?;
         let name = name
             .strip_prefix(r".\")
             .or(name.strip_prefix("./"))
             .unwrap_or(&name);
-        // A whole path is taken for its last name where it leads to the same folder.
+        // A full path in the same folder counts as its last name.
         let name = match name.rsplit_once('\\') {
             None => name,
             Some((_, last)) => {
@@ -362,13 +356,16 @@ impl Shell<'_, '_> {
             }
         };
         let to = child(&folder, name)?;
-        match (self.machine.now(&from)?, self.machine.now(&to)?) {
+        match (
+            self.machine.path_state(&from)?,
+            self.machine.path_state(&to)?,
+        ) {
             (PathState::Later, _) | (_, PathState::Later) => self.unclear(from, to, true)?,
             (PathState::Absent, _) => {
-                return Err(ScriptError::fails(format!("{from} is not there")));
+                return Err(ScriptError::fails(format!("{from} not found")));
             }
             (_, PathState::Absent) => self.apply(ImageAction::Move { from, to })?,
-            _ => return Err(ScriptError::fails(format!("{to} is there already"))),
+            _ => return Err(ScriptError::fails(format!("{to} already exists"))),
         }
         Ok(PsValue::Null)
     }
@@ -376,9 +373,7 @@ impl Shell<'_, '_> {
     pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NEW)?;
         if given.value("itemtype").is_some() || given.value("value").is_some() {
-            return Err(ScriptError::unclear(
-                "of mkdir only paths and -Force are understood",
-            ));
+            return Err(ScriptError::unclear("mkdir supports only paths and -Force"));
         }
         self.make_all(command, &given, true)
     }
@@ -390,7 +385,7 @@ impl Shell<'_, '_> {
             None | Some("file") => self.make_all(command, &given, false),
             Some("directory" | "container" | "d" | "dir") => self.make_all(command, &given, true),
             Some(kind @ ("symboliclink" | "junction" | "hardlink")) => Err(ScriptError::unclear(
-                format!("links ({kind}) are not understood"),
+                format!("links ({kind}) are not supported"),
             )),
             Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
             Some(kind) => Err(ScriptError::option(kind)),
@@ -407,7 +402,7 @@ impl Shell<'_, '_> {
         let name = given.text("name")?;
         let mut paths = given.texts("path")?;
         match (&name, paths.is_empty()) {
-            (None, true) => return Err(ScriptError::unclear("it names no path")),
+            (None, true) => return Err(ScriptError::unclear("no path given")),
             (Some(name), true) => paths.push(name.clone()),
             (Some(name), false) => {
                 for path in &mut paths {
@@ -431,11 +426,11 @@ impl Shell<'_, '_> {
                 Drive::Registry(path) => self.make_key(&path, given)?,
                 Drive::Iis(_) => {
                     return Err(ScriptError::unclear(
-                        "several items of IIS: are not understood",
+                        "several items of IIS: are not supported",
                     ));
                 }
                 Drive::Environment(_) => {
-                    return Err(ScriptError::unclear("env: is not understood here"));
+                    return Err(ScriptError::unclear("env: is not supported here"));
                 }
             }
         }
@@ -446,7 +441,7 @@ impl Shell<'_, '_> {
         let path = self.machine.path(path)?;
         match self.machine.entry(&path) {
             Lookup::Present(EntryKind::Folder) if forced => Ok(()),
-            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} is there already"))),
+            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} already exists"))),
             Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
             Lookup::Later(Later) => self.apply(ImageAction::Unclear(path)),
             Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
@@ -460,15 +455,13 @@ impl Shell<'_, '_> {
         let path = self.machine.path(path)?;
         let text = given.text("value")?.unwrap_or_default();
         if !text.is_ascii() {
-            return Err(ScriptError::unclear(
-                "text beyond ASCII is not understood here",
-            ));
+            return Err(ScriptError::unclear("non-ASCII text is not supported here"));
         }
         let forced = given.has("force");
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
             PathState::File if !forced => {
-                return Err(ScriptError::fails(format!("{path} is there already")));
+                return Err(ScriptError::fails(format!("{path} already exists")));
             }
             PathState::Later => return self.apply(ImageAction::Unclear(path)),
             PathState::File | PathState::Absent => {}
@@ -478,7 +471,7 @@ impl Shell<'_, '_> {
                 Some(folder) if forced => self.apply(ImageAction::MakeFolder(folder))?,
                 _ => {
                     return Err(ScriptError::fails(format!(
-                        "the folder of {path} is not there"
+                        "the folder of {path} does not exist"
                     )));
                 }
             }
@@ -496,7 +489,7 @@ impl Shell<'_, '_> {
             (Some(false), _) => KeyMode::Merge,
             (Some(true) | None, true) => KeyMode::Replace,
             (Some(true), false) => {
-                return Err(ScriptError::fails(format!("{key} is there already")));
+                return Err(ScriptError::fails(format!("{key} already exists")));
             }
             (None, false) => {
                 return Err(ScriptError::unknown(format!(
@@ -521,7 +514,6 @@ impl Shell<'_, '_> {
         Ok(())
     }
 
-    /// What `Get-ChildItem` and `Get-Item` list, where that is known.
     pub(super) fn get_items(
         &mut self,
         command: &CommandAst,
@@ -530,34 +522,34 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &LIST)?;
         let later = || {
             PsValue::Opaque(ScriptError::later(
-                "what is listed is known only after a download",
+                "the listing is known only after a download",
             ))
         };
         let source = path_of(&given)?.unwrap_or_else(|| ".".to_owned());
         let Drive::File(source) = drive(&source)? else {
-            return Ok(PsValue::opaque("what is listed is used"));
+            return Ok(PsValue::opaque("the listing is used"));
         };
         let filter = given.text("filter")?;
         let path = match self.machine.paths(&source, Wildcards::PowerShell)? {
             Paths::One(path) if itself || filter.is_none() => path,
             Paths::One(path) => {
                 let pattern = filter.unwrap_or_default();
-                return self.fitting_items(&path, &pattern, &given);
+                return self.matching_items(&path, &pattern, &given);
             }
             Paths::Pattern { folder, pattern } => {
-                return self.fitting_items(&folder, &pattern, &given);
+                return self.matching_items(&folder, &pattern, &given);
             }
         };
-        match self.machine.now(&path)? {
-            PathState::Absent => Err(ScriptError::fails(format!("{path} is not there"))),
+        match self.machine.path_state(&path)? {
+            PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
             PathState::Later => Ok(later()),
             PathState::File => Ok(PsValue::Item(path)),
             PathState::Folder if itself => Ok(PsValue::Item(path)),
-            PathState::Folder => self.fitting_items(&path, "*", &given),
+            PathState::Folder => self.matching_items(&path, "*", &given),
         }
     }
 
-    fn fitting_items(
+    fn matching_items(
         &mut self,
         folder: &ImagePath,
         pattern: &str,
@@ -565,16 +557,16 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         let fitting = match self.machine.glob(folder, pattern, Wildcards::PowerShell) {
             Ok(fitting) => fitting,
-            Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+            Err(error) => return Ok(PsValue::Opaque(error)),
         };
         let GlobMatches::Paths(paths) = fitting else {
             return Ok(PsValue::Opaque(ScriptError::later(
-                "what is listed is known only after a download",
+                "the listing is known only after a download",
             )));
         };
         let mut items = Vec::new();
         for path in paths {
-            let now = self.machine.now(&path)?;
+            let now = self.machine.path_state(&path)?;
             let wanted = (!given.has("file") || now == PathState::File)
                 && (!given.has("directory") || now == PathState::Folder);
             if wanted {

@@ -1,4 +1,4 @@
-//! Members and methods that are understood.
+//! Supported members and methods.
 
 use wincimg_registry::{RegistryData, RegistryEdit};
 
@@ -12,10 +12,9 @@ use super::operators;
 use super::value::{PsValue, limited_text};
 
 fn unclear(name: &str) -> ScriptError {
-    ScriptError::unclear(format!("{name} is not understood"))
+    ScriptError::unclear(format!("unsupported {name}"))
 }
 
-/// A member of a value or type.
 pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue, ScriptError> {
     match (&of, name) {
         (PsValue::Opaque(_), _) => Ok(of),
@@ -40,7 +39,7 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
         (PsValue::List(items), "count" | "length") => Ok(PsValue::Number(
             i64::try_from(items.len()).unwrap_or(i64::MAX),
         )),
-        (_, name) => Err(unclear(&format!("the member {name}"))),
+        (_, name) => Err(unclear(&format!("member {name}"))),
     }
 }
 
@@ -56,7 +55,7 @@ impl Shell<'_, '_> {
             (PsValue::Type(of), name) if is_static => self.static_call(&of, name, arguments),
             (PsValue::WebClient, "downloadfile") => {
                 let [url, file] = arguments else {
-                    return Err(unclear("the call of DownloadFile"));
+                    return Err(unclear("call of DownloadFile"));
                 };
                 let file = self.process_path(&file.text()?)?;
                 tools::download(self.machine, &url.text()?, &file, true)?;
@@ -71,22 +70,22 @@ impl Shell<'_, '_> {
             (PsValue::Digest(path, algorithm), "equals") => {
                 operators::binary("eq", PsValue::Digest(path, algorithm), first(arguments)?)
             }
-            (PsValue::Opaque(trouble), _) => Err(trouble),
+            (PsValue::Opaque(error), _) => Err(error),
             (PsValue::Text(text), name) => text_method(&text, name, arguments),
             (PsValue::Number(number), "tostring") if arguments.is_empty() => {
                 Ok(PsValue::Text(number.to_string()))
             }
-            (_, name) => Err(unclear(&format!("the method {name}"))),
+            (_, name) => Err(unclear(&format!("method {name}"))),
         }
     }
 
-    /// Notes that an assembly is loaded.
+    /// Records a loaded assembly.
     pub(super) fn add_assembly(&mut self, name: &str) {
         let name = name.split(',').next().unwrap_or_default().trim();
         self.has_zip |= name.eq_ignore_ascii_case("System.IO.Compression.FileSystem");
     }
 
-    /// A path as .NET reads it: in the process's folder, which `cd` does not change.
+    /// Resolves a path as .NET does: against the folder of the process, which `cd` does not change.
     fn process_path(&self, text: &str) -> Result<String, ScriptError> {
         let path = super::super::process::resolve(text, &self.process_folder)?;
         Ok(path.to_string())
@@ -139,14 +138,14 @@ impl Shell<'_, '_> {
                 let path = self.process_path(&folder.text()?)?;
                 let path = self.machine.path(&path)?;
                 self.machine.apply(ImageAction::MakeFolder(path))?;
-                Ok(PsValue::opaque("what CreateDirectory gives is used"))
+                Ok(PsValue::opaque("the result of CreateDirectory is used"))
             }
             ("io.file" | "io.directory", "exists", [file]) => {
                 let path = self.process_path(&file.text()?)?;
                 let path = self.machine.path(&path)?;
-                match self.machine.now(&path)? {
+                match self.machine.path_state(&path)? {
                     PathState::Later => Err(ScriptError::later(
-                        "it depends on a file that is not downloaded yet",
+                        "it depends on a file that is downloaded later",
                     )),
                     PathState::Absent => Ok(PsValue::Bool(false)),
                     now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),
@@ -157,7 +156,7 @@ impl Shell<'_, '_> {
                 let path = self.machine.path(&path)?;
                 if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
                     return Err(ScriptError::fails(format!(
-                        "the folder of {path} is not there"
+                        "the folder of {path} does not exist"
                     )));
                 }
                 let content = text.text()?.into_bytes();
@@ -165,7 +164,7 @@ impl Shell<'_, '_> {
                 Ok(PsValue::Null)
             }
             ("io.compression.zipfile", _, _) if !self.has_zip => Err(ScriptError::unclear(
-                "Windows PowerShell does not know the type until it is loaded",
+                "Windows PowerShell requires its assembly to be loaded first",
             )
             .help("put Add-Type -AssemblyName System.IO.Compression.FileSystem before it")),
             ("io.compression.zipfile", "extracttodirectory", [archive, folder]) => {
@@ -211,9 +210,13 @@ impl Shell<'_, '_> {
                 return Ok(PsValue::Null);
             }
             "user" | "1" => return Err(tools::user_variable_error()),
-            other => return Err(ScriptError::fails(format!("{other:?} is not a target"))),
+            other => {
+                return Err(ScriptError::fails(format!(
+                    "{other:?} is not a valid target"
+                )));
+            }
         }
-        let key = Process::key_of(MACHINE)?;
+        let key = Process::parse_key(MACHINE)?;
         let value = value.text()?;
         self.machine.edit(if value.is_empty() {
             RegistryEdit::DeleteValue { key, name }
@@ -231,13 +234,15 @@ impl Shell<'_, '_> {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
                 Lookup::Later(Later) | Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(
-                    format!("the machine's variable {name} is not known"),
+                    format!("the value of the machine variable {name} is unknown"),
                 )),
             }),
             "user" => Ok(PsValue::Opaque(ScriptError::unknown(format!(
-                "the user's variable {name} is not known"
+                "the value of the user variable {name} is unknown"
             )))),
-            other => Err(ScriptError::fails(format!("{other:?} is not a target"))),
+            other => Err(ScriptError::fails(format!(
+                "{other:?} is not a valid target"
+            ))),
         }
     }
 }
@@ -245,7 +250,7 @@ impl Shell<'_, '_> {
 fn first(arguments: &[PsValue]) -> Result<PsValue, ScriptError> {
     match arguments {
         [one] => Ok(one.clone()),
-        _ => Err(ScriptError::unclear("the call is not understood")),
+        _ => Err(ScriptError::unclear("unsupported call")),
     }
 }
 
@@ -294,12 +299,12 @@ fn text_method(text: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue,
         )),
         ("substring", [start]) => substring(text, start, None),
         ("substring", [start, length]) => substring(text, start, Some(length)),
-        _ => Err(unclear(&format!("the method {name}"))),
+        _ => Err(unclear(&format!("method {name}"))),
     }
 }
 
 fn substring(text: &str, start: &str, length: Option<&str>) -> Result<PsValue, ScriptError> {
-    let wrong = || ScriptError::fails("the part of the text is not there");
+    let wrong = || ScriptError::fails("substring out of range");
     let characters: Vec<char> = text.chars().collect();
     let start: usize = start.parse().map_err(|_| wrong())?;
     let end = match length {

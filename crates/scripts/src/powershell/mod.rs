@@ -1,9 +1,8 @@
-//! A script as `powershell -Command` runs it.
+//! Interpreter of `powershell -Command`.
 //!
-//! `powershell.exe` takes its command line apart like any program, which eats plain double quotes,
-//! and joins what it gets with single spaces to a script. Errors of cmdlets end it where the
-//! script says so (`$ErrorActionPreference`), otherwise it goes on; its exit code is that of the
-//! last statement.
+//! `powershell.exe` parses its command line like any program, which removes plain double quotes,
+//! and joins the arguments with single spaces to a script. Errors of cmdlets end the script only
+//! with the error action `Stop`. The exit code is that of the last statement.
 
 mod ast;
 mod cmdlets;
@@ -30,7 +29,7 @@ use super::error::ScriptError;
 use super::process::Process;
 use super::traced_text::TracedText;
 
-/// Runs PowerShell with its arguments and gives its exit code.
+/// Runs PowerShell with its arguments and returns its exit code.
 pub(super) fn run(
     machine: &mut Process<'_>,
     arguments: &[TracedText],
@@ -82,10 +81,12 @@ pub(super) fn run(
         script.append(argument);
     }
     if script.as_str().trim().is_empty() {
-        return Err(ScriptError::unclear("it would wait for commands"));
+        return Err(ScriptError::unclear("without a command it waits for input"));
     }
     if script.as_str().trim() == "-" {
-        return Err(ScriptError::unclear("it reads its script from its input"));
+        return Err(ScriptError::unclear(
+            "it reads its script from standard input",
+        ));
     }
     run_script(machine, &script, is_core)
 }
@@ -95,11 +96,11 @@ fn run_script(
     script: &TracedText,
     is_core: bool,
 ) -> Result<i32, ScriptError> {
-    let located = |mut trouble: ScriptError| {
-        if trouble.at != usize::MAX {
-            trouble.at = script.origin(trouble.at);
+    let located = |mut error: ScriptError| {
+        if error.at != usize::MAX {
+            error.at = script.origin(error.at);
         }
-        trouble
+        error
     };
     let statements = parse::parse(script.as_str()).map_err(located)?;
     machine.nested(|machine| {

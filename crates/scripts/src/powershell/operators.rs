@@ -1,4 +1,4 @@
-//! PowerShell's operators on values.
+//! Operators of PowerShell.
 
 use super::super::error::ScriptError;
 use super::super::process::is_like;
@@ -32,7 +32,7 @@ pub(super) fn unary(operator: &str, value: PsValue) -> Result<PsValue, ScriptErr
             ))
         }
         (operator, _) => Err(ScriptError::unclear(format!(
-            "{operator} is not understood here"
+            "{operator} is not supported here"
         ))),
     }
 }
@@ -66,12 +66,12 @@ pub(super) fn binary(
         "gt" | "ge" | "lt" | "le" => order(operator, &left, &right),
         "like" | "notlike" => {
             if matches!(left, PsValue::List(_)) {
-                return Err(ScriptError::unclear("-like over a list is not understood"));
+                return Err(ScriptError::unclear("-like on a list is not supported"));
             }
             let pattern = right.text()?;
             if pattern.contains(['[', '`']) {
                 return Err(ScriptError::unclear(
-                    "of wildcards only * and ? are understood",
+                    "only the wildcards * and ? are supported",
                 ));
             }
             let found = is_like(&left.text()?, &pattern);
@@ -112,7 +112,9 @@ pub(super) fn binary(
         "join" => limited_text(left.texts()?.join(&right.text()?)),
         "bor" | "band" | "bxor" => Ok(PsValue::opaque("what bits are set is used")),
         ".." => range(&left, &right),
-        other => Err(ScriptError::unclear(format!("-{other} is not understood"))),
+        other => Err(ScriptError::unclear(format!(
+            "unsupported operator -{other}"
+        ))),
     }
 }
 
@@ -121,8 +123,8 @@ fn same(one: &str, other: &str) -> bool {
 }
 
 fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
-    left.is_known()?;
-    right.is_known()?;
+    left.check_known()?;
+    right.check_known()?;
     match left {
         PsValue::List(mut items) => {
             items.extend(right.items());
@@ -132,8 +134,10 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
             Some(other) => number
                 .checked_add(other)
                 .map(PsValue::Number)
-                .ok_or_else(|| ScriptError::unclear("a number is too large")),
-            None => Err(ScriptError::unclear("a number and a text are added")),
+                .ok_or_else(|| ScriptError::unclear("number too large")),
+            None => Err(ScriptError::unclear(
+                "adding a number and a string is not supported",
+            )),
         },
         PsValue::Null => Ok(right),
         PsValue::Table(mut entries) => match right {
@@ -141,16 +145,18 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
                 entries.extend(more);
                 Ok(PsValue::Table(entries))
             }
-            _ => Err(ScriptError::unclear("a table and something else are added")),
+            _ => Err(ScriptError::unclear(
+                "adding a table and another value is not supported",
+            )),
         },
         left => limited_text(left.text()? + &right.text()?),
     }
 }
 
 fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
-    left.is_known()?;
-    right.is_known()?;
-    let unclear = || ScriptError::unclear(format!("{operator} is not understood here"));
+    left.check_known()?;
+    right.check_known()?;
+    let unclear = || ScriptError::unclear(format!("{operator} is not supported here"));
     let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
         return Err(unclear());
     };
@@ -171,11 +177,11 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
             ((path, algorithm), other)
         }
         (PsValue::List(_), _) => {
-            return Err(ScriptError::unclear("a list is compared with something"));
+            return Err(ScriptError::unclear("comparing a list is not supported"));
         }
         (PsValue::Null, PsValue::Null) => return Ok(PsValue::Bool(wanted)),
         (PsValue::Null, other) | (other, PsValue::Null) => {
-            other.is_known()?;
+            other.check_known()?;
             return Ok(PsValue::Bool(!wanted));
         }
         (PsValue::Number(left), right) => {
@@ -197,7 +203,7 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
     };
     if operator.starts_with('c') {
         return Err(ScriptError::unclear(
-            "digests are compared with their capitals",
+            "case-sensitive comparison of digests is not supported",
         ));
     }
     let (path, algorithm) = digest;
@@ -210,10 +216,12 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
 }
 
 fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
-    left.is_known()?;
-    right.is_known()?;
+    left.check_known()?;
+    right.check_known()?;
     let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
-        return Err(ScriptError::unclear("how texts compare is not understood"));
+        return Err(ScriptError::unclear(
+            "this comparison of strings is not supported",
+        ));
     };
     Ok(PsValue::Bool(match operator {
         "gt" => *left > right,
@@ -242,17 +250,17 @@ pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptE
             continue;
         }
         let inside = rest.split_once('}').filter(|_| sign == "{");
-        let (index, after) =
-            inside.ok_or_else(|| ScriptError::fails(format!("{template:?} is not a format")))?;
-        let index: usize = index.parse().map_err(|_| {
-            ScriptError::unclear(format!("the format {{{index}}} is not understood"))
-        })?;
+        let (index, after) = inside
+            .ok_or_else(|| ScriptError::fails(format!("{template:?} is not a valid format")))?;
+        let index: usize = index
+            .parse()
+            .map_err(|_| ScriptError::unclear(format!("unsupported format {{{index}}}")))?;
         let value = values
             .get(index)
             .ok_or_else(|| ScriptError::fails(format!("the format has no value {index}")))?;
         match value.text() {
             Ok(text) => out.push_str(&text),
-            Err(trouble) => return Ok(PsValue::Opaque(trouble)),
+            Err(error) => return Ok(PsValue::Opaque(error)),
         }
         limited_text(out.clone())?;
         rest = after;
@@ -266,7 +274,11 @@ fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValu
     let (pattern, by) = match words.as_slice() {
         [pattern] => (pattern.as_str(), ""),
         [pattern, by] => (pattern.as_str(), by.as_str()),
-        _ => return Err(ScriptError::unclear("-replace takes a pattern and a text")),
+        _ => {
+            return Err(ScriptError::unclear(
+                "expected a pattern and a string for -replace",
+            ));
+        }
     };
     let texts = left.texts()?;
     let replaced = texts.iter().map(|text| {
@@ -281,12 +293,12 @@ fn range(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
         (Some(from), Some(to)) if from <= to && to - from <= 1000 => {
             Ok(PsValue::List((from..=to).map(PsValue::Number).collect()))
         }
-        _ => Err(ScriptError::unclear("the range is not understood")),
+        _ => Err(ScriptError::unclear("unsupported range")),
     }
 }
 
 pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError> {
-    of.is_known()?;
+    of.check_known()?;
     match of {
         PsValue::Table(entries) => {
             let key = index.text()?.to_lowercase();
@@ -298,7 +310,7 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError
         PsValue::List(items) => {
             let number = index
                 .number()
-                .ok_or_else(|| ScriptError::unclear("the index is not understood"))?;
+                .ok_or_else(|| ScriptError::unclear("unsupported index"))?;
             let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
             let at = if number < 0 { length + number } else { number };
             let item = usize::try_from(at)
@@ -311,9 +323,9 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError
                 .chars()
                 .nth(at)
                 .map_or(PsValue::Null, |c| PsValue::Text(c.to_string()))),
-            _ => Err(ScriptError::unclear("the index is not understood")),
+            _ => Err(ScriptError::unclear("unsupported index")),
         },
-        _ => Err(ScriptError::unclear("the index is not understood")),
+        _ => Err(ScriptError::unclear("unsupported index")),
     }
 }
 
@@ -322,17 +334,15 @@ pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue, ScriptError> {
         "void" => Ok(PsValue::Null),
         "string" => match value.text() {
             Ok(text) => Ok(PsValue::Text(text)),
-            Err(trouble) => Ok(PsValue::Opaque(trouble)),
+            Err(error) => Ok(PsValue::Opaque(error)),
         },
         "int" | "int32" | "int64" | "long" => value
             .number()
             .map(PsValue::Number)
-            .ok_or_else(|| ScriptError::unclear("it is not a number")),
+            .ok_or_else(|| ScriptError::unclear("not a number")),
         "bool" | "boolean" => Ok(PsValue::Bool(value.to_bool()?)),
         "array" | "string[]" | "object[]" => Ok(PsValue::List(value.items())),
         "net.securityprotocoltype" => Ok(value),
-        _ => Err(ScriptError::unclear(format!(
-            "the type [{to}] is not understood"
-        ))),
+        _ => Err(ScriptError::unclear(format!("unsupported type [{to}]"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Cmdlets that pick from what others give, and those that only tell something.
+//! Cmdlets that filter a pipeline, and cmdlets that only print.
 
 use super::super::error::ScriptError;
 use super::super::image::ImageAction;
@@ -21,9 +21,8 @@ const SPLIT: ParameterSet = ParameterSet {
     positions: &["path"],
 };
 
-/// Cmdlets that tell what only a running Windows knows. Nothing is lost where nobody asks what they
-/// told.
-const TELL: [&str; 30] = [
+/// Cmdlets that query a running Windows. They are skipped if their output is not used.
+const OUTPUT_ONLY: [&str; 30] = [
     "get-date",
     "get-host",
     "get-process",
@@ -56,13 +55,13 @@ const TELL: [&str; 30] = [
     "select-string",
 ];
 
-/// Returns true if a cmdlet only tells something.
+/// Returns true for a cmdlet without effect except its output.
 pub(super) fn is_output_only(name: &str) -> bool {
-    TELL.contains(&name)
+    OUTPUT_ONLY.contains(&name)
 }
 
 impl Shell<'_, '_> {
-    /// Leaves out a cmdlet that only tells something.
+    /// Skips a cmdlet without effect; its output cannot be used.
     pub(super) fn skip_output_cmdlet(
         &mut self,
         name: &str,
@@ -81,10 +80,9 @@ impl Shell<'_, '_> {
             self.machine
                 .apply(ImageAction::Skip(text.trim().to_owned()))?;
         }
-        Ok(PsValue::opaque(format!("what {name} tells is used")))
+        Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
-    /// `Select-Object`
     pub(super) fn select_object(
         &mut self,
         command: &CommandAst,
@@ -96,7 +94,7 @@ impl Shell<'_, '_> {
             return Ok(input);
         }
         if given.has("unique") || given.value("property").is_some() {
-            return Ok(PsValue::opaque("what Select-Object makes is used"));
+            return Ok(PsValue::opaque("the output of Select-Object is used"));
         }
         let count = |name: &str| match given.value(name) {
             None => Ok(None),
@@ -137,9 +135,7 @@ impl Shell<'_, '_> {
         };
         let given = self.bind_parameters(command, &takes)?;
         let Some(PsValue::Block(statements)) = given.value("filterscript").cloned() else {
-            return Err(ScriptError::unclear(
-                "it is given something else than a block",
-            ));
+            return Err(ScriptError::unclear("expected a script block"));
         };
         let input = input.unwrap_or(PsValue::Null);
         if let PsValue::Opaque(_) = input {
@@ -149,14 +145,13 @@ impl Shell<'_, '_> {
         for item in input.items() {
             self.machine.step()?;
             self.variables.insert("_".to_owned(), item.clone());
-            if self.block_of_item(&statements)?.to_bool()? {
+            if self.run_item_block(&statements)?.to_bool()? {
                 out.push(item);
             }
         }
         Ok(PsValue::from_items(out))
     }
 
-    /// `Split-Path`
     pub(super) fn split_path(
         &mut self,
         command: &CommandAst,
@@ -166,7 +161,7 @@ impl Shell<'_, '_> {
         let text = match (path_of(&given)?, input) {
             (Some(path), _) => path,
             (None, Some(input)) => input.text()?,
-            (None, None) => return Err(ScriptError::unclear("it names no path")),
+            (None, None) => return Err(ScriptError::unclear("no path given")),
         };
         for switch in ["resolve", "qualifier", "noqualifier"] {
             if given.has(switch) {
@@ -182,7 +177,7 @@ impl Shell<'_, '_> {
         }))
     }
 
-    /// `Resolve-Path` and `Convert-Path` of a path without wildcards.
+    /// `Resolve-Path` and `Convert-Path`, without wildcards
     pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
             values: &["path", "literalpath"],
@@ -190,25 +185,22 @@ impl Shell<'_, '_> {
             positions: &["path"],
         };
         let given = self.bind_parameters(command, &takes)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no path"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(path) = drive(&path)? else {
-            return Err(ScriptError::unclear(
-                "it resolves something else than a file",
-            ));
+            return Err(ScriptError::unclear("it does not resolve a file path"));
         };
         if path.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not understood here"));
+            return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let path = self.machine.path(&path)?;
-        match self.machine.now(&path)? {
+        match self.machine.path_state(&path)? {
             super::super::process::PathState::Absent => {
-                Err(ScriptError::fails(format!("{path} is not there")))
+                Err(ScriptError::fails(format!("{path} not found")))
             }
             _ => Ok(PsValue::Text(path.to_string())),
         }
     }
 
-    /// `Set-Variable`
     pub(super) fn set_variable_cmdlet(
         &mut self,
         command: &CommandAst,
@@ -229,7 +221,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Members of files and folders that come from their names.
+/// Members of files and folders that are part of their names.
 pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -> Option<PsValue> {
     let last = last_name(path);
     let divided = last.rsplit_once('.');

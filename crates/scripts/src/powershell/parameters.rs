@@ -1,19 +1,19 @@
-//! The parameters of cmdlets: prefixes, aliases, switches, positions.
+//! Binding of cmdlet parameters: prefixes, aliases, switches, positions.
 
 use super::super::error::ScriptError;
 use super::ast::{Argument, CommandAst};
 use super::eval::Shell;
 use super::value::PsValue;
 
-/// What a cmdlet takes. Names are in small letters; `name=alias=alias`.
+/// Parameters of a cmdlet. Names are in lower case; `name=alias=alias`.
 pub(super) struct ParameterSet {
     pub(super) values: &'static [&'static str],
     pub(super) switches: &'static [&'static str],
-    /// Which values stand without their names, in order.
+    /// Positional parameters, in order.
     pub(super) positions: &'static [&'static str],
 }
 
-/// Parameters that every cmdlet has, and that change nothing here.
+/// Common parameters, which have no effect here.
 const COMMON_VALUES: [&str; 6] = [
     "erroraction=ea",
     "warningaction=wa",
@@ -24,7 +24,7 @@ const COMMON_VALUES: [&str; 6] = [
 ];
 const COMMON_SWITCHES: [&str; 2] = ["verbose=vb", "debug=db"];
 
-/// What a cmdlet was given.
+/// Parameters that a command line binds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BoundParameters {
     entries: Vec<(&'static str, PsValue)>,
@@ -44,7 +44,7 @@ impl BoundParameters {
 
     pub(super) fn required(&self, name: &str) -> Result<String, ScriptError> {
         self.text(name)?
-            .ok_or_else(|| ScriptError::unclear(format!("it lacks -{name}")))
+            .ok_or_else(|| ScriptError::unclear(format!("-{name} is required")))
     }
 
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ScriptError> {
@@ -60,8 +60,8 @@ impl BoundParameters {
     }
 }
 
-/// The parameter that a name or the beginning of one means.
-fn named(known: &[&'static str], name: &str) -> Vec<&'static str> {
+/// Parameters that a name, alias or prefix matches.
+fn matching_names(known: &[&'static str], name: &str) -> Vec<&'static str> {
     let split = |entry: &'static str| {
         let mut names = entry.split('=');
         (names.next().unwrap_or_default(), names)
@@ -87,7 +87,7 @@ fn is_common(name: &str) -> bool {
 }
 
 impl Shell<'_, '_> {
-    /// What a cmdlet is given, by the names of its parameters.
+    /// Binds the arguments of a command to the parameters of its cmdlet.
     pub(super) fn bind_parameters(
         &mut self,
         command: &CommandAst,
@@ -101,15 +101,15 @@ impl Shell<'_, '_> {
                 Argument::Value(value) => positional.push(self.expression(value)?),
                 Argument::Splat(name) => {
                     let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {
-                        return Err(ScriptError::unclear(format!("@{name} is not understood")));
+                        return Err(ScriptError::unclear(format!("@{name} is not supported")));
                     };
                     for (name, value) in entries {
-                        let own = only(takes, &name)?;
+                        let own = resolve_name(takes, &name)?;
                         given.entries.push((own.0, value));
                     }
                 }
                 Argument::Parameter { name, value, .. } => {
-                    let (own, is_switch) = only(takes, name)?;
+                    let (own, is_switch) = resolve_name(takes, name)?;
                     let value = match (value, is_switch) {
                         (Some(value), true) => PsValue::Bool(self.expression(value)?.to_bool()?),
                         (None, true) => PsValue::Bool(true),
@@ -117,13 +117,17 @@ impl Shell<'_, '_> {
                         (None, false) => match arguments.next() {
                             Some(Argument::Value(value)) => self.expression(value)?,
                             _ => {
-                                return Err(ScriptError::fails(format!("-{name} lacks its value")));
+                                return Err(ScriptError::fails(format!(
+                                    "-{name} requires a value"
+                                )));
                             }
                         },
                     };
                     if !is_common(own) {
                         if given.value(own).is_some() {
-                            return Err(ScriptError::fails(format!("-{name} stands there twice")));
+                            return Err(ScriptError::fails(format!(
+                                "-{name} is given more than once"
+                            )));
                         }
                         given.entries.push((own, value));
                     }
@@ -138,7 +142,7 @@ impl Shell<'_, '_> {
             .into_iter();
         for value in positional {
             let Some(name) = free.next() else {
-                return Err(ScriptError::unclear("it is given more than is understood"));
+                return Err(ScriptError::unclear("more arguments than supported"));
             };
             given.entries.push((name, value));
         }
@@ -146,11 +150,15 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The one parameter that a name means, and whether it is a switch; the cmdlet's own come first.
-fn only(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
+/// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
+fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
     let known = |values: &[&'static str], switches: &[&'static str]| {
-        let values = named(values, name).into_iter().map(|own| (own, false));
-        let switches = named(switches, name).into_iter().map(|own| (own, true));
+        let values = matching_names(values, name)
+            .into_iter()
+            .map(|own| (own, false));
+        let switches = matching_names(switches, name)
+            .into_iter()
+            .map(|own| (own, true));
         values.chain(switches).collect::<Vec<_>>()
     };
     let mut found = known(takes.values, takes.switches);

@@ -1,4 +1,4 @@
-//! PowerShell's statements, pipelines and commands.
+//! Parser of statements, pipelines and commands.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
@@ -7,13 +7,13 @@ use super::ast::{
     Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, Statement,
 };
 
-/// How deep brackets, blocks and scripts may lie in each other.
+/// Maximum depth of nested brackets, blocks and scripts.
 const DEPTH: usize = 20;
 
-/// How many operators or members may follow each other.
+/// Maximum number of consecutive operators or members.
 pub(super) const CHAIN: usize = 50;
 
-/// Words that begin a statement of their own kind.
+/// Keywords that begin a statement.
 const KEYWORDS: [&str; 15] = [
     "begin",
     "class",
@@ -45,12 +45,12 @@ pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
-    /// True if a comma ends an expression, as between the arguments of a method.
+    /// True if a comma ends an expression, as in the arguments of a method.
     pub(super) is_argument: bool,
     depth: usize,
 }
 
-/// What ends a word of a command.
+/// Returns true for a character that ends a word of a command.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || "(){};,|&<>".contains(c)
 }
@@ -104,18 +104,18 @@ impl Parser<'_> {
 
     pub(super) fn expected(&self, what: &str) -> ScriptError {
         match self.peek() {
-            Some(c) => self.error(format!("{c:?} stands where {what} should")),
-            None => self.error(format!("the script ends where {what} should stand")),
+            Some(c) => self.error(format!("expected {what}, found {c:?}")),
+            None => self.error(format!("expected {what}, found the end of the script")),
         }
     }
 
-    /// Goes one level deeper, as far as that is followed.
+    /// Parses one level deeper, up to the limit.
     pub(super) fn deeper<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         if self.depth == DEPTH {
-            return Err(self.error("brackets lie too deep in each other"));
+            return Err(self.error("brackets are nested too deeply"));
         }
         self.depth += 1;
         let result = read(self);
@@ -123,7 +123,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Skips white space but no line ends, and comments.
+    /// Skips white space and comments, but not line ends.
     pub(super) fn skip_blanks(&mut self) -> Result<(), ScriptError> {
         loop {
             match self.peek() {
@@ -142,14 +142,14 @@ impl Parser<'_> {
                 }
                 Some('<') if self.second() == Some('#') => match self.rest().find("#>") {
                     Some(end) => self.at += end + 2,
-                    None => return Err(self.error("a comment is not closed")),
+                    None => return Err(self.error("unclosed comment")),
                 },
                 Some(_) => return Ok(()),
             }
         }
     }
 
-    /// Skips line ends too.
+    /// Skips white space, comments and line ends.
     pub(super) fn skip_lines(&mut self) -> Result<(), ScriptError> {
         loop {
             self.skip_blanks()?;
@@ -160,7 +160,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Statements up to a bracket, which stays, or to the end.
+    /// Parses statements up to a closing bracket, which is not consumed, or the end.
     pub(super) fn statements(
         &mut self,
         close: Option<char>,
@@ -209,7 +209,7 @@ impl Parser<'_> {
         Ok(statements)
     }
 
-    /// The word that begins here, if a statement of another kind may begin with it.
+    /// The keyword at this position; empty if there is none.
     fn keyword(&self) -> String {
         let word: String = self
             .rest()
@@ -236,11 +236,11 @@ impl Parser<'_> {
             }
             "foreach" if self.is_loop(keyword.len()) => {
                 self.at += keyword.len();
-                return self.iteration(at);
+                return self.for_loop(at);
             }
             "while" | "do" => {
                 self.at += keyword.len();
-                return self.loop_of(keyword == "do", at);
+                return self.loop_statement(keyword == "do", at);
             }
             "try" => {
                 self.at += keyword.len();
@@ -273,7 +273,7 @@ impl Parser<'_> {
             }
             word if KEYWORDS.contains(&word) => {
                 return Err(
-                    ScriptError::unclear(format!("{keyword} is not understood")).at_position(at)
+                    ScriptError::unclear(format!("{keyword} is not supported")).at_position(at)
                 );
             }
             _ => {}
@@ -299,12 +299,12 @@ impl Parser<'_> {
         })
     }
 
-    /// Returns true if `foreach` is the loop and not the command of a pipeline.
+    /// Returns true if `foreach` is the loop and not the alias of the cmdlet.
     fn is_loop(&self, length: usize) -> bool {
         self.rest()[length..].trim_start().starts_with('(')
     }
 
-    /// `( … )`, what a condition or a loop asks.
+    /// Parses the `( … )` of a condition or loop.
     fn test(&mut self) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         if !self.eat("(") {
@@ -319,9 +319,9 @@ impl Parser<'_> {
         Ok(test)
     }
 
-    /// `while ( … ) { … }` and `do { … } while ( … )`, from behind the first word on.
-    fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
-        let (test, body, goes_on_if) = if tests_last {
+    /// Parses `while ( … ) { … }` and `do { … } while ( … )` after the first keyword.
+    fn loop_statement(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
+        let (test, body, continues_if) = if tests_last {
             let body = self.block()?;
             self.skip_lines()?;
             let word = self.keyword();
@@ -335,7 +335,7 @@ impl Parser<'_> {
         };
         Ok(Statement::Loop {
             test: Box::new(test),
-            goes_on_if,
+            continues_if,
             tests_last,
             body,
             at,
@@ -354,7 +354,7 @@ impl Parser<'_> {
             _ => ControlFlow::Return,
         };
         if value.is_some() && flow != ControlFlow::Return {
-            return Err(self.error("labels are not understood"));
+            return Err(self.error("labels are not supported"));
         }
         Ok(Statement::Flow { flow, value })
     }
@@ -362,7 +362,7 @@ impl Parser<'_> {
     fn attempt(&mut self) -> Result<Statement, ScriptError> {
         let body = self.block()?;
         let mut catch = None;
-        let mut is_choosy = false;
+        let mut has_typed_catch = false;
         let mut finally = Vec::new();
         loop {
             let after = self.at;
@@ -372,7 +372,7 @@ impl Parser<'_> {
                     self.at += "catch".len();
                     self.skip_lines()?;
                     while self.peek() == Some('[') {
-                        is_choosy = true;
+                        has_typed_catch = true;
                         self.primary()?;
                         self.skip_lines()?;
                         self.eat(",");
@@ -389,7 +389,7 @@ impl Parser<'_> {
                     return Ok(Statement::Try {
                         body,
                         catch,
-                        is_choosy,
+                        has_typed_catch,
                         finally,
                     });
                 }
@@ -424,7 +424,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `($a, [string] $b = 1)`, if it stands here.
+    /// Parses `($a, [string] $b = 1)`, if present.
     fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, ScriptError> {
         let mut parameters = Vec::new();
         if !self.eat("(") {
@@ -485,7 +485,7 @@ impl Parser<'_> {
         })
     }
 
-    fn iteration(&mut self, at: usize) -> Result<Statement, ScriptError> {
+    fn for_loop(&mut self, at: usize) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
         self.eat("(");
         self.skip_lines()?;
@@ -543,7 +543,7 @@ impl Parser<'_> {
                 let expression = self.expression()?;
                 self.skip_blanks()?;
                 if self.peek() == Some('>') || self.rest().starts_with("2>") {
-                    // Its value goes the way of a command's output.
+                    // Its value is redirected like the output of a command.
                     let redirects = self.redirections()?;
                     return Ok(Element::Command(CommandAst {
                         name: Expression::Text("write-output".to_owned()),
@@ -605,7 +605,7 @@ impl Parser<'_> {
             match c {
                 ';' | '|' | '\n' | ')' | '}' => return Ok(command),
                 '&' if second == Some('&') => return Ok(command),
-                '&' | '<' => return Err(self.error(format!("{c} is not understood here"))),
+                '&' | '<' => return Err(self.error(format!("{c} is not supported here"))),
                 '>' => command.redirects.append(&mut self.redirections()?),
                 '0'..='9' | '*' if second == Some('>') => {
                     command.redirects.append(&mut self.redirections()?);
@@ -616,14 +616,14 @@ impl Parser<'_> {
                     command.arguments.push(Argument::Splat(name));
                 }
                 '-' if self.rest().starts_with("--%") => {
-                    return Err(self.error("--% is not understood"));
+                    return Err(self.error("--% is not supported"));
                 }
                 '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
                     let parameter = self.parameter()?;
                     command.arguments.push(parameter);
                 }
                 _ => {
-                    let value = self.listed(Self::argument)?;
+                    let value = self.comma_separated(Self::argument)?;
                     command.arguments.push(Argument::Value(value));
                 }
             }
@@ -641,7 +641,7 @@ impl Parser<'_> {
             self.skip_blanks()?;
             value = Some(self.argument()?);
         } else if self.peek().is_some_and(|c| !ends_word(c)) {
-            // It goes on as a program's argument would: -DFOO="a b" or -o:x.
+            // It continues as an argument of a program: -DFOO="a b" or -o:x.
             self.at = start;
             return self.word().map(Argument::Value);
         }

@@ -1,42 +1,41 @@
-//! Regular expressions, as far as .NET's and ours mean the same.
+//! Regular expressions with the same meaning in .NET and here.
 
 use regex::{Regex, RegexBuilder};
 
 use super::super::error::ScriptError;
 use super::value::PsValue;
 
-/// The largest program that a pattern may come to.
+/// Maximum size of a compiled pattern.
 const SIZE: usize = 1 << 18;
 
-/// A pattern, which ignores capitals unless it is told not to.
+/// Compiles a pattern, which ignores case unless `is_exact`.
 pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, ScriptError> {
-    let not_understood =
-        || ScriptError::unclear(format!("the pattern {pattern:?} is not understood"));
-    // These are written alike and mean something else.
+    let unsupported = || ScriptError::unclear(format!("unsupported pattern {pattern:?}"));
+    // These have another meaning in .NET.
     let differs = [
         "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p",
     ];
     if !pattern.is_ascii() || differs.iter().any(|sign| pattern.contains(sign)) {
-        return Err(not_understood());
+        return Err(unsupported());
     }
     RegexBuilder::new(pattern)
         .case_insensitive(!is_exact)
         .size_limit(SIZE)
         .build()
-        .map_err(|_| not_understood())
+        .map_err(|_| unsupported())
 }
 
-/// A text in which patterns are looked for.
+/// Checks that a text can be matched: one line of ASCII.
 fn plain(text: &str) -> Result<&str, ScriptError> {
     if !text.is_ascii() || text.contains('\n') {
         return Err(ScriptError::unclear(
-            "a pattern is looked for in several lines, or beyond ASCII",
+            "matching several lines or non-ASCII text is not supported",
         ));
     }
     Ok(text)
 }
 
-/// What `$matches` has where a pattern is found in a text.
+/// Value of `$matches` after a match.
 pub(super) fn groups(
     text: &str,
     pattern: &str,
@@ -71,16 +70,14 @@ pub(super) fn replace(
 
 pub(super) fn split(text: &str, pattern: &str) -> Result<Vec<PsValue>, ScriptError> {
     let regex = regex(pattern, false)?;
-    // .NET puts out what groups hold, and an empty text at both ends of an empty pattern.
+    // .NET also returns groups, and empty strings around matches of an empty pattern.
     if regex.captures_len() > 1 || regex.is_match("") {
-        return Err(ScriptError::unclear(
-            "the divider of -split is not understood",
-        ));
+        return Err(ScriptError::unclear("unsupported separator of -split"));
     }
     Ok(regex.split(plain(text)?).map(PsValue::text_value).collect())
 }
 
-/// A replacement as the library spells it: `$1` with braces.
+/// Converts a replacement to the syntax of the library: `$1` with braces.
 fn replacement(text: &str) -> Result<String, ScriptError> {
     let mut out = String::new();
     let mut characters = text.chars().peekable();
@@ -101,7 +98,7 @@ fn replacement(text: &str) -> Result<String, ScriptError> {
                 }
                 out.push('}');
             }
-            _ => return Err(ScriptError::unclear("the replacement is not understood")),
+            _ => return Err(ScriptError::unclear("unsupported replacement")),
         }
     }
     Ok(out)

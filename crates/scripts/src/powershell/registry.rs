@@ -1,4 +1,4 @@
-//! Cmdlets on the registry's values, and on services, which are kept there.
+//! Cmdlets on registry values, and on services, which the registry holds.
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData};
 
@@ -43,20 +43,20 @@ const SERVICE: ParameterSet = ParameterSet {
     positions: &["name", "binarypathname"],
 };
 
-/// The key that a path of PowerShell means: `HKLM:\SOFTWARE\x`, with either kind of slash.
+/// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
 pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
     if path.contains(['*', '?']) {
         return Err(ScriptError::unclear(
-            "wildcards in a key's path are not understood",
+            "wildcards in a key path are not supported",
         ));
     }
     let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
     let root = names.next().unwrap_or_default();
     let below: Vec<&str> = names.collect();
-    Process::key_of(&format!(r"{root}\{}", below.join(r"\")))
+    Process::parse_key(&format!(r"{root}\{}", below.join(r"\")))
 }
 
-/// The key above has to be there for a key to be made without `-Force`.
+/// Checks that the parent key exists, which creating a key without `-Force` requires.
 pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     let mut parent = key.clone();
     parent.pop();
@@ -66,11 +66,10 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
     check_key_exists(machine, &parent)
 }
 
-/// The key whose values are changed has to be there.
 fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
-        Some(false) => Err(ScriptError::fails(format!("{key} is not there"))),
+        Some(false) => Err(ScriptError::fails(format!("{key} not found"))),
         None => Err(ScriptError::unknown(format!(
             "it fails unless the base has {key}"
         ))),
@@ -84,14 +83,12 @@ impl Shell<'_, '_> {
         is_new: bool,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &PROPERTY)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let key = match drive(&path)? {
             Drive::Registry(path) => key(&path)?,
             Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
             _ => {
-                return Err(ScriptError::unclear(
-                    "it changes something else than the registry",
-                ));
+                return Err(ScriptError::unclear("it does not change the registry"));
             }
         };
         let name = given.required("name")?;
@@ -107,18 +104,18 @@ impl Shell<'_, '_> {
         let existing = match (&before, is_new, forced) {
             (Lookup::Present(_), true, false) => {
                 return Err(ScriptError::fails(format!(
-                    "{key} has the value {name:?} already"
+                    "the value {name:?} of {key} already exists"
                 )));
             }
             (Lookup::Present(data), false, _) => Some(data.kind()),
             (Lookup::Unknown | Lookup::Later(Later), true, false) => {
                 return Err(ScriptError::unknown(format!(
-                    "it fails if the base's {key} has the value {name:?}"
+                    "it fails if {key} in the base has the value {name:?}"
                 )));
             }
             (Lookup::Unknown | Lookup::Later(Later), false, _) if kind.is_none() => {
                 return Err(ScriptError::unknown(format!(
-                    "of what type {name:?} is depends on the base's {key}"
+                    "the type of {name:?} depends on {key} in the base"
                 )));
             }
             _ => None,
@@ -132,11 +129,9 @@ impl Shell<'_, '_> {
 
     pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NAMED)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let Drive::Registry(path) = drive(&path)? else {
-            return Err(ScriptError::unclear(
-                "it changes something else than the registry",
-            ));
+            return Err(ScriptError::unclear("it does not change the registry"));
         };
         let key = key(&path)?;
         let name = given.required("name")?;
@@ -147,7 +142,7 @@ impl Shell<'_, '_> {
             }
             None => {
                 return Err(ScriptError::unknown(format!(
-                    "it fails unless the base's {key} has the value {name:?}"
+                    "it fails unless {key} in the base has the value {name:?}"
                 )));
             }
         }
@@ -157,23 +152,23 @@ impl Shell<'_, '_> {
 
     pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NAMED)?;
-        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("it names no key"))?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let (Drive::Registry(path), Some(name)) = (drive(&path)?, given.text("name")?) else {
-            return Ok(PsValue::opaque("what a key holds is used"));
+            return Ok(PsValue::opaque("the content of a key is used"));
         };
         let key = key(&path)?;
         let value = match self.machine.image.value(&key, &name) {
             Lookup::Present(data) => match data.typed() {
                 TypedData::Text(text) if data.kind() == DataType::SZ => PsValue::Text(text),
                 TypedData::Dword(number) => PsValue::Number(i64::from(number)),
-                _ => return Ok(PsValue::opaque("what a key holds is used")),
+                _ => return Ok(PsValue::opaque("the content of a key is used")),
             },
             Lookup::Absent => {
                 return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
             }
             Lookup::Later(Later) | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
-                    "the value {name:?} of the base's {key} is not known"
+                    "the value {name:?} of {key} in the base is unknown"
                 ))));
             }
         };
@@ -193,7 +188,7 @@ impl Shell<'_, '_> {
         let depends_on = given.texts("dependson")?;
         service.depends_on = (!depends_on.is_empty()).then_some(depends_on);
         if is_new && service.command.is_none() {
-            return Err(ScriptError::fails("a new service needs -BinaryPathName"));
+            return Err(ScriptError::fails("a new service requires -BinaryPathName"));
         }
         service.start = match given.text("startuptype")?.map(|text| text.to_lowercase()) {
             None => is_new.then_some(ServiceStart::Auto),
@@ -210,13 +205,13 @@ impl Shell<'_, '_> {
     }
 }
 
-/// The data that a value becomes, of the type that is said, that it has, or that it looks like.
+/// Data of a value: of the given type, of its current type, or of the type that it looks like.
 fn data(
     kind: Option<&str>,
     existing: Option<DataType>,
     value: &PsValue,
 ) -> Result<RegistryData, ScriptError> {
-    let wrong = || ScriptError::fails("the value does not fit its type");
+    let wrong = || ScriptError::fails("the value does not match its type");
     let kind = match kind.map(str::to_lowercase).as_deref() {
         Some("string") => DataType::SZ,
         Some("expandstring") => DataType::EXPAND_SZ,
@@ -225,9 +220,7 @@ fn data(
         Some("multistring") => DataType::MULTI_SZ,
         Some("binary") => DataType::BINARY,
         Some(other) => {
-            return Err(ScriptError::unclear(format!(
-                "the type {other:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported type {other:?}")));
         }
         None => match (existing, value) {
             (Some(kind), _) => kind,
@@ -237,12 +230,10 @@ fn data(
             (None, PsValue::List(items))
                 if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
             {
-                return Err(ScriptError::unclear("the type of a list is not understood"));
+                return Err(ScriptError::unclear("unsupported type of a list"));
             }
             _ => {
-                return Err(ScriptError::unclear(
-                    "the type of the value is not understood",
-                ));
+                return Err(ScriptError::unclear("unsupported type of value"));
             }
         },
     };
@@ -265,9 +256,7 @@ fn data(
             RegistryData::binary(bytes.ok_or_else(wrong)?)
         }
         _ => {
-            return Err(ScriptError::unclear(
-                "the type of the value is not understood",
-            ));
+            return Err(ScriptError::unclear("unsupported type of value"));
         }
     })
 }

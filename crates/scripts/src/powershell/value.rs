@@ -1,4 +1,4 @@
-//! What PowerShell's expressions come to.
+//! Values of PowerShell.
 
 use wincimg_windows::path::ImagePath;
 
@@ -6,21 +6,20 @@ use super::super::error::ScriptError;
 use super::super::image::Algorithm;
 use super::ast::Statement;
 
-/// How long a text may grow; more is a loop that nobody wrote for an image.
+/// Maximum length of a string.
 const TEXT: usize = 1 << 18;
 
-/// How many values may hang together.
+/// Maximum number of values in a list, with those nested in it.
 const SIZE: usize = 1000;
 
-/// A text that something was put together from.
+/// Creates a string value within the limit.
 pub(super) fn limited_text(text: String) -> Result<PsValue, ScriptError> {
     if text.len() > TEXT {
-        return Err(ScriptError::unclear("a text grows too long"));
+        return Err(ScriptError::unclear("string too long"));
     }
     Ok(PsValue::Text(text))
 }
 
-/// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PsValue {
     Null,
@@ -29,27 +28,24 @@ pub(super) enum PsValue {
     Bool(bool),
     List(Vec<PsValue>),
     Table(Vec<(String, PsValue)>),
-    /// A type, by its name in small letters and without `system.`.
+    /// Type, by its name in lower case without `system.`.
     Type(String),
     Block(Vec<Statement>),
-    /// `System.Net.WebClient`
     WebClient,
-    /// What `Get-FileHash` gives.
     FileHash(ImagePath, Algorithm),
-    /// The digits of a file's digest.
     Digest(ImagePath, Algorithm),
-    /// True if a file has a digest: true if it has, or if it has not.
+    /// Comparison of a file's digest, true for equal or for not equal.
     Matches {
         path: ImagePath,
         algorithm: Algorithm,
         digest: String,
         if_equal: bool,
     },
-    /// A file or folder.
+    /// File or folder.
     Item(ImagePath),
-    /// A file or folder of a list, whose text Windows PowerShell makes of its name or of its path.
+    /// File or folder of a listing, which Windows PowerShell converts to its name or its path.
     Listed(ImagePath),
-    /// Something that only Windows can tell; using it is trouble, having it is not.
+    /// Value that is known only on Windows; using it is an error.
     Opaque(ScriptError),
 }
 
@@ -62,7 +58,7 @@ impl PsValue {
         Self::Opaque(ScriptError::windows(why))
     }
 
-    /// The value as a text.
+    /// Converts the value to a string.
     pub(super) fn text(&self) -> Result<String, ScriptError> {
         match self {
             Self::Null => Ok(String::new()),
@@ -76,22 +72,20 @@ impl PsValue {
             }
             Self::Item(path) => Ok(path.to_string()),
             Self::Listed(path) => Err(ScriptError::unclear(format!(
-                "whether {path} becomes its name or its path as a text depends on how it was listed"
+                "whether {path} converts to its name or its path depends on how it was listed"
             ))
-            .help("write .FullName or .Name behind it")),
-            Self::Opaque(trouble) => Err(trouble.clone()),
+            .help("append .FullName or .Name")),
+            Self::Opaque(error) => Err(error.clone()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
-                Err(ScriptError::unclear(
-                    "a file's digest is used for something else than a comparison",
-                ))
+                Err(ScriptError::unclear("a file digest can only be compared"))
             }
-            Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => {
-                Err(ScriptError::unclear("an object is used as a text"))
-            }
+            Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => Err(
+                ScriptError::unclear("using an object as a string is not supported"),
+            ),
         }
     }
 
-    /// The texts that a list or a value comes to.
+    /// Converts a list or value to strings.
     pub(super) fn texts(&self) -> Result<Vec<String>, ScriptError> {
         match self {
             Self::List(items) => items.iter().map(Self::text).collect(),
@@ -100,7 +94,6 @@ impl PsValue {
         }
     }
 
-    /// The paths of what comes through a pipe.
     pub(super) fn piped_paths(&self) -> Result<Vec<String>, ScriptError> {
         match self {
             Self::List(items) => {
@@ -123,7 +116,7 @@ impl PsValue {
         }
     }
 
-    /// Several values as one.
+    /// Converts several values to one.
     pub(super) fn from_items(mut items: Vec<Self>) -> Self {
         match items.len() {
             0 => Self::Null,
@@ -132,7 +125,7 @@ impl PsValue {
         }
     }
 
-    /// Returns true if PowerShell takes it for true; a comparison of digests is neither.
+    /// Converts the value to a boolean; a comparison of digests has none.
     pub(super) fn to_bool(&self) -> Result<bool, ScriptError> {
         Ok(match self {
             Self::Null => false,
@@ -146,10 +139,10 @@ impl PsValue {
             },
             Self::Matches { .. } => {
                 return Err(ScriptError::unclear(
-                    "what depends on a file's digest is more than a failure",
+                    "a condition on a file digest may only fail the build",
                 ));
             }
-            Self::Opaque(trouble) => return Err(trouble.clone()),
+            Self::Opaque(error) => return Err(error.clone()),
             _ => true,
         })
     }
@@ -163,7 +156,7 @@ impl PsValue {
         }
     }
 
-    /// How many values hang together in it, counted no further than matters.
+    /// Number of nested values, counted only up to the limit.
     fn size(&self) -> usize {
         match self {
             Self::List(items) => items
@@ -182,18 +175,18 @@ impl PsValue {
         }
     }
 
-    /// Refuses what has grown too large to be kept.
+    /// Refuses a value above the limit.
     pub(super) fn check_size(self) -> Result<Self, ScriptError> {
         if self.size() > SIZE {
-            return Err(ScriptError::unclear("a list grows too long"));
+            return Err(ScriptError::unclear("list too long"));
         }
         Ok(self)
     }
 
-    pub(super) fn is_known(&self) -> Result<(), ScriptError> {
+    pub(super) fn check_known(&self) -> Result<(), ScriptError> {
         match self {
-            Self::Opaque(trouble) => Err(trouble.clone()),
-            Self::List(items) => items.iter().try_for_each(Self::is_known),
+            Self::Opaque(error) => Err(error.clone()),
+            Self::List(items) => items.iter().try_for_each(Self::check_known),
             _ => Ok(()),
         }
     }

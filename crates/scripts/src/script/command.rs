@@ -1,12 +1,12 @@
-//! Whole commands: what only says something, what a program gets, and scripts for other shells.
+//! Complete commands: messages, arguments of programs, and scripts for other shells.
 
 use wincimg_windows::quoting::powershell::native_command_line;
 use wincimg_windows::quoting::{argv, cmd};
 
 use super::word::{append, collapse_whitespace, strip_redundant_quotes};
-use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, read_at};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, read_at};
 
-/// The commands that only say something.
+/// Commands that only print.
 const MESSAGES: [&str; 8] = [
     "write-host",
     "write-output",
@@ -19,32 +19,37 @@ const MESSAGES: [&str; 8] = [
 ];
 
 impl Tokenizer<'_> {
-    /// Makes a message of a command that only says something, and a script of another shell's.
-    pub(super) fn end_command(&mut self, start: usize, used: Use, out: &mut Vec<ScriptToken>) {
+    /// Turns a command that only prints into a message, and a shell's command line into a script.
+    pub(super) fn end_command(
+        &mut self,
+        start: usize,
+        used: OutputUse,
+        out: &mut Vec<ScriptToken>,
+    ) {
         let Some(ScriptToken::Command(name)) = out.get(start) else {
             return;
         };
-        // Where a variable begins the name, it is a program's path.
+        // After a variable, the rest is part of a program's path.
         let name = match name.last() {
             Some(TextPart::Text(name)) => name.to_lowercase(),
             _ => String::new(),
         };
         let is_message = MESSAGES.contains(&name.as_str())
-            && used == Use::Nobody
+            && used == OutputUse::Unused
             && !self.rest().starts_with('|')
             && !out[start..]
                 .iter()
                 .any(|token| matches!(token, ScriptToken::Sign(sign) if sign.contains('>')));
         if is_message {
             let said = out.split_off(start);
-            out.push(ScriptToken::Message(only_run(said)));
+            out.push(ScriptToken::Message(message_scripts(said)));
             return;
         }
         let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
         let shell = file.strip_suffix(".exe").unwrap_or(file).to_owned();
         let is_native = !is_cmdlet(&name);
         if is_native || matches!(name.as_str(), "start-process" | "saps" | "start") {
-            as_programs_read(&mut out[start + 1..]);
+            strip_argument_quotes(&mut out[start + 1..]);
         }
         if is_native {
             join_lists(out, start + 1);
@@ -62,15 +67,15 @@ impl Tokenizer<'_> {
     }
 }
 
-/// Returns true if a name is of the form that PowerShell's own commands have.
+/// Returns true for a name of the form Verb-Noun.
 pub fn is_cmdlet(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')
         .is_some_and(|(verb, noun)| is_word(verb) && is_word(noun))
 }
 
-/// To a program quotes around what has no white space make no difference.
-fn as_programs_read(tokens: &mut [ScriptToken]) {
+/// Removes quotes around text without white space, which do not matter to a program.
+fn strip_argument_quotes(tokens: &mut [ScriptToken]) {
     for token in tokens {
         match token {
             ScriptToken::Value(value) => {
@@ -80,13 +85,13 @@ fn as_programs_read(tokens: &mut [ScriptToken]) {
                     }
                 }
             }
-            ScriptToken::Group(_, inside) => as_programs_read(inside),
+            ScriptToken::Group(_, inside) => strip_argument_quotes(inside),
             _ => {}
         }
     }
 }
 
-/// A program gets `a,b` as it stands.
+/// Joins `a,b` to one argument, as a program gets it.
 fn join_lists(out: &mut Vec<ScriptToken>, start: usize) {
     let command = out.split_off(start);
     let mut tokens = command.into_iter().peekable();
@@ -104,7 +109,7 @@ fn join_lists(out: &mut Vec<ScriptToken>, start: usize) {
     }
 }
 
-/// The command line that PowerShell makes of a command, with a sign in place of each variable.
+/// Command line that PowerShell builds, with a placeholder for each variable.
 fn command_line(command: &[ScriptToken]) -> Option<String> {
     let words = command
         .iter()
@@ -123,7 +128,7 @@ fn command_line(command: &[ScriptToken]) -> Option<String> {
     Some(native_command_line(&words))
 }
 
-/// The script that a shell is given in its command line, read the way that shell reads it.
+/// Tokenizes the script in the command line of a shell.
 fn nested(shell: &str, line: &str, depth: usize) -> Option<ScriptToken> {
     if depth > DEPTH {
         return None;
@@ -151,7 +156,7 @@ fn nested(shell: &str, line: &str, depth: usize) -> Option<ScriptToken> {
     Some(ScriptToken::Group("powershell", tokens))
 }
 
-/// Returns true if an option of PowerShell means that a script follows.
+/// Returns true for `-Command` or a prefix of it.
 pub fn is_command_option(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     lower
@@ -159,8 +164,8 @@ pub fn is_command_option(word: &str) -> bool {
         .is_some_and(|name| !name.is_empty() && "command".starts_with(name))
 }
 
-/// What a message runs: the words of it do not matter.
-fn only_run(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
+/// Scripts in a message; its text does not matter.
+fn message_scripts(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
     said.into_iter()
         .flat_map(|token| match token {
             ScriptToken::Value(value) => value
@@ -176,7 +181,7 @@ fn only_run(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
         .collect()
 }
 
-/// What in an error to throw could not be read; the rest fails the one way or the other.
+/// Stray tokens in a thrown error; the rest of it does not matter.
 pub(super) fn stray_tokens(said: &[ScriptToken]) -> Vec<ScriptToken> {
     let mut found = Vec::new();
     for token in said {

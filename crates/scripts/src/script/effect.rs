@@ -1,12 +1,12 @@
-//! What of a script's tokens makes a difference.
+//! Normalization of tokens that have the same effect.
 
 use super::{ScriptToken, TextPart, Value};
 
 /// Options of PowerShell that do not change what its commands do.
 const IDLE_OPTIONS: [&str; 4] = ["-noprofile", "-noninteractive", "-nologo", "-nop"];
 
-/// Commands whose effect ends with the shell that ran them.
-const OF_THE_SHELL: [&str; 12] = [
+/// Commands whose effect ends with their shell.
+const SHELL_STATE_COMMANDS: [&str; 12] = [
     "cd",
     "chdir",
     "sl",
@@ -21,29 +21,29 @@ const OF_THE_SHELL: [&str; 12] = [
     "set-executionpolicy",
 ];
 
-/// The tokens without differences that make none: how many backslashes end a folder's name, whether
-/// a command runs here or in a PowerShell of its own that nothing is left of, and whether a program's
-/// arguments are one text with commas or the list that PowerShell makes of it without quotes.
+/// Removes differences without effect: the number of backslashes at the end of a folder, a nested
+/// PowerShell that leaves no state, and whether the arguments of a program are one text with
+/// commas or a list.
 pub(super) fn normalize(tokens: &[ScriptToken]) -> Vec<ScriptToken> {
     let mut out: Vec<ScriptToken> = Vec::with_capacity(tokens.len());
     for statement in tokens.split(|token| *token == ScriptToken::End) {
         if !out.is_empty() && !statement.is_empty() {
             out.push(ScriptToken::End);
         }
-        match script_of_its_own(statement) {
+        match nested_script(statement) {
             Some(inside) => out.extend(normalize(inside)),
             None => {
                 let start = out.len();
                 out.extend(statement.iter().map(plain));
-                divide_arguments(&mut out, start);
+                split_arguments(&mut out, start);
             }
         }
     }
     out
 }
 
-/// The script of a statement that only starts PowerShell with it, if it works as well without.
-fn script_of_its_own(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
+/// Script of a nested PowerShell, if it has the same effect in the outer one.
+fn nested_script(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
     let [
         ScriptToken::Command(name),
         ScriptToken::Group("powershell", tokens),
@@ -58,17 +58,17 @@ fn script_of_its_own(statement: &[ScriptToken]) -> Option<&[ScriptToken]> {
     let options = tokens.iter().take_while(is_option).count();
     let script = &tokens[options..];
     let is_powershell = name.eq_ignore_ascii_case("powershell");
-    (is_powershell && script.iter().all(leaves_nothing)).then_some(script)
+    (is_powershell && script.iter().all(leaves_no_state)).then_some(script)
 }
 
-fn leaves_nothing(token: &ScriptToken) -> bool {
+fn leaves_no_state(token: &ScriptToken) -> bool {
     let text = |value: &Value| match value.as_slice() {
         [TextPart::Text(text)] => Some(text.to_lowercase()),
         _ => None,
     };
     match token {
         ScriptToken::Command(name) => {
-            text(name).is_some_and(|name| !OF_THE_SHELL.contains(&name.as_str()))
+            text(name).is_some_and(|name| !SHELL_STATE_COMMANDS.contains(&name.as_str()))
         }
         ScriptToken::Value(value) => text(value).is_some(),
         ScriptToken::Sign(sign) => sign == ",",
@@ -77,8 +77,8 @@ fn leaves_nothing(token: &ScriptToken) -> bool {
     }
 }
 
-/// Makes a list of the one text that `Start-Process` gets for its arguments.
-fn divide_arguments(out: &mut Vec<ScriptToken>, start: usize) {
+/// Splits the argument text of `Start-Process` into a list.
+fn split_arguments(out: &mut Vec<ScriptToken>, start: usize) {
     let name = |token: &ScriptToken| match token {
         ScriptToken::Command(value) | ScriptToken::Value(value) => match value.as_slice() {
             [TextPart::Text(text)] => text.to_lowercase(),
@@ -158,7 +158,7 @@ fn plain(token: &ScriptToken) -> ScriptToken {
     }
 }
 
-/// Returns true if a text is the path of a file, from the drive on.
+/// Returns true for a path with a drive.
 fn is_on_a_drive(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next().is_some_and(|c| c.is_ascii_alphabetic())

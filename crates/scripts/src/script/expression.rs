@@ -1,11 +1,11 @@
-//! Expressions: operands, their members, and the operators between them.
+//! Expressions: operands, members and operators.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, ends_word, is_name};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word, is_name};
 
 impl Tokenizer<'_> {
-    /// Members, calls and indexes right behind an operand.
+    /// Reads members, calls and indexes directly after an operand.
     pub(super) fn members(&mut self, out: &mut Vec<ScriptToken>) {
         loop {
             let is_member = |next: Option<char>| {
@@ -54,7 +54,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// An index of an operand, or a type.
+    /// Reads an index or a type.
     pub(super) fn bracket(&mut self, is_index: bool, out: &mut Vec<ScriptToken>) {
         self.next();
         if is_index {
@@ -80,7 +80,7 @@ impl Tokenizer<'_> {
         out.push(ScriptToken::Sign(format!("[{name}]")));
     }
 
-    /// The arguments of a method or an index: expressions only.
+    /// Reads the arguments of a method or an index.
     pub(super) fn operands(&mut self, close: char, out: &mut Vec<ScriptToken>) {
         if self.depth > DEPTH {
             self.at = self.text.len();
@@ -150,7 +150,7 @@ impl Tokenizer<'_> {
             self.skip_blanks();
             if self.eat("=") {
                 self.skip_blanks();
-                self.statement(Use::Somebody, false, &mut inside);
+                self.statement(OutputUse::Used, false, &mut inside);
             } else if self.peek() != Some('}') {
                 self.next();
                 self.stray(&mut inside);
@@ -160,7 +160,7 @@ impl Tokenizer<'_> {
         out.push(ScriptToken::Group("@{", inside));
     }
 
-    /// One operand that is neither a string nor a number.
+    /// Reads an operand other than a string or number.
     pub(super) fn operand(&mut self, out: &mut Vec<ScriptToken>) {
         match self.peek() {
             Some('$') => {
@@ -172,9 +172,9 @@ impl Tokenizer<'_> {
                     self.stray(out);
                 }
             }
-            Some('(') => self.group("(", ')', Use::Somebody, out),
-            Some('{') => self.group("{", '}', Use::Nobody, out),
-            Some('@') if self.second() == Some('(') => self.group("@(", ')', Use::Somebody, out),
+            Some('(') => self.group("(", ')', OutputUse::Used, out),
+            Some('{') => self.group("{", '}', OutputUse::Unused, out),
+            Some('@') if self.second() == Some('(') => self.group("@(", ')', OutputUse::Used, out),
             Some('@') if self.second() == Some('{') => self.hash(out),
             _ => {
                 self.next();
@@ -185,7 +185,7 @@ impl Tokenizer<'_> {
     }
 
     pub(super) fn expression(&mut self, out: &mut Vec<ScriptToken>) {
-        // Two operands need an operator between them.
+        // Two operands require an operator between them.
         let mut has_operand = false;
         loop {
             self.skip_blanks();
@@ -233,7 +233,7 @@ impl Tokenizer<'_> {
                 '[' if !has_operand => {
                     self.bracket(false, out);
                     self.members(out);
-                    // A type may stand alone or before what it converts.
+                    // A type may be alone or a cast.
                     has_operand = matches!(out.last(), Some(ScriptToken::Group("call", _)));
                 }
                 _ if c.is_alphabetic() => {
@@ -269,7 +269,7 @@ impl Tokenizer<'_> {
         self.rest_of_statement(out);
     }
 
-    /// A number; one that reads the same as a text is one.
+    /// Reads a number; in canonical form it equals its text.
     pub(super) fn number(&mut self, out: &mut Vec<ScriptToken>) {
         let text = self
             .take_while(|c| c.is_ascii_alphanumeric() || c == '.')

@@ -1,12 +1,12 @@
-//! Statements: what begins as a command, a keyword or an expression, and a command's arguments.
+//! Statements: commands with their arguments, keywords and expressions.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
 use super::command::stray_tokens;
 use super::word::collapse_whitespace;
-use super::{DEPTH, ScriptToken, TextPart, Tokenizer, Use, ends_word};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word};
 
-/// The words that begin a statement of the language.
+/// Keywords that begin a statement.
 const KEYWORDS: [&str; 28] = [
     "begin",
     "break",
@@ -43,7 +43,7 @@ impl Tokenizer<'_> {
     pub(super) fn statements(
         &mut self,
         close: Option<char>,
-        used: Use,
+        used: OutputUse,
         out: &mut Vec<ScriptToken>,
     ) {
         if self.depth > DEPTH {
@@ -99,7 +99,7 @@ impl Tokenizer<'_> {
         &mut self,
         open: &'static str,
         close: char,
-        used: Use,
+        used: OutputUse,
         out: &mut Vec<ScriptToken>,
     ) {
         self.at += open.len();
@@ -108,10 +108,15 @@ impl Tokenizer<'_> {
         out.push(ScriptToken::Group(open, inside));
     }
 
-    pub(super) fn statement(&mut self, used: Use, in_pipeline: bool, out: &mut Vec<ScriptToken>) {
+    pub(super) fn statement(
+        &mut self,
+        used: OutputUse,
+        in_pipeline: bool,
+        out: &mut Vec<ScriptToken>,
+    ) {
         let start = out.len();
         match self.peek() {
-            Some('{') => self.group("{", '}', Use::Nobody, out),
+            Some('{') => self.group("{", '}', OutputUse::Unused, out),
             Some(sign @ ('&' | '.')) if self.is_call(sign) => {
                 self.next();
                 self.skip_blanks();
@@ -139,7 +144,10 @@ impl Tokenizer<'_> {
                 let is_string = self.text[at..]
                     .starts_with(|c| is_single_quote(c) || is_double_quote(c))
                     && matches!(&out[start..], [ScriptToken::Value(_)]);
-                if is_string && used == Use::Nobody && !in_pipeline && !self.rest().starts_with('|')
+                if is_string
+                    && used == OutputUse::Unused
+                    && !in_pipeline
+                    && !self.rest().starts_with('|')
                 {
                     self.has_lone_string = true;
                 }
@@ -151,7 +159,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// `&` or `.` before what is to be run.
+    /// Returns true for `&` or `.` before a command.
     pub(super) fn is_call(&self, sign: char) -> bool {
         match self.second() {
             Some(next) if sign == '&' => next != '&',
@@ -188,7 +196,7 @@ impl Tokenizer<'_> {
             "function" | "filter" | "class" | "enum" | "using" => {
                 self.take_while(|c| !"({;".contains(c));
                 if self.peek() == Some('(') {
-                    self.group("(", ')', Use::Somebody, out);
+                    self.group("(", ')', OutputUse::Used, out);
                 }
             }
             "catch" | "trap" => {
@@ -197,7 +205,7 @@ impl Tokenizer<'_> {
                     self.skip_blanks();
                 }
             }
-            _ if self.peek() == Some('(') => self.group("(", ')', Use::Somebody, out),
+            _ if self.peek() == Some('(') => self.group("(", ')', OutputUse::Used, out),
             _ => {}
         }
     }
@@ -205,16 +213,16 @@ impl Tokenizer<'_> {
     pub(super) fn rest_of_statement(&mut self, out: &mut Vec<ScriptToken>) {
         self.skip_blanks();
         if self.peek().is_some_and(|c| !";|)}\n".contains(c)) {
-            self.statement(Use::Somebody, false, out);
+            self.statement(OutputUse::Used, false, out);
         }
     }
 
-    /// What `&` runs.
+    /// Reads the command after `&`.
     pub(super) fn call(&mut self, out: &mut Vec<ScriptToken>) {
         let start = out.len();
         match self.peek() {
-            Some('(') => self.group("(", ')', Use::Somebody, out),
-            Some('{') => self.group("{", '}', Use::Nobody, out),
+            Some('(') => self.group("(", ')', OutputUse::Used, out),
+            Some('{') => self.group("{", '}', OutputUse::Unused, out),
             Some(c) if !ends_word(c) => {
                 let word = self.argument();
                 out.extend(word);
@@ -226,7 +234,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// The arguments of a command.
+    /// Reads the arguments of a command.
     pub(super) fn arguments(&mut self, out: &mut Vec<ScriptToken>) {
         loop {
             self.skip_blanks();
@@ -245,11 +253,11 @@ impl Tokenizer<'_> {
                 '>' => self.redirection(out),
                 '0'..='9' | '*' if self.second() == Some('>') => self.redirection(out),
                 '(' => {
-                    self.group("(", ')', Use::Somebody, out);
+                    self.group("(", ')', OutputUse::Used, out);
                     self.members(out);
                 }
-                '{' => self.group("{", '}', Use::Nobody, out),
-                '@' if self.second() == Some('(') => self.group("@(", ')', Use::Somebody, out),
+                '{' => self.group("{", '}', OutputUse::Unused, out),
+                '@' if self.second() == Some('(') => self.group("@(", ')', OutputUse::Used, out),
                 '@' if self.second() == Some('{') => self.hash(out),
                 '-' if self.eat("--%") => {
                     let rest = self.take_while(|c| c != '|' && c != '\n').trim();

@@ -2,10 +2,10 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{ScriptToken, TextPart, Tokenizer, Use, Value, ends_word, is_name};
+use super::{OutputUse, ScriptToken, TextPart, Tokenizer, Value, ends_word, is_name};
 
 impl Tokenizer<'_> {
-    /// One argument; more than one token where a member of a variable is taken.
+    /// Reads an argument; several tokens for a member of a variable.
     pub(super) fn argument(&mut self) -> Vec<ScriptToken> {
         let Some(c) = self.peek() else {
             return Vec::new();
@@ -42,7 +42,7 @@ impl Tokenizer<'_> {
         vec![ScriptToken::Value(self.word())]
     }
 
-    /// `-Name`, which a dot or a bracket ends, and what is joined to it by a colon.
+    /// Reads `-Name`, which a dot or bracket ends, with a value after a colon.
     pub(super) fn parameter(&mut self) -> Value {
         let start = self.at;
         let name = self
@@ -69,7 +69,7 @@ impl Tokenizer<'_> {
         }
     }
 
-    /// A bare word, in which quotes keep things together and variables are filled in.
+    /// Parses a bare word, with its quoted parts and variables.
     pub(super) fn word(&mut self) -> Value {
         let mut value = Vec::new();
         let mut text = String::new();
@@ -97,7 +97,7 @@ impl Tokenizer<'_> {
         value
     }
 
-    /// A string of either kind, from its opening quote on.
+    /// Parses a string, from its opening quote.
     pub(super) fn string(&mut self) -> Value {
         let literal = self.next().is_some_and(is_single_quote);
         let is_quote = if literal {
@@ -140,13 +140,13 @@ impl Tokenizer<'_> {
         value
     }
 
-    /// `$name`, `${name}` or `$(script)`; nothing is read where it is none of them.
+    /// Parses `$name`, `${name}` or `$(script)`, if present.
     pub(super) fn variable(&mut self, value: &mut Value) -> bool {
         match self.second() {
             Some('(') => {
                 self.at += 2;
                 let mut tokens = Vec::new();
-                self.statements(Some(')'), Use::Somebody, &mut tokens);
+                self.statements(Some(')'), OutputUse::Used, &mut tokens);
                 value.push(TextPart::Script(tokens));
             }
             Some('{') => {
@@ -183,7 +183,7 @@ pub(super) fn push_text(value: &mut Value, text: &mut String) {
     }
 }
 
-/// Adds to a value, one text behind another being one.
+/// Appends to a value, merging adjacent text.
 pub(super) fn append(value: &mut Value, more: Value) {
     for part in more {
         match (value.last_mut(), part) {
@@ -193,7 +193,7 @@ pub(super) fn append(value: &mut Value, more: Value) {
     }
 }
 
-/// A text with one space for any white space in a row.
+/// Replaces consecutive white space with one space.
 pub(super) fn collapse_whitespace(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

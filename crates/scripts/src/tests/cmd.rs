@@ -7,13 +7,13 @@ fn operators_run_what_they_say() {
         in_cmd(r"mkdir C:\a && mkdir C:\b & mkdir C:\c || mkdir C:\d"),
         [r"folder C:\a", r"folder C:\b", r"folder C:\c"]
     );
-    // What fails before || is seen to, and what fails before && ends the line.
+    // || handles a failure, && ends the line on one.
     assert_eq!(
         in_cmd(r"mkdir C:\Windows || mkdir C:\instead"),
         [r"folder C:\instead"]
     );
     assert_eq!(refused(&CMD, r"mkdir C:\Windows && mkdir C:\b").0, Fails);
-    // After & the next one runs, but what the whole comes to is not certain.
+    // After & the next command runs, but the exit code is unknown.
     assert_eq!(
         refused(&CMD, r"mkdir C:\Windows & mkdir C:\b").0,
         NotUnderstood
@@ -81,7 +81,7 @@ fn conditions_ask_the_image() {
         in_cmd(r"if /I %VERSION%==1.2.3 mkdir C:\a"),
         [r"folder C:\a"]
     );
-    // All of the rest belongs to an if without brackets.
+    // The rest of the line belongs to an if without parentheses.
     assert_eq!(in_cmd(r"if exist C:\none mkdir C:\a & mkdir C:\b"), [""; 0]);
     assert_eq!(in_cmd(r"if defined VERSION mkdir C:\a"), [r"folder C:\a"]);
 }
@@ -96,7 +96,7 @@ fn loops_go_over_their_words() {
         refused(&CMD, "for /f %i in ('dir') do mkdir %i").0,
         NotUnderstood
     );
-    // A loop in a loop in a loop comes to an end.
+    // Nested loops end.
     let nested = "for %a in (1 2 3 4 5 6 7 8 9) do ".repeat(12) + "echo";
     let (kind, why) = refused(&CMD, &nested);
     assert_eq!(kind, NotUnderstood, "{why}");
@@ -107,7 +107,7 @@ fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
     let start = r"echo a>a.txt& echo b>b.txt& mkdir d& ";
     let listing = |line: &str| {
         run_on(image(), &CMD, &format!("{start}{line}"))
-            .unwrap_or_else(|trouble| panic!("{line}: {trouble}"))
+            .unwrap_or_else(|error| panic!("{line}: {error}"))
             .listing(r"C:\work")
             .join(" ")
     };
@@ -163,13 +163,10 @@ fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
 fn what_does_not_run_here_is_named() {
     let (kind, why) = refused(&CMD, r"mkdir C:\a && msiexec /i x.msi /qn");
     assert_eq!(kind, NeedsWindows);
-    assert_eq!(
-        why,
-        "msiexec: an MSI package is installed by Windows Installer"
-    );
+    assert_eq!(why, "msiexec: an MSI package requires Windows Installer");
     let line = r"mkdir C:\a &&   dism /online";
-    let trouble = run_on(image(), &CMD, line).unwrap_err();
-    assert_eq!(&line[trouble.at..], "dism /online");
+    let error = run_on(image(), &CMD, line).unwrap_err();
+    assert_eq!(&line[error.at..], "dism /online");
     for line in [
         "del /s *.txt",
         "copy a+b c",
@@ -185,12 +182,12 @@ fn what_does_not_run_here_is_named() {
 #[test]
 fn a_line_that_fails_names_the_command_and_its_reason() {
     for (line, expected) in [
-        ("reg import none.reg", r"reg: C:\work\none.reg is not there"),
+        ("reg import none.reg", r"reg: C:\work\none.reg not found"),
         (
             "md new && tar -xf none.zip",
-            r"tar: there is no file C:\work\none.zip",
+            r"tar: file C:\work\none.zip not found",
         ),
-        (r"cd none || cd C:\gone", r"cd: there is no folder C:\gone"),
+        (r"cd none || cd C:\gone", r"cd: folder C:\gone not found"),
         (
             "move none.txt a.txt & exit 3",
             "the line ends with exit code 3",
@@ -205,5 +202,5 @@ fn a_line_that_fails_names_the_command_and_its_reason() {
     }
     let (kind, said) = refused(&POWERSHELL, "tar -xf none.zip; exit $LASTEXITCODE");
     assert_eq!(kind, Fails);
-    assert_eq!(said, r"tar: there is no file C:\work\none.zip");
+    assert_eq!(said, r"tar: file C:\work\none.zip not found");
 }

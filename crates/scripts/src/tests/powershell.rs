@@ -1,4 +1,4 @@
-use super::{CMD, POWERSHELL, does, image, in_cmd, in_powershell, refused, run_on};
+use super::{CMD, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
 use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -29,7 +29,7 @@ fn texts_are_filled_in() {
 
 #[test]
 fn plain_double_quotes_are_eaten_on_the_way() {
-    // What PowerShell gets is: mkdir C:\Program Files\x
+    // PowerShell gets: mkdir C:\Program Files\x
     assert_eq!(
         refused(&POWERSHELL, r#"mkdir "C:\Program Files\x""#).0,
         NotUnderstood
@@ -88,10 +88,13 @@ fn errors_end_the_script_where_it_says_so() {
         [r"folder C:\a"]
     );
     let lenient = ["powershell", "-Command"];
-    assert_eq!(does(&lenient, r"rm C:\none; mkdir C:\a"), [r"folder C:\a"]);
-    // The last one decides how it ends.
+    assert_eq!(
+        actions_of(&lenient, r"rm C:\none; mkdir C:\a"),
+        [r"folder C:\a"]
+    );
+    // The last command decides the exit code.
     let (kind, why) = refused(&lenient, r"mkdir C:\a; rm C:\none");
-    assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none is not there"));
+    assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none not found"));
     assert_eq!(refused(&lenient, "mkdir C:\\a; exit 3").0, Fails);
     assert_eq!(refused(&lenient, "throw 'x'").0, Fails);
 }
@@ -147,14 +150,14 @@ fn downloads_with_checksums_are_pinned() {
             "{check}"
         );
     }
-    // A check that is left out checks nothing.
+    // A check that is skipped verifies nothing.
     let left_out =
         format!("{get} if ('' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}");
     assert_eq!(
         in_powershell(&left_out),
         [r"download https://example.com/a to C:\a.exe"]
     );
-    // What does something else on a mismatch than fail is not a check.
+    // A mismatch has to fail, or it is not a verification.
     let other = format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ rm C:\\a.exe }}");
     assert_eq!(refused(&POWERSHELL, &other).0, NotUnderstood);
     let lenient =
@@ -178,7 +181,7 @@ fn what_depends_on_a_download_waits_for_it() {
         r"$v = Get-Content C:\b.txt; mkdir C:\v$v",
     )
     .unwrap();
-    assert_eq!(super::said(&tree.actions[0]), r"folder C:\v7");
+    assert_eq!(super::describe(&tree.actions[0]), r"folder C:\v7");
 }
 
 #[test]
@@ -189,11 +192,11 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     }
     let act = |line: &str| {
         run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
-            let said: Vec<String> = tree.actions.iter().map(super::said).collect();
+            let said: Vec<String> = tree.actions.iter().map(super::describe).collect();
             said.join("; ")
         })
     };
-    let ok = |line: &str| act(line).unwrap_or_else(|trouble| panic!("{line}: {trouble}"));
+    let ok = |line: &str| act(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     assert_eq!(
         ok(r"Copy-Item C:\s\a.txt C:\t\d.txt"),
         r"copy C:\s\a.txt to C:\t\d.txt"
@@ -255,7 +258,7 @@ fn texts_are_written_in_the_cmdlets_encodings() {
         r"write C:\f a\r\n append C:\f b\r\n"
     );
     assert_eq!(
-        does(&["pwsh", "-Command"], "'a' > C:\\f"),
+        actions_of(&["pwsh", "-Command"], "'a' > C:\\f"),
         [r"write C:\f a\r\n"]
     );
     assert_eq!(
@@ -284,10 +287,10 @@ fn variables_of_the_machine_go_into_its_registry() {
         in_cmd(r#"setx /M PATH "C:\x y;%PATH%""#),
         [format!(r"set {KEY} PATH = REG_SZ C:\x y;{path}")]
     );
-    // The next line sees what this one left.
+    // The next line sees the change.
     let tree = run_on(image(), &CMD, r"setx /M HOME_OF_X C:\x").unwrap();
     let tree = run_on(tree, &CMD, "mkdir %HOME_OF_X%").unwrap();
-    assert_eq!(super::said(&tree.actions[1]), r"folder C:\x");
+    assert_eq!(super::describe(&tree.actions[1]), r"folder C:\x");
     assert_eq!(refused(&CMD, r"setx A b").0, NotUnderstood);
     assert_eq!(refused(&CMD, r"setx /M PATH C:\a b;%PATH%").0, Fails);
 }
@@ -340,8 +343,8 @@ fn what_is_not_understood_is_named() {
         assert_eq!(refused(&POWERSHELL, line).0, kind, "{line}");
     }
     let line = "mkdir C:\\a;   Start-Process x.exe";
-    let trouble = run_on(image(), &POWERSHELL, line).unwrap_err();
-    assert_eq!(&line[trouble.at..], "Start-Process x.exe");
+    let error = run_on(image(), &POWERSHELL, line).unwrap_err();
+    assert_eq!(&line[error.at..], "Start-Process x.exe");
 }
 
 #[test]
@@ -385,7 +388,7 @@ fn loops_functions_and_errors_that_are_caught() {
         (
             "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
             NeedsWindows,
-            "while: it waits for something that only a running Windows does",
+            "while: it waits for something that happens only on a running Windows",
         ),
         (
             "try { throw 'x' } finally { md C:\\last }",
@@ -395,7 +398,7 @@ fn loops_functions_and_errors_that_are_caught() {
         (
             "try { throw 'x' } catch [System.IO.IOException] { md C:\\x }",
             NotUnderstood,
-            "powershell: which errors a catch is for is not understood",
+            "powershell: catch for specific errors is not supported",
         ),
         (
             "try { throw 'x' } catch { exit 3 }",
@@ -405,17 +408,17 @@ fn loops_functions_and_errors_that_are_caught() {
         (
             "function f { f }; f",
             NotUnderstood,
-            "f: functions call each other too deep",
+            "f: function calls are nested too deeply",
         ),
         (
             "function f { $script:x = 1 }; f",
             NotUnderstood,
-            "f: a function sets a variable of the script around it",
+            "f: a function sets a variable of its calling script",
         ),
         (
             "foreach ($f in Get-ChildItem C:\\inetpub\\wwwroot) { Remove-Item $f }",
             NotUnderstood,
-            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm becomes its name or its path as a text depends on how it was listed",
+            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm converts to its name or its path depends on how it was listed",
         ),
     ] {
         assert_eq!(
@@ -464,7 +467,7 @@ fn a_pipeline_fails_with_any_of_its_parts() {
     let (kind, _) = refused(&shell, "Remove-Item C:\\none | Out-Null");
     assert_eq!(kind, Fails);
     assert_eq!(
-        does(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
+        actions_of(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
         [r"folder C:\x"]
     );
 }

@@ -1,4 +1,4 @@
-use super::{CMD, image, in_cmd, in_powershell, refused, run_on, said};
+use super::{CMD, describe, image, in_cmd, in_powershell, refused, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
 use crate::{RunCommand, RunEnvironment, run_line};
 
@@ -55,7 +55,7 @@ fn archives_are_unpacked() {
     tree.file(r"C:\work\a.7z", None);
     let tree = run_on(tree, &CMD, r"C:\7z\7z.exe x a.7z -oC:\out -y").unwrap();
     assert_eq!(
-        said(&tree.actions[0]),
+        describe(&tree.actions[0]),
         r"unpack C:\work\a.7z (SevenZip) into C:\out, strip 0, only [], existing Replaced"
     );
 }
@@ -113,7 +113,7 @@ fn reg_changes_the_registry() {
     tree.file(r"C:\work\a.reg", Some(text.into()));
     let tree = run_on(tree, &CMD, "reg import a.reg").unwrap();
     assert_eq!(
-        said(tree.actions.last().unwrap()),
+        describe(tree.actions.last().unwrap()),
         r"set HKLM\SOFTWARE\X a = REG_SZ b"
     );
 }
@@ -143,7 +143,7 @@ fn services_access_and_certificates_are_carried_on() {
     tree.file(r"C:\work\ca.cer", Some(Vec::new()));
     let tree = run_on(tree, &CMD, "certutil -addstore -f Root ca.cer").unwrap();
     assert_eq!(
-        said(&tree.actions[0]),
+        describe(&tree.actions[0]),
         r"certificate C:\work\ca.cer in ROOT"
     );
     let sites = in_powershell(
@@ -166,7 +166,7 @@ fn programs_that_the_base_lacks_fail() {
             .kind,
         Fails
     );
-    // A program in the working folder comes before Windows' own.
+    // A program in the working folder takes precedence.
     let mut tree = image();
     tree.file(r"C:\work\curl.exe", None);
     assert_eq!(
@@ -190,7 +190,7 @@ fn the_exec_form_has_no_shell() {
             user: None,
         };
         run_line(RunCommand::Exec(&words), setting, &mut tree)
-            .map(|()| tree.actions.iter().map(said).collect::<Vec<_>>())
+            .map(|()| tree.actions.iter().map(describe).collect::<Vec<_>>())
     };
     assert_eq!(
         perform(&["setx", "/M", "A", "a b"]).unwrap(),

@@ -1,11 +1,11 @@
-//! Whatever stands after RUN, it is read to an end, and refusals point into it.
+//! Every text after RUN is parsed without a panic, and errors point into it.
 
 use proptest::prelude::*;
 
 use super::{CMD, POWERSHELL, image, run_on};
 use crate::ScriptErrorKind;
 
-/// Pieces of lines, so that what is put together comes far into the grammars.
+/// Fragments of lines, so that generated lines reach deep into the grammars.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "mkdir ", "C:\\a", "C:\\", " ", " && ", " & ", " || ", " | ", "(", ")", "{", "}", "[", "]",
@@ -31,9 +31,9 @@ proptest! {
     #[test]
     fn any_line_is_read_to_an_end(line in prop_oneof![4 => pieces(), 1 => "\\PC*"]) {
         for shell in [&CMD[..], &POWERSHELL[..], &["pwsh", "-Command"][..]] {
-            if let Err(trouble) = run_on(image(), shell, &line) {
-                prop_assert!(trouble.at <= line.len(), "{trouble:?}");
-                prop_assert!(!trouble.why.is_empty());
+            if let Err(error) = run_on(image(), shell, &line) {
+                prop_assert!(error.at <= line.len(), "{error:?}");
+                prop_assert!(!error.why.is_empty());
             }
         }
     }
@@ -50,7 +50,7 @@ proptest! {
             (&CMD[..], format!("powershell -Command \"mkdir '{path}'\"")),
         ] {
             let tree = run_on(image(), shell, &line).unwrap();
-            prop_assert_eq!(super::said(&tree.actions[0]), expected.clone(), "{}", line);
+            prop_assert_eq!(super::describe(&tree.actions[0]), expected.clone(), "{}", line);
         }
     }
 }
@@ -73,10 +73,10 @@ fn deep_and_long_lines_are_refused_or_read_in_time() {
         (&CMD[..], "if a==a ".repeat(900)),
         (&CMD[..], "for %i in (a) do ".repeat(400)),
     ] {
-        let trouble = run_on(image(), shell, &line).unwrap_err();
-        assert_ne!(trouble.kind, ScriptErrorKind::Fails, "{}", &line[..20]);
+        let error = run_on(image(), shell, &line).unwrap_err();
+        assert_ne!(error.kind, ScriptErrorKind::Fails, "{}", &line[..20]);
     }
-    // What doubles with every turn does not grow without end.
+    // Exponential growth is limited.
     let line = format!(
         "$a = 'xxxxxxxx'; foreach ($i in 1..900) {{ {} }}",
         "$a = $a + $a; ".repeat(3)

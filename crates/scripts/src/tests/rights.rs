@@ -1,4 +1,4 @@
-//! What users who are not administrators may do.
+//! Permissions of users who are not administrators.
 
 use super::{CMD, ScriptErrorKind, image, run_as};
 
@@ -8,7 +8,7 @@ fn outcome(line: &str) -> Result<(), (ScriptErrorKind, String)> {
     tree.file(r"C:\app\given.txt", Some(b"given".to_vec()));
     run_as("ContainerUser", tree, &CMD, line)
         .map(|_| ())
-        .map_err(|trouble| (trouble.kind, trouble.to_string()))
+        .map_err(|error| (error.kind, error.to_string()))
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn container_user_may_not_change_windows_or_what_others_made() {
         (
             r"del C:\app\given.txt",
             ScriptErrorKind::NotUnderstood,
-            r"del: whether ContainerUser may change C:\app\given.txt depends on who made it and what that one granted",
+            r"del: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
         ),
         (
             r"echo x>> C:\app\given.txt",
             ScriptErrorKind::NotUnderstood,
-            r"echo: whether ContainerUser may change C:\app\given.txt depends on who made it and what that one granted",
+            r"echo: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
         ),
     ] {
         assert_eq!(outcome(line), Err((kind, said.to_owned())), "{line}");

@@ -1,4 +1,4 @@
-//! An image in memory, with a base that has little more than Windows' folders.
+//! Image in memory, with the folders of Windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use wincimg_windows::path::ImagePath;
 
 use crate::{EntryKind, ImageAction, ImageState, Later, Lookup, ScriptError};
 
-/// What a path is.
+/// Looks up the kind of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     Folder,
@@ -16,16 +16,16 @@ pub(super) enum Node {
     Gone,
 }
 
-/// The image, and what was done to it.
+/// Image with the actions applied to it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<String, (ImagePath, Node)>,
     values: BTreeMap<(String, String), RegistryData>,
     keys: BTreeMap<String, bool>,
-    /// Folders with things in them that are not known yet.
+    /// Folders whose content is known only after a download.
     loose: BTreeSet<String>,
     pub(super) actions: Vec<ImageAction>,
-    /// What the user who runs lines made.
+    /// Paths that the user of the lines created.
     pub(super) own: BTreeSet<String>,
 }
 
@@ -49,7 +49,7 @@ const PROGRAMS: [&str; 9] = [
 ];
 
 impl Tree {
-    /// A base with Windows.
+    /// Base with Windows.
     pub(super) fn windows() -> Self {
         let mut tree = Self::default();
         for folder in FOLDERS {
@@ -152,7 +152,7 @@ impl Tree {
         self.nodes.insert(own, (path.clone(), Node::Gone));
     }
 
-    fn lay(&mut self, from: &ImagePath, to: &ImagePath) {
+    fn copy_tree(&mut self, from: &ImagePath, to: &ImagePath) {
         let nodes = self.below(from);
         let mut own = self.node(from).cloned().unwrap_or(Node::Later);
         if self.is_in_later(from) {
@@ -172,7 +172,7 @@ impl Tree {
         }
     }
 
-    /// Every file and folder that is there, below a folder.
+    /// Files and folders below a folder.
     pub(super) fn listing(&self, folder: &str) -> Vec<String> {
         self.below(&folder.parse().unwrap())
             .into_iter()
@@ -278,9 +278,9 @@ impl ImageState for Tree {
                 }
                 self.loose.insert(lower(&unpack.into));
             }
-            ImageAction::Copy { from, to } => self.lay(from, to),
+            ImageAction::Copy { from, to } => self.copy_tree(from, to),
             ImageAction::Move { from, to } => {
-                self.lay(from, to);
+                self.copy_tree(from, to);
                 self.remove(from);
             }
             ImageAction::Delete(path) => self.remove(path),

@@ -1,4 +1,4 @@
-//! `tar` and `7z`, as far as they unpack.
+//! `tar` and `7z`: unpacking.
 
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
@@ -22,7 +22,7 @@ const TAR: OptionSpec = OptionSpec {
 };
 
 pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
-    let words = dashed(words);
+    let words = with_dashes(words);
     let mut extracts = false;
     let mut archive = None;
     let mut folder = ".".to_owned();
@@ -36,7 +36,7 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
                 ("f" | "file", value) => archive = value,
                 ("C" | "directory" | "cd", Some(value)) => {
                     if folder != "." {
-                        return Err(ScriptError::unclear("-C stands there twice"));
+                        return Err(ScriptError::unclear("-C is given more than once"));
                     }
                     folder = value;
                 }
@@ -53,22 +53,22 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         }
     }
     let (true, Some(archive)) = (extracts, archive) else {
-        return Err(ScriptError::unclear("of tar only -xf FILE is understood"));
+        return Err(ScriptError::unclear("only tar -xf FILE is supported"));
     };
     if only.iter().any(|path| path.contains(['*', '?', '['])) {
         return Err(ScriptError::unclear(
-            "wildcards in an archive are not understood",
+            "wildcards in an archive are not supported",
         ));
     }
     let into = machine.path(&folder)?;
     if !is_folder(machine, &into)? {
-        return Ok(machine.fail(1, format!("there is no folder {into}")));
+        return Ok(machine.fail(1, format!("folder {into} not found")));
     }
     unpack(machine, &archive, UnpackFormat::Any, &folder, strip, only)
 }
 
 /// `tar xzf a.tgz` is `tar -xz -f a.tgz`: letters before everything else, their values in order.
-fn dashed(words: &[String]) -> Vec<String> {
+fn with_dashes(words: &[String]) -> Vec<String> {
     let Some((first, rest)) = words
         .split_first()
         .filter(|(first, _)| !first.starts_with('-'))
@@ -92,7 +92,7 @@ fn is_folder(
     path: &wincimg_windows::path::ImagePath,
 ) -> Result<bool, ScriptError> {
     Ok(matches!(
-        machine.now(path)?,
+        machine.path_state(path)?,
         PathState::Folder | PathState::Later
     ))
 }
@@ -107,7 +107,7 @@ fn unpack(
 ) -> Result<i32, ScriptError> {
     let archive = machine.path(archive)?;
     if !machine.has_file(&archive)? {
-        return Ok(machine.fail(1, format!("there is no file {archive}")));
+        return Ok(machine.fail(1, format!("file {archive} not found")));
     }
     let into = machine.path(folder)?;
     machine.apply(ImageAction::Unpack(UnpackAction {
@@ -137,12 +137,12 @@ pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i
         }
     }
     let ["x", archive] = operands.as_slice() else {
-        return Err(ScriptError::unclear("of 7z only x FILE is understood"));
+        return Err(ScriptError::unclear("only 7z x FILE is supported"));
     };
-    let is_new = machine.now(&machine.path(&folder)?)? == PathState::Absent;
+    let is_new = machine.path_state(&machine.path(&folder)?)? == PathState::Absent;
     if !answers && !is_new {
         return Err(ScriptError::unclear(
-            "without -y it may ask, and nobody answers",
+            "without -y it may ask for confirmation",
         ));
     }
     unpack(
@@ -155,7 +155,7 @@ pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i
     )
 }
 
-/// A zip file, as .NET unpacks it: files that are there already are an error unless it overwrites.
+/// Unpacks a zip file as .NET does: existing files are an error unless overwritten.
 pub(in super::super) fn unpack_zip(
     machine: &mut Process<'_>,
     archive: &str,
@@ -164,7 +164,7 @@ pub(in super::super) fn unpack_zip(
 ) -> Result<(), ScriptError> {
     let archive = machine.path(archive)?;
     if !machine.has_file(&archive)? {
-        return Err(ScriptError::fails(format!("{archive} is not there")));
+        return Err(ScriptError::fails(format!("{archive} not found")));
     }
     let into = machine.path(folder)?;
     machine.apply(ImageAction::Unpack(UnpackAction {

@@ -1,4 +1,4 @@
-//! `certutil`, as far as it adds certificates to the machine's stores.
+//! `certutil`: certificates in the machine's stores, and digests.
 
 use super::super::error::ScriptError;
 use super::super::image::ImageAction;
@@ -18,20 +18,20 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         return Err(ScriptError::option(option));
     }
     if words.iter().any(|word| is(word, "hashfile")) {
-        // Alone it only prints a digest.
+        // Without a pipe it only prints a digest.
         let [file, ..] = operands.as_slice() else {
-            return Err(ScriptError::unclear("it names no file"));
+            return Err(ScriptError::unclear("no file given"));
         };
         hashes::hash_file(machine, file)?;
         return Ok(0);
     }
     if !words.iter().any(|word| is(word, "addstore")) {
         return Err(ScriptError::unclear(
-            "of certutil only -addstore and -hashfile are understood",
+            "only certutil -addstore and -hashfile are supported",
         ));
     }
     let [store, file] = operands.as_slice() else {
-        return Err(ScriptError::unclear("it takes a store and a file"));
+        return Err(ScriptError::unclear("expected a store and a file"));
     };
     add(machine, store, file)
 }
@@ -49,14 +49,12 @@ pub(in super::super) fn add(
         "trustedpublisher" => "TrustedPublisher",
         "trustedpeople" => "TrustedPeople",
         _ => {
-            return Err(ScriptError::unclear(format!(
-                "the store {store:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported store {store:?}")));
         }
     };
     let file = machine.path(file)?;
     if !machine.has_file(&file)? {
-        return Ok(machine.fail(1, format!("there is no file {file}")));
+        return Ok(machine.fail(1, format!("file {file} not found")));
     }
     machine.apply(ImageAction::Certificate {
         store: store.to_owned(),

@@ -1,4 +1,4 @@
-//! `xcopy` and `robocopy`, as far as they copy a folder with everything in it, or files.
+//! `xcopy` and `robocopy`: copies of folders and files.
 
 use wincimg_windows::path::ImagePath;
 
@@ -8,8 +8,8 @@ use super::super::process::{
     GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
 };
 
-/// Options of `xcopy` that do not change which files are there afterwards.
-const OF_XCOPY: [&str; 12] = [
+/// Options of `xcopy` that do not change the copied files.
+const XCOPY_IDLE: [&str; 12] = [
     "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
 
@@ -17,23 +17,23 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
     let (switches, operands) = switches(words);
     if let Some(other) = switches
         .iter()
-        .find(|switch| !OF_XCOPY.contains(&switch.as_str()))
+        .find(|switch| !XCOPY_IDLE.contains(&switch.as_str()))
     {
         return Err(ScriptError::option(other));
     }
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let [from, to] = operands.as_slice() else {
         return Err(ScriptError::unclear(
-            "it takes one source and one destination",
+            "expected one source and one destination",
         ));
     };
     if has("/s") && !has("/e") {
         return Err(ScriptError::unclear(
-            "/s without /e leaves out empty folders",
+            "/s without /e is not supported: it skips empty folders",
         ));
     }
     let target = machine.path(to)?;
-    let is_folder = match machine.now(&target)? {
+    let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
         PathState::Later => {
             machine.apply(ImageAction::Unclear(target))?;
@@ -43,24 +43,24 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
         PathState::Absent => to.ends_with(['\\', '/']),
     };
     match machine.paths(from, Wildcards::Cmd)? {
-        Paths::One(path) => match machine.now(&path)? {
+        Paths::One(path) => match machine.path_state(&path)? {
             PathState::Absent => Ok(4),
             PathState::Later => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
             PathState::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
-                put(machine, path, to)
+                copy_to(machine, path, to)
             }
             PathState::File => Err(ScriptError::unclear(
-                "whether the destination is a file or a folder it would ask, and nobody answers",
+                "it asks whether the destination is a file or a folder",
             )),
             PathState::Folder => {
                 if !is_folder && !has("/i") {
                     return Err(ScriptError::unclear(
-                        "without /i it would ask whether the destination is a folder",
+                        "without /i it asks whether the destination is a folder",
                     ));
                 }
                 if has("/e") {
-                    return put(machine, path, target);
+                    return copy_to(machine, path, target);
                 }
                 files_into(machine, &path, "*", &target)
             }
@@ -68,20 +68,20 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
         Paths::Pattern { folder, pattern } => {
             if !is_folder && !has("/i") {
                 return Err(ScriptError::unclear(
-                    "without /i it would ask whether the destination is a folder",
+                    "without /i it asks whether the destination is a folder",
                 ));
             }
             match (has("/e"), pattern.as_str()) {
-                (true, "*" | "*.*") => put(machine, folder, target),
-                (true, _) => Err(ScriptError::unclear("wildcards with /e are not understood")),
+                (true, "*" | "*.*") => copy_to(machine, folder, target),
+                (true, _) => Err(ScriptError::unclear("wildcards with /e are not supported")),
                 (false, pattern) => files_into(machine, &folder, pattern, &target),
             }
         }
     }
 }
 
-/// Options of `robocopy` that say how it tries and what it prints.
-const IDLE: [&str; 18] = [
+/// Options of `robocopy` for retries and output.
+const ROBOCOPY_IDLE: [&str; 18] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta",
 ];
@@ -90,20 +90,21 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     let (switches, operands) = switches(words);
     let is_idle = |switch: &str| {
         let name = switch.split(':').next().unwrap_or_default();
-        IDLE.contains(&name) || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
+        ROBOCOPY_IDLE.contains(&name)
+            || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
     };
     if let Some(other) = switches.iter().find(|switch| !is_idle(switch)) {
         return Err(ScriptError::option(other));
     }
     let [from, to] = operands.as_slice() else {
         return Err(ScriptError::unclear(
-            "it takes one source and one destination",
+            "expected one source and one destination",
         ));
     };
     let (from, to) = (machine.path(from)?, machine.path(to)?);
-    match machine.now(&from)? {
+    match machine.path_state(&from)? {
         PathState::Absent | PathState::File => {
-            return Ok(machine.fail(16, format!("there is no folder {from}")));
+            return Ok(machine.fail(16, format!("folder {from} not found")));
         }
         PathState::Later => {
             machine.apply(ImageAction::Unclear(to))?;
@@ -116,16 +117,16 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         Lookup::Later(Later) => true,
         Lookup::Absent | Lookup::Unknown => {
             return Err(ScriptError::unknown(format!(
-                "what {from} holds is not known"
+                "the content of {from} is unknown"
             )));
         }
     };
     if switches.iter().any(|switch| switch == "/e") {
-        put(machine, from, to)?;
+        copy_to(machine, from, to)?;
     } else {
         files_into(machine, &from, "*", &to)?;
     }
-    // What it copied makes its exit code 1 or more, which ends a line that does not see to it.
+    // Copied files make the exit code 1 or more, which fails a line that does not handle it.
     Ok(i32::from(has_anything))
 }
 
@@ -143,7 +144,7 @@ fn switches(words: &[String]) -> (Vec<String>, Vec<String>) {
     (found, operands.into_iter().cloned().collect())
 }
 
-fn put(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
+fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
     if is_within(&to, &from) {
         return Err(ScriptError::unclear("a folder would be copied into itself"));
     }
@@ -162,10 +163,10 @@ fn files_into(
         GlobMatches::Paths(paths) => {
             machine.apply(ImageAction::MakeFolder(target.clone()))?;
             for from in paths {
-                match machine.now(&from)? {
+                match machine.path_state(&from)? {
                     PathState::File => {
                         let to = child(target, last_name(&from))?;
-                        put(machine, from, to)?;
+                        copy_to(machine, from, to)?;
                     }
                     PathState::Later => machine.apply(ImageAction::Unclear(target.clone()))?,
                     PathState::Folder | PathState::Absent => {}

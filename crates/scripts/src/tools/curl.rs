@@ -1,4 +1,4 @@
-//! `curl`, as far as it downloads files.
+//! `curl`: downloads.
 
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, Lookup};
@@ -60,7 +60,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     }
     if urls.is_empty() || urls.len() != targets.len() {
         return Err(ScriptError::unclear(
-            "it downloads to its output: of curl, -o FILE and -O are understood",
+            "it downloads to standard output: use -o FILE or -O",
         ));
     }
     for (url, target) in urls.iter().zip(targets) {
@@ -70,7 +70,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         };
         if file == "-" || url.contains(['{', '[', '#']) {
             return Err(ScriptError::unclear(format!(
-                "{url} to {file} is not understood"
+                "downloading {url} to {file} is not supported"
             )));
         }
         let path = machine.path(&file)?;
@@ -79,7 +79,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
                 Some(folder) if makes_folders => machine.apply(ImageAction::MakeFolder(folder))?,
                 _ => {
                     return Err(ScriptError::fails(format!(
-                        "the folder of {path} is not there"
+                        "the folder of {path} does not exist"
                     )));
                 }
             }
@@ -89,7 +89,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     Ok(0)
 }
 
-/// The last part of a URL's path.
+/// Last part of the path of a URL.
 fn remote_name(url: &str) -> Result<String, ScriptError> {
     let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = without_scheme.split(['?', '#']).next().unwrap_or_default();
@@ -98,11 +98,11 @@ fn remote_name(url: &str) -> Result<String, ScriptError> {
         .and_then(|(_, path)| path.rsplit('/').next())
     {
         Some(name) if !name.is_empty() && !name.contains('%') => Ok(name.to_owned()),
-        _ => Err(ScriptError::unclear(format!("{url} names no file"))),
+        _ => Err(ScriptError::unclear(format!("{url} has no file name"))),
     }
 }
 
-/// A file from a server; any program's.
+/// Downloads a file.
 pub(in super::super) fn download(
     machine: &mut Process<'_>,
     url: &str,
@@ -114,21 +114,23 @@ pub(in super::super) fn download(
             url.to_owned()
         }
         Some(_) => {
+            return Err(ScriptError::unclear(format!("{url} is not an HTTP URL")));
+        }
+        None => {
             return Err(ScriptError::unclear(format!(
-                "{url} is not fetched with HTTP"
+                "{url} is not an absolute URL"
             )));
         }
-        None => return Err(ScriptError::unclear(format!("{url} is not a whole URL"))),
     };
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(ScriptError::unclear(format!(
-            "{url:?} has white space in it"
+            "{url:?} contains white space"
         )));
     }
     let path = machine.path(file)?;
     if let Lookup::Unknown = machine.entry(&path) {
-        // A file is replaced; only a folder would be in the way.
-    } else if machine.now(&path)? == PathState::Folder {
+        // A file is replaced; a folder is an error.
+    } else if machine.path_state(&path)? == PathState::Folder {
         return Err(ScriptError::fails(format!("{path} is a folder")));
     }
     machine.apply(ImageAction::Download { url, path, follows })

@@ -1,4 +1,4 @@
-//! Digests of files that lines compare with what they expect.
+//! Digests of files.
 
 use wincimg_windows::path::ImagePath;
 
@@ -6,7 +6,7 @@ use super::super::error::ScriptError;
 use super::super::image::Algorithm;
 use super::super::process::Process;
 
-/// The digest's kind by the name that Windows' tools have for it.
+/// Parses the name of a digest algorithm.
 pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> {
     Ok(match name.to_ascii_uppercase().as_str() {
         "MD5" => Algorithm::Md5,
@@ -15,14 +15,12 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> 
         "SHA384" => Algorithm::Sha384,
         "SHA512" => Algorithm::Sha512,
         _ => {
-            return Err(ScriptError::unclear(format!(
-                "the digest {name:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported digest {name:?}")));
         }
     })
 }
 
-/// A file whose digest is made; it has to be there.
+/// Resolves a file to hash, which has to exist.
 pub(in super::super) fn hash_file(
     machine: &Process<'_>,
     file: &str,
@@ -34,7 +32,7 @@ pub(in super::super) fn hash_file(
     Ok(path)
 }
 
-/// A digest as it is compared: its hexadecimal digits in small letters.
+/// Normalizes a digest to lower-case hexadecimal.
 pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String, ScriptError> {
     let length = match algorithm {
         Algorithm::Md5 => 32,
@@ -47,12 +45,12 @@ pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<Strin
         Ok(text.to_ascii_lowercase())
     } else {
         Err(ScriptError::fails(format!(
-            "{text:?} is not a digest that any file has"
+            "{text:?} is not a valid digest"
         )))
     }
 }
 
-/// The digest that `find` or `findstr` looks for in what `certutil -hashfile` prints.
+/// Digest that `find` or `findstr` searches in the output of `certutil -hashfile`.
 pub(in super::super) fn find_digest(words: &[String], algorithm: Algorithm) -> Option<String> {
     let mut text = None;
     let mut ignores_case = false;
@@ -68,7 +66,7 @@ pub(in super::super) fn find_digest(words: &[String], algorithm: Algorithm) -> O
             text = Some(word.clone());
         }
     }
-    // It prints small letters.
+    // certutil prints lower case.
     let text = text.filter(|text| ignores_case || *text == text.to_ascii_lowercase())?;
     digest(&text, algorithm).ok()
 }

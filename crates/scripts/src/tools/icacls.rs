@@ -1,4 +1,4 @@
-//! `icacls`, as far as it grants.
+//! `icacls`: grants.
 
 use super::super::error::ScriptError;
 use super::super::image::{AccessGrant, ImageAction};
@@ -6,7 +6,7 @@ use super::super::process::{PathState, Process};
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let Some((path, rest)) = words.split_first() else {
-        return Err(ScriptError::unclear("it names no file"));
+        return Err(ScriptError::unclear("no file given"));
     };
     if rest.is_empty() {
         return Ok(0);
@@ -23,30 +23,32 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
             option if option.starts_with('/') => return Err(ScriptError::option(word)),
             _ => match replaces {
                 Some(replaces) => grants.push((word.clone(), replaces)),
-                None => return Err(ScriptError::unclear(format!("{word:?} is not understood"))),
+                None => {
+                    return Err(ScriptError::unclear(format!(
+                        "unsupported argument {word:?}"
+                    )));
+                }
             },
         }
     }
     if path.contains(['*', '?']) {
-        return Err(ScriptError::unclear("wildcards are not understood here"));
+        return Err(ScriptError::unclear("wildcards are not supported here"));
     }
     let path = machine.path(path)?;
-    match machine.now(&path)? {
+    match machine.path_state(&path)? {
         PathState::Absent => return Ok(2),
         PathState::Folder | PathState::File | PathState::Later => {}
     }
     if grants.is_empty() {
-        return Err(ScriptError::unclear("it grants nothing to anyone"));
+        return Err(ScriptError::unclear("no grant given"));
     }
     for (grant, replaces) in grants {
-        let (account, rights) = grant.rsplit_once(':').ok_or_else(|| {
-            ScriptError::unclear(format!("{grant:?} does not say what is granted"))
-        })?;
+        let (account, rights) = grant
+            .rsplit_once(':')
+            .ok_or_else(|| ScriptError::unclear(format!("{grant:?} has no permissions")))?;
         let is_right = |c: char| c.is_ascii_alphabetic() || "(),".contains(c);
         if account.is_empty() || rights.is_empty() || !rights.chars().all(is_right) {
-            return Err(ScriptError::unclear(format!(
-                "the grant {grant:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported grant {grant:?}")));
         }
         machine.apply(ImageAction::Access(AccessGrant {
             path: path.clone(),

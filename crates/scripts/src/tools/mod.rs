@@ -1,4 +1,4 @@
-//! The programs of Windows that are understood, whichever shell calls them.
+//! Supported programs, for all shells.
 
 mod archives;
 mod certutil;
@@ -26,13 +26,13 @@ use super::traced_text::TracedText;
 use super::variables::MACHINE;
 use super::{cmd, powershell};
 
-/// Where the programs of Windows are.
+/// Folder of the programs of Windows.
 const SYSTEM: &str = r"C:\Windows\System32";
 
-/// How many characters `setx` takes; it cuts off the rest.
+/// Maximum length of a value of `setx`, which truncates the rest.
 const SETX_LIMIT: usize = 1024;
 
-/// Runs a command line: a program's name and what follows it, as it is written.
+/// Runs a command line: the name of a program and the rest as written.
 pub(super) fn command_line(
     machine: &mut Process<'_>,
     line: &TracedText,
@@ -51,25 +51,25 @@ pub(super) fn command_line(
     let rest = line.from(end);
     let at = line.origin(0);
     if name.is_empty() {
-        return Err(ScriptError::unclear("a command is missing"));
+        return Err(ScriptError::unclear("missing command"));
     }
     let shell = program_name(&name);
     match shell.as_str() {
         "cmd" => {
-            exists(machine, &name, &format!(r"{SYSTEM}\cmd.exe"))?;
+            check_program_exists(machine, &name, &format!(r"{SYSTEM}\cmd.exe"))?;
             cmd_line(machine, &rest)
         }
         "powershell" | "pwsh" => {
             if shell == "powershell" {
                 let path = format!(r"{SYSTEM}\WindowsPowerShell\v1.0\powershell.exe");
-                exists(machine, &name, &path)?;
+                check_program_exists(machine, &name, &path)?;
             }
             let arguments = rest.arguments();
             let words: Vec<String> = arguments
                 .iter()
                 .map(|word| word.as_str().to_owned())
                 .collect();
-            if shell == "pwsh" && says_its_version(&words) {
+            if shell == "pwsh" && prints_version(&words) {
                 machine.apply(ImageAction::Skip(line.as_str().to_owned()))?;
                 return Ok(0);
             }
@@ -84,7 +84,7 @@ pub(super) fn command_line(
             tool(machine, &name, &words)
         }
     }
-    .map_err(|trouble| trouble.in_command(&name, at))
+    .map_err(|error| error.in_command(&name, at))
 }
 
 /// Runs a program with its arguments, as the daemon does for the exec form.
@@ -93,7 +93,7 @@ pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result
     command_line(machine, &TracedText::from_one(&argv::join(&words), 0))
 }
 
-/// Runs `cmd` with what follows its name.
+/// Runs `cmd` with its command line.
 fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptError> {
     let text = rest.as_str();
     let mut from = 0;
@@ -106,7 +106,7 @@ fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptE
         match option.as_str() {
             "/c" => return cmd::run(machine, &rest.from(from + 2)),
             "/s" | "/q" | "/d" | "/a" => from += 2,
-            "" => return Err(ScriptError::unclear("it would wait for commands")),
+            "" => return Err(ScriptError::unclear("without a command it waits for input")),
             _ => {
                 let option = text[from..].split_whitespace().next().unwrap_or_default();
                 return Err(ScriptError::option(option));
@@ -115,7 +115,7 @@ fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptE
     }
 }
 
-/// A program's name without folder and extension, in small letters.
+/// Name of a program without folder and extension, in lower case.
 pub(super) fn program_name(path: &str) -> String {
     let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
     let file = file.to_ascii_lowercase();
@@ -137,7 +137,7 @@ pub(super) fn tool(
         "curl" | "tar" | "setx" | "reg" | "icacls" | "xcopy" | "robocopy" | "certutil" | "sc"
     );
     if known && !is_elsewhere {
-        exists(machine, name, &of_system)?;
+        check_program_exists(machine, name, &of_system)?;
         return match program.as_str() {
             "curl" => curl::run(machine, words),
             "tar" => archives::tar(machine, words),
@@ -153,16 +153,16 @@ pub(super) fn tool(
     match program.as_str() {
         "appcmd" => appcmd(machine, name, words),
         "7z" | "7za" | "7zr" => {
-            installed(machine, name)?;
+            check_installed(machine, name)?;
             archives::seven_zip(machine, words)
         }
         "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist"
             if words.is_empty() && !is_elsewhere =>
         {
-            exists(machine, name, &of_system)?;
+            check_program_exists(machine, name, &of_system)?;
             Ok(0)
         }
-        _ if says_its_version(words) => {
+        _ if prints_version(words) => {
             machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
         }
@@ -172,17 +172,17 @@ pub(super) fn tool(
 
 fn unknown_program(program: &str) -> ScriptError {
     match program {
-        "msiexec" => ScriptError::windows("an MSI package is installed by Windows Installer")
-            .help("install it in a stage on Windows, or unpack a zip of the program instead"),
-        "dism" => ScriptError::windows("a feature of Windows is turned on or off by Windows")
-            .help("take a base image that has the feature"),
-        "choco" | "winget" | "scoop" => ScriptError::windows("a package manager runs installers")
-            .help("download and unpack a zip of the program instead"),
-        _ => ScriptError::windows("it is a program that has to run"),
+        "msiexec" => ScriptError::windows("an MSI package requires Windows Installer")
+            .help("install it in a stage on Windows, or unpack a zip of the program"),
+        "dism" => ScriptError::windows("a Windows feature can be changed only on Windows")
+            .help("use a base image that has the feature"),
+        "choco" | "winget" | "scoop" => ScriptError::windows("the package manager runs installers")
+            .help("download and unpack a zip of the program"),
+        _ => ScriptError::windows("the program runs only on Windows"),
     }
 }
 
-/// Returns true if a name has a folder in it that is not the one of Windows' own programs.
+/// Returns true if a name has a folder other than that of Windows' programs.
 fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     if !name.contains(['\\', '/', ':']) {
         return false;
@@ -198,8 +198,8 @@ fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     })
 }
 
-/// A program of Windows fails where the base does not have it.
-fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
+/// Checks that the base may have a program of Windows.
+fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
     let path = machine.path(path)?;
     match machine.entry(&path) {
         Lookup::Absent | Lookup::Present(EntryKind::Folder) => {
@@ -209,8 +209,8 @@ fn exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptErr
     }
 }
 
-/// A program that Windows does not bring has to be where it is called or on the PATH.
-fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
+/// Checks that a program that is not part of Windows exists at its path or on PATH.
+fn check_installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
     let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
         name.to_owned()
     } else {
@@ -240,16 +240,16 @@ fn installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
         return Ok(());
     }
     Err(ScriptError::unknown(format!(
-        "the image is not known to have {name}"
+        "whether the image has {name} is unknown"
     )))
 }
 
-/// `go version`, `node --version`.
-fn says_its_version(words: &[String]) -> bool {
+/// Returns true for `go version` or `node --version`.
+fn prints_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
 }
 
-/// `setx`: a variable of the machine; a user's is in a hive that layers do not have.
+/// Runs `setx /M`; user variables are in a hive that layers do not have.
 fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let (switches, operands): (Vec<&String>, Vec<&String>) = words
         .iter()
@@ -260,7 +260,7 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     }
     let [name, value] = operands.as_slice() else {
         return Err(ScriptError::fails(format!(
-            "it takes a name and a value, and gets {} words: a value with spaces needs quotes",
+            "expected a name and a value, found {} words: quote a value that has spaces",
             operands.len()
         )));
     };
@@ -269,7 +269,7 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     }
     if value.encode_utf16().count() > SETX_LIMIT {
         return Err(ScriptError::unclear(format!(
-            "it cuts off what is beyond {SETX_LIMIT} characters"
+            "it truncates the value to {SETX_LIMIT} characters"
         )));
     }
     let data = if value.contains('%') {
@@ -278,22 +278,22 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
         RegistryData::sz(value)
     };
     machine.edit(RegistryEdit::SetValue {
-        key: Process::key_of(MACHINE)?,
+        key: Process::parse_key(MACHINE)?,
         name: (*name).clone(),
         data,
     })?;
     Ok(0)
 }
 
-/// Why a user's variable cannot be set.
+/// Error for a user variable.
 pub(super) fn user_variable_error() -> ScriptError {
-    ScriptError::unclear("a user's variables are in a hive that layers do not have")
-        .help("set it for the machine (setx /M, or the target Machine), or with ENV")
+    ScriptError::unclear("user variables are in a hive that layers do not have")
+        .help("set it for the machine (setx /M or the target Machine) or with ENV")
 }
 
-/// `appcmd`, which is in a folder of its own.
+/// Runs `appcmd`, which has its own folder.
 fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32, ScriptError> {
-    exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
+    check_program_exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
     machine.apply(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))?;
     Ok(0)
 }

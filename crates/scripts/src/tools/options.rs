@@ -1,8 +1,8 @@
-//! Options in the manner of Unix: letters that may be joined, words that may carry a value.
+//! Unix-style options: letters that may be combined, words that may have a value.
 
 use super::ScriptError;
 
-/// Which options take a value, and which do not.
+/// Options with and without a value.
 pub(super) struct OptionSpec {
     pub(super) letters: &'static str,
     pub(super) letters_with_value: &'static str,
@@ -10,18 +10,18 @@ pub(super) struct OptionSpec {
     pub(super) words_with_value: &'static [&'static str],
 }
 
-/// An option, by its letter or word, or something else.
+/// Option, by its letter or word, or operand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Argument {
     Option(String, Option<String>),
     Operand(String),
 }
 
-/// Takes the arguments of a program apart; an unknown option is refused.
+/// Parses the arguments of a program; unknown options are refused.
 pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>, ScriptError> {
     let mut found = Vec::new();
     let mut rest = words.iter();
-    let missing = |option: &str| ScriptError::fails(format!("{option} lacks its value"));
+    let missing = |option: &str| ScriptError::fails(format!("{option} requires a value"));
     while let Some(word) = rest.next() {
         if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
             let (name, value) = match long.split_once('=') {

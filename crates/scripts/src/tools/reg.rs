@@ -8,24 +8,21 @@ use super::super::process::Process;
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let Some((verb, rest)) = words.split_first() else {
-        return Err(ScriptError::unclear("it has no verb"));
+        return Err(ScriptError::unclear("missing verb"));
     };
     match verb.to_ascii_lowercase().as_str() {
         "add" => add(machine, rest),
         "delete" => delete(machine, rest),
         "import" => import(machine, rest),
         "query" => query(machine, rest),
-        verb => Err(ScriptError::unclear(format!(
-            "reg {verb} is not understood"
-        ))),
+        verb => Err(ScriptError::unclear(format!("reg {verb} is not supported"))),
     }
 }
 
-/// The options of a command of `reg`.
 #[derive(Default)]
 struct Options {
     key: String,
-    /// The value; empty for the default one.
+    /// Name of the value; empty for the default one.
     value: Option<String>,
     kind: Option<String>,
     data: Option<String>,
@@ -41,12 +38,12 @@ impl Options {
         options.key = rest
             .next()
             .cloned()
-            .ok_or_else(|| ScriptError::fails("it names no key"))?;
+            .ok_or_else(|| ScriptError::fails("no key given"))?;
         while let Some(word) = rest.next() {
             let mut next = || {
                 rest.next()
                     .cloned()
-                    .ok_or_else(|| ScriptError::fails(format!("{word} lacks its value")))
+                    .ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))
             };
             match word.to_ascii_lowercase().as_str() {
                 "/v" => options.value = Some(next()?),
@@ -65,7 +62,7 @@ impl Options {
 }
 
 fn key(text: &str) -> Result<KeyPath, ScriptError> {
-    Process::key_of(text)
+    Process::parse_key(text)
 }
 
 fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
@@ -73,7 +70,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> 
     let key = key(&options.key)?;
     let Some(name) = options.value else {
         if options.data.is_some() || options.kind.is_some() || options.all_values {
-            return Err(ScriptError::fails("data without the name of a value"));
+            return Err(ScriptError::fails("data requires the name of a value"));
         }
         machine.edit(RegistryEdit::CreateKey {
             key,
@@ -86,12 +83,12 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> 
             Lookup::Absent => {}
             Lookup::Present(_) => {
                 return Err(ScriptError::fails(
-                    "the value is there, and without /f nobody answers",
+                    "the value already exists, and without /f it asks for confirmation",
                 ));
             }
             Lookup::Unknown | Lookup::Later(Later) => {
                 return Err(ScriptError::unknown(
-                    "without /f it fails if the value is there",
+                    "without /f it fails if the value exists",
                 ));
             }
         }
@@ -106,7 +103,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> 
     Ok(0)
 }
 
-/// The data of a value as `reg` reads it.
+/// Parses the data of a value as `reg` does.
 fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, ScriptError> {
     let wrong = || ScriptError::fails(format!("{text:?} is not data of type {kind}"));
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -134,9 +131,7 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, ScriptE
             RegistryData::binary(hex::decode(text).map_err(|_| wrong())?)
         }
         _ => {
-            return Err(ScriptError::unclear(format!(
-                "the type {kind:?} is not understood"
-            )));
+            return Err(ScriptError::unclear(format!("unsupported type {kind:?}")));
         }
     })
 }
@@ -147,7 +142,7 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
         return Err(ScriptError::option("/va"));
     }
     if !options.forced {
-        return Err(ScriptError::fails("without /f it asks, and nobody answers"));
+        return Err(ScriptError::fails("without /f it asks for confirmation"));
     }
     let key = key(&options.key)?;
     let seen = match &options.value {
@@ -156,10 +151,10 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
     };
     match seen {
         Some(true) => {}
-        Some(false) => return Ok(machine.fail(1, format!("{key} does not have what it deletes"))),
+        Some(false) => return Ok(machine.fail(1, format!("nothing to delete in {key}"))),
         None => {
             return Err(ScriptError::unknown(format!(
-                "it fails unless the base has what it deletes in {key}"
+                "it fails unless {key} in the base has what it deletes"
             )));
         }
     }
@@ -170,7 +165,7 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
     Ok(0)
 }
 
-/// Returns true if something is there, where that is known.
+/// Returns whether something exists, if that is known.
 pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     match seen {
         Lookup::Present(_) => Some(true),
@@ -181,7 +176,7 @@ pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
 
 fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let [file] = words else {
-        return Err(ScriptError::unclear("it takes one file"));
+        return Err(ScriptError::unclear("expected one file"));
     };
     let path = machine.path(file)?;
     match machine.image.content(&path) {
@@ -193,10 +188,10 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
             }
             Ok(0)
         }
-        Lookup::Absent => Ok(machine.fail(1, format!("{path} is not there"))),
+        Lookup::Absent => Ok(machine.fail(1, format!("{path} not found"))),
         Lookup::Later(Later) => Ok(0),
         Lookup::Unknown => Err(ScriptError::unknown(format!(
-            "the content of {path} is not known"
+            "the content of {path} is unknown"
         ))),
     }
 }

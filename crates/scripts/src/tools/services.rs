@@ -6,32 +6,34 @@ use super::super::process::Process;
 
 pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let [verb, name, rest @ ..] = words else {
-        return Err(ScriptError::unclear("it takes a verb and a service"));
+        return Err(ScriptError::unclear("expected a verb and a service"));
     };
     let is_new = match verb.to_ascii_lowercase().as_str() {
         "create" => true,
         "config" => false,
         "description" => {
             let [description] = rest else {
-                return Err(ScriptError::unclear("it takes one description"));
+                return Err(ScriptError::unclear("expected one description"));
             };
             let mut service = empty(name, false);
             service.description = Some(description.clone());
             machine.apply(ImageAction::Service(service))?;
             return Ok(0);
         }
-        verb => return Err(ScriptError::unclear(format!("sc {verb} is not understood"))),
+        verb => return Err(ScriptError::unclear(format!("sc {verb} is not supported"))),
     };
     let mut service = empty(name, is_new);
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
         let Some((option, joined)) = word.split_once('=') else {
-            return Err(ScriptError::unclear(format!("{word:?} is not understood")));
+            return Err(ScriptError::unclear(format!(
+                "unsupported argument {word:?}"
+            )));
         };
         let value = if joined.is_empty() {
             rest.next()
                 .cloned()
-                .ok_or_else(|| ScriptError::fails(format!("{word} lacks its value")))?
+                .ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))?
         } else {
             joined.to_owned()
         };
@@ -49,13 +51,13 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
         }
     }
     if is_new && service.command.is_none() {
-        return Err(ScriptError::fails("a new service needs binPath="));
+        return Err(ScriptError::fails("a new service requires binPath="));
     }
     machine.apply(ImageAction::Service(service))?;
     Ok(0)
 }
 
-/// A service of which nothing is said yet.
+/// Creates a change without any setting.
 pub(in super::super) fn empty(name: &str, is_new: bool) -> ServiceChange {
     ServiceChange {
         name: name.to_owned(),
@@ -77,7 +79,7 @@ fn start(text: &str) -> Result<ServiceStart, ScriptError> {
         "disabled" => ServiceStart::Disabled,
         _ => {
             return Err(ScriptError::unclear(format!(
-                "the start {text:?} is not understood"
+                "unsupported start type {text:?}"
             )));
         }
     })
