@@ -31,10 +31,10 @@ pub(crate) enum ExpandError {
     #[error("{0}")]
     Invalid(String),
     /// Variables in modifiers of variables, and so on.
-    #[error("variables lie too deep in each other")]
+    #[error("variables are nested too deeply")]
     TooDeep,
     /// Values that hold each other many times.
-    #[error("its variables come to more than 1 MiB")]
+    #[error("its variables expand to more than 1 MiB")]
     TooLong,
 }
 
@@ -267,7 +267,7 @@ impl WordReader<'_> {
                     ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
                     (_, Some(value)) => Ok(value),
                     (_, None) if word.is_empty() => {
-                        Err(ExpandError::Invalid(format!("{name} has to have a value")))
+                        Err(ExpandError::Invalid(format!("{name} requires a value")))
                     }
                     (_, None) => Err(ExpandError::Invalid(format!("{name}: {word}"))),
                 }
@@ -344,7 +344,11 @@ impl Pattern {
                 '?' => PatternPart::One,
                 '\\' => match rest.next() {
                     Some(c @ ('}' | '/' | '*' | '?' | '\\')) => PatternPart::Just(c),
-                    _ => return Err(ExpandError::Invalid(format!("invalid pattern {text:?}: a \\ stands before *, ?, / or another \\ only"))),
+                    _ => {
+                        return Err(ExpandError::Invalid(format!(
+                            "invalid pattern {text:?}: \\ escapes only *, ?, / and \\"
+                        )));
+                    }
                 },
                 c => PatternPart::Just(c),
             });

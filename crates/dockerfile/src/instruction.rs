@@ -153,7 +153,7 @@ impl InstructionKind {
     fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         if let Some(name) = &instruction.open_document {
             return Err(format!(
-                "the here-document {name} does not end: no line is {name}"
+                "the here-document {name} is not closed: expected a line {name}"
             ));
         }
         if let Some(trigger) = instruction.trigger() {
@@ -166,7 +166,7 @@ impl InstructionKind {
             };
             return match keyword {
                 "ONBUILD" | "FROM" | "MAINTAINER" => {
-                    Err(format!("ONBUILD cannot keep {keyword} for later"))
+                    Err(format!("ONBUILD does not support {keyword}"))
                 }
                 _ => known(keyword).map(|()| Self::OnBuild(trigger.to_owned())),
             };
@@ -176,7 +176,7 @@ impl InstructionKind {
         let text = instruction.text();
         let is_list = matches!(keyword, "CMD" | "ENTRYPOINT");
         if text.is_empty() && !is_list {
-            return Err(format!("{keyword} has nothing behind it"));
+            return Err(format!("{keyword} requires arguments"));
         }
         let flags = Flags::read(instruction)?;
         Ok(match keyword {
@@ -255,7 +255,9 @@ impl<'a> Flags<'a> {
             let meant = closest_match(name, allowed.iter().copied());
             let meant =
                 meant.map_or_else(String::new, |meant| format!(": did you mean --{meant}?"));
-            return Err(format!("{keyword} has no flag --{name}{meant}"));
+            return Err(format!(
+                "{keyword} does not support the flag --{name}{meant}"
+            ));
         }
         Ok(Self(flags))
     }
@@ -267,7 +269,7 @@ impl<'a> Flags<'a> {
 
     fn value(&self, name: &str) -> Result<Option<&'a str>, InstructionError> {
         match self.all(name).last() {
-            Some("") => Err(format!("--{name} has no value")),
+            Some("") => Err(format!("--{name} requires a value")),
             value => Ok(value),
         }
     }
@@ -313,13 +315,13 @@ fn from(text: &str, flags: &Flags<'_>) -> Result<FromInstruction, InstructionErr
 fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction, InstructionError> {
     let keyword = instruction.keyword.as_str();
     for (flag, why) in [
-        ("chown", "Windows containers have no owners of this kind"),
-        ("chmod", "Windows has no such file modes"),
+        ("chown", "Windows containers have no Unix owners"),
+        ("chmod", "Windows has no Unix file modes"),
         ("parents", "copy each folder by its own name"),
         ("keep-git-dir", "git repositories are not fetched"),
     ] {
         if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
-            return Err(format!("{keyword} --{flag} is refused: {why}"));
+            return Err(format!("{keyword} --{flag} is unsupported: {why}"));
         }
     }
     flags.is_set("link")?;
@@ -332,12 +334,12 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
             .collect(),
     };
     let target = words.pop().filter(|_| !words.is_empty()).ok_or_else(|| {
-        format!("{keyword} needs at least two arguments: what to copy, and where it goes")
+        format!("{keyword} requires at least two arguments: sources and a destination")
     })?;
     if !instruction.documents.is_empty() {
         if target.starts_with("<<") {
             return Err(format!(
-                "{keyword} has a here-document in place of where it goes"
+                "{keyword} has a here-document in place of its destination"
             ));
         }
         words.retain(|word| !word.starts_with("<<"));
@@ -365,11 +367,11 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionEr
         return Ok(None);
     };
     if !text[values.byte_offset()..].trim().is_empty() {
-        return Err("text follows the array".to_owned());
+        return Err("unexpected text after the array".to_owned());
     }
     serde_json::from_value(value)
         .map(Some)
-        .map_err(|_| "the array has something else than strings".to_owned())
+        .map_err(|_| "the array contains a value that is not a string".to_owned())
 }
 
 fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
@@ -386,7 +388,7 @@ fn run(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
         [document] if instruction.is_here_document() => Ok(ProgramForm::Shell(
             document.text.trim_end_matches(['\r', '\n']).to_owned(),
         )),
-        _ => Err("a here-document that is a program's input needs a shell of Linux".to_owned()),
+        _ => Err("a here-document as a program's input requires a Linux shell".to_owned()),
     }
 }
 
@@ -408,7 +410,7 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Instru
     }
     let command = match serde_json::from_str::<Vec<String>>(rest) {
         Ok(words) if !words.is_empty() => ProgramForm::Exec(words),
-        Ok(_) => return Err("HEALTHCHECK CMD has no command".to_owned()),
+        Ok(_) => return Err("HEALTHCHECK CMD requires a command".to_owned()),
         Err(_) => ProgramForm::Shell(rest.to_owned()),
     };
     let mut times = Vec::new();
@@ -486,9 +488,9 @@ fn pairs(
     let words = words(text, escape);
     let is_new = words.first().is_some_and(|word| word.contains('='));
     if !is_new {
-        let (name, value) = text
-            .split_once(char::is_whitespace)
-            .ok_or_else(|| format!("{keyword} needs a name and a value: {keyword} NAME=VALUE"))?;
+        let (name, value) = text.split_once(char::is_whitespace).ok_or_else(|| {
+            format!("{keyword} requires a name and a value: {keyword} NAME=VALUE")
+        })?;
         return Ok(vec![(name.to_owned(), value.trim_start().to_owned())]);
     }
     let pairs = words.iter().map(|word| match word.split_once('=') {
@@ -587,22 +589,22 @@ mod tests {
         for (text, said) in [
             ("COPPY a b", "did you mean COPY?"),
             ("COPY a", "at least two"),
-            ("COPY --chown=a b c", "--chown is refused"),
-            ("COPY --chmod=755 b c", "--chmod is refused"),
+            ("COPY --chown=a b c", "--chown is unsupported"),
+            ("COPY --chmod=755 b c", "--chmod is unsupported"),
             ("COPY --form=x b c", "did you mean --from?"),
-            ("COPY [\"a\", 1]", "strings"),
+            ("COPY [\"a\", 1]", "not a string"),
             ("FROM a b", "FROM IMAGE AS NAME"),
             ("FROM a AS B!", "invalid name"),
             ("ENV A", "NAME=VALUE"),
             ("ENV A=b c", "no ="),
             ("SHELL cmd", "array"),
-            ("WORKDIR", "nothing behind it"),
-            ("ONBUILD FROM x", "for later"),
-            ("ONBUILD ONBUILD RUN x", "for later"),
+            ("WORKDIR", "requires arguments"),
+            ("ONBUILD FROM x", "does not support FROM"),
+            ("ONBUILD ONBUILD RUN x", "does not support ONBUILD"),
             ("HEALTHCHECK --interval=x CMD y", "invalid time"),
             ("HEALTHCHECK x", "HEALTHCHECK NONE"),
-            ("COPY <<EOF /x\na\n", "does not end"),
-            ("CMD [\"a\"] b", "follows the array"),
+            ("COPY <<EOF /x\na\n", "is not closed"),
+            ("CMD [\"a\"] b", "after the array"),
         ] {
             let error = kind(text).map(|_| ()).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -89,7 +89,7 @@ pub enum RenderError {
     Unwritable(#[from] QuoteError),
     /// The base brings no Windows, which a Docker daemon for Windows needs.
     #[error(
-        "a Docker daemon cannot build on {base}, which has no Windows inside to make the layers with"
+        "a Docker daemon cannot build on {base}: the image contains no Windows to make the layers with"
     )]
     #[diagnose(code = "base/no-windows", blame = Request)]
     NoWindowsInside {
@@ -97,11 +97,11 @@ pub enum RenderError {
         base: String,
     },
     /// Instructions of a Dockerfile, or layers of a recipe.
-    #[error("a recipe with layers of its own is built by the direct engine alone")]
-    #[diagnose(code = "recipe/layers", blame = Request, hint = "leave out --engine docker, or [[layers]], layer and what else goes with them")]
+    #[error("only the direct engine builds a recipe with layers of its own")]
+    #[diagnose(code = "recipe/layers", blame = Request, hint = "omit --engine docker, or remove [[layers]], layer and the keys that belong to them")]
     Layers,
     /// A change to the registry that neither `reg` nor a registration file can make.
-    #[error("neither reg nor a registration file can make the change to the registry: {0}")]
+    #[error("neither reg nor a .reg file can make the change to the registry: {0}")]
     #[diagnose(code = "recipe/registry", blame = Request)]
     Registry(String),
     /// What is added to PATH cannot be.
@@ -127,7 +127,7 @@ pub enum RenderError {
         variable: String,
     },
     /// A template writes a value past the helpers.
-    #[error("line {line} of the Dockerfile has a value that its template does not quote")]
+    #[error("line {line} of the Dockerfile has a value that the template does not quote")]
     Unquoted {
         /// The line, counted from 1.
         line: usize,

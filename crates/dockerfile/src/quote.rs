@@ -37,7 +37,7 @@ pub(super) fn word(text: &str) -> Result<String, QuoteError> {
 pub(super) fn key(text: &str) -> Result<String, QuoteError> {
     if text.is_empty() || text.contains('=') {
         return Err(QuoteError(format!(
-            "{text:?} cannot be the name of a variable or a label: it is empty or has a = in it"
+            "{text:?} cannot be the name of a variable or a label: it is empty or contains ="
         )));
     }
     word(text)
@@ -79,7 +79,7 @@ pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_ascii_alphanumeric() || " ._-/:".contains(c);
     match paths.iter().find(|path| !path.chars().all(sound)) {
         Some(path) => Err(QuoteError(format!(
-            "{path:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :"
+            "cannot copy {path:?}: its name contains characters other than letters, digits, spaces and . _ - / :"
         ))),
         None => Ok(exec_form(paths)),
     }
@@ -91,7 +91,7 @@ pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
     if !path.chars().all(sound) {
         return Err(QuoteError(format!(
-            "the link to a folder cannot be made: cmd would not take {path:?} for a path"
+            "cannot make the link to a folder: cmd does not accept {path:?} as a path"
         )));
     }
     Ok(path)
@@ -105,11 +105,13 @@ pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
         return refused("is empty");
     }
     if text.contains(|c: char| c.is_control() && c != '\t') {
-        return refused("has a line break or another control character: a line is one command");
+        return refused(
+            "contains a line break or another control character: a line is one command",
+        );
     }
     if text.ends_with(ESCAPE.character()) {
         return refused(
-            "ends with the Dockerfile's escape character, which would join the next line",
+            "ends with the Dockerfile's escape character, which joins it with the next line",
         );
     }
     if text.starts_with('[') {
@@ -123,7 +125,7 @@ pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
         word.starts_with("<<")
     };
     if text.split_whitespace().any(begins_document) {
-        return refused("has a word that begins a here-document");
+        return refused("contains a word that begins a here-document");
     }
     Ok(text.to_owned())
 }
@@ -137,6 +139,6 @@ fn check_line(text: &str) -> Result<(), QuoteError> {
 
 fn control(text: &str) -> QuoteError {
     QuoteError(format!(
-        "{text:?} has a line break or another control character, which a Dockerfile cannot hold"
+        "{text:?} contains a line break or another control character, which a Dockerfile does not support"
     ))
 }

@@ -424,7 +424,7 @@ fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
         };
         let known = known.and_then(|known| match escape.replace(known) {
             None => Ok(()),
-            Some(_) => Err("a second escape directive: expected one"),
+            Some(_) => Err("duplicate escape directive"),
         });
         if let Err(what) = known {
             let problem = DirectiveProblem { line, what };

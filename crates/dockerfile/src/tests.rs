@@ -136,7 +136,7 @@ fn the_dockerfile_of_a_server_that_is_configured() {
     let refused = render(&plan.unwrap(), &UnknownBase)
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("cmd would take it apart"), "{refused}");
+    assert!(refused.contains("cmd would split it"), "{refused}");
 }
 
 fn plan_base() -> PlanBase {

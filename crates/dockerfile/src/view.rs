@@ -238,13 +238,10 @@ fn registry(
     let mut views = Vec::new();
     let mut files = 0;
     for (title, edits) in [
-        (Some("Certificates that Windows trusts."), &certificates),
-        (
-            Some("Services, as the service control manager reads them."),
-            &services,
-        ),
+        (Some("Trusted certificates."), &certificates),
+        (Some("Services."), &services),
         (None, &plan.registry),
-        (Some("PATH, as services and new sessions see it."), &path),
+        (Some("PATH of services and new sessions."), &path),
     ] {
         if !edits.is_empty() {
             views.push(changes(title, edits, inside, &mut files, context)?);
@@ -344,7 +341,7 @@ fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
-        let why = format!("appcmd cannot be given {word:?}: cmd would take it apart");
+        let why = format!("cannot pass {word:?} to appcmd: cmd would split it");
         return Err(QuoteError(why).into());
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))

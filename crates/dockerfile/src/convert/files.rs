@@ -165,8 +165,8 @@ pub(super) fn write(
             }
             PlannedContent::Link(Symlink { target, .. }) => {
                 let why =
-                    format!("{to} is a symbolic link to {target}, which recipes have no word for");
-                let help = "put the folder with the link beside the recipe, and COPY that";
+                    format!("{to} is a symbolic link to {target}, which a recipe does not support");
+                let help = "put the folder with the link next to the recipe, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
             PlannedContent::File(FileSource::Disk(_) | FileSource::Folder(_)) => {
@@ -190,13 +190,13 @@ pub(super) fn write(
                 }
             }
             PlannedContent::File(FileSource::Member(member)) => {
-                let why = format!("{to} is {member}, which a layer of a recipe has no word for");
-                let help = "unpack the archive beside the Dockerfile, and COPY the folder";
+                let why = format!("{to} is {member}, which a layer of a recipe does not support");
+                let help = "unpack the archive next to the Dockerfile, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
             PlannedContent::File(FileSource::Brought(brought)) => {
-                let why = format!("{to} is {}, which recipes have no word for", brought.from);
-                let help = "put the file beside the Dockerfile, and COPY it";
+                let why = format!("{to} is {}, which a recipe does not support", brought.from);
+                let help = "put the file next to the Dockerfile, and COPY it";
                 return Err(Reason::new(why, help).into());
             }
         };
@@ -223,7 +223,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
     }
     if bytes.len() > LONGEST {
         let why = format!("{to} is not a text file ({} bytes)", bytes.len());
-        let help = "put the file beside the Dockerfile, and COPY it";
+        let help = "put the file next to the Dockerfile, and COPY it";
         return Err(Reason::new(why, help).into());
     }
     let mut lines = String::new();

@@ -138,14 +138,14 @@ impl Conversion<'_> {
         let mut out = String::new();
         let _ = writeln!(
             out,
-            "# The same image as {} makes. Paths are relative to the folder of this file.",
+            "# Makes the same image as {}. Paths are relative to the folder of this file.",
             self.dockerfile.display()
         );
         let _ = writeln!(out, "name = {}", text(self.name));
         out += &base_key(self.base_registry, self.base);
         if self.looked {
             out.push_str(
-                "# The Dockerfile's lines depend on what the base has.\nlook_inside = true\n",
+                "# The Dockerfile's lines depend on the contents of the base.\nlook_inside = true\n",
             );
         }
         self.container(instructions, &mut out);
@@ -182,7 +182,7 @@ impl Conversion<'_> {
             let _ = writeln!(out, "cmd = {}", list(words));
         }
         if own.args_escaped && (has_entrypoint || has_cmd || !base.args_escaped) {
-            out.push_str("# A line for the shell, which Windows does not quote again.\n");
+            out.push_str("# A shell line: Windows does not quote it again.\n");
             out.push_str("args_escaped = true\n");
         }
         if let Some(user) = own.user.as_ref().filter(|_| own.user != base.user) {
@@ -221,7 +221,7 @@ impl Conversion<'_> {
             let _ = writeln!(out, "stop_signal = {}", text(signal));
         }
         if let Some(words) = own.shell.as_ref().filter(|_| own.shell != base.shell) {
-            out.push_str("# For Dockerfiles that are built on the image.\n");
+            out.push_str("# For Dockerfiles based on this image.\n");
             let _ = writeln!(out, "shell = {}", list(words));
         }
         if !own.on_build.is_empty() {
@@ -256,7 +256,7 @@ impl Conversion<'_> {
     /// Reads the recipe and holds it against the Dockerfile.
     fn compare(&self, text: &str, instructions: &Instructions) -> Result<(), ConversionError> {
         let differs = |step: Option<&PlannedStep>, why: String| {
-            let help = "write the recipe by hand, or go on building the Dockerfile".to_owned();
+            let help = "write the recipe by hand, or keep building the Dockerfile".to_owned();
             let help = Some(help);
             self.obstacle(step, Reason { why, help })
         };
@@ -297,8 +297,8 @@ impl Conversion<'_> {
                 .find_map(|(name, value)| {
                     (one.get(name) != Some(value)).then(|| format!("{name} {value}"))
                 });
-            let field = field.unwrap_or_else(|| "what the base says".to_owned());
-            return Err(whole(format!("a recipe has no form for {field}")));
+            let field = field.unwrap_or_else(|| "the base's configuration".to_owned());
+            return Err(whole(format!("a recipe cannot express {field}")));
         }
         let steps = made.instructions.map_or_else(Vec::new, |made| made.steps);
         let pairs = std::iter::zip(&steps, &instructions.steps);
@@ -308,12 +308,12 @@ impl Conversion<'_> {
             if !is_same {
                 return Err(differs(
                     Some(step),
-                    "a recipe has no form for what this line does".to_owned(),
+                    "a recipe cannot express this line".to_owned(),
                 ));
             }
         }
         if steps.len() != instructions.steps.len() {
-            return Err(whole("the recipe has other layers".to_owned()));
+            return Err(whole("the recipe has different layers".to_owned()));
         }
         Ok(())
     }
@@ -455,11 +455,11 @@ fn cannot_keep(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
         };
         format!("{} keeps {what} of {}", kept.path, kept.from)
     } else if let Some(folder) = layer.anew.first() {
-        format!("{folder} is deleted and made anew in one layer")
+        format!("{folder} is deleted and created again in one layer")
     } else {
         return Ok(());
     };
-    let help = "put the file in its place with COPY, or go on building the Dockerfile";
+    let help = "copy the file with COPY, or keep building the Dockerfile";
     Err(Box::new(Reason::new(why, help)))
 }
 

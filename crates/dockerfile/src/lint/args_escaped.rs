@@ -31,7 +31,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let mut argv = argv::split(word, ArgvParser::CRuntime);
         argv.extend_from_slice(arguments);
         let message = "the program and its arguments are one string, which works only where BuildKit \
-            marks the command line as ready; make each a string of its own";
+            sets ArgsEscaped; write each as a string of its own";
         let correction = findings.file.rewrite(program, &exec_form(&argv));
         findings.correct(
             LintRule::ArgsEscaped,
@@ -44,9 +44,8 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
     let other = format!("{}.exe", &word[..ends]);
     let message = format!(
-        "BuildKit marks the command line of an image with a CMD as ready, and Windows then gets \
-         {word:?} without quotes and starts {other:?} where there is one; put the program where its \
-         path has no space"
+        "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets {word:?} without quotes and \
+         starts {other:?} if it exists; put the program in a path without spaces"
     );
     let line = program.lines().0;
     findings.only(LintRule::ArgsEscaped, Severity::Warning, line, message);

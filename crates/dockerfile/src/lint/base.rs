@@ -64,8 +64,8 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         return Some((
             Severity::Error,
             format!(
-                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; look \
-                 for a tag of mcr.microsoft.com{successor}"
+                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use \
+                 a tag of mcr.microsoft.com{successor}"
             ),
         ));
     }
@@ -75,7 +75,7 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         return Some((
             Severity::Error,
             format!(
-                "{repository} has no tag latest, so the pull fails; name a version, such as \
+                "{repository} has no tag latest, so the pull fails; use a version, such as \
                  {}",
                 of_2022(reference)
             ),
@@ -95,7 +95,7 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         (
             Severity::Warning,
             format!(
-                "support for {what} has ended, and this image gets no updates; take a release of \
+                "support for {what} has ended, and this image gets no updates; use a release of \
                  the long-term channel, such as {}",
                 of_2022(reference)
             ),
@@ -144,11 +144,11 @@ fn check_floating(
     let message = match reference.tag.as_deref() {
         _ if reference.digest.is_some() => return,
         None => format!(
-            "{} without a tag is whatever was pushed last",
+            "{} without a tag is the image that was pushed last",
             reference.repository
         ),
         Some("latest") => format!(
-            "{}:latest is whatever was pushed last",
+            "{}:latest is the image that was pushed last",
             reference.repository
         ),
         Some(name)
@@ -164,9 +164,9 @@ fn check_floating(
         Some(_) => return,
     };
     let mend = if reference.is_windows_base() {
-        "name a full version such as 10.0.17763.973, or a digest"
+        "use a full version such as 10.0.17763.973, or a digest"
     } else {
-        "name a tag that stays, or a digest"
+        "use a tag that does not move, or a digest"
     };
     let message = format!("{message}; {mend}");
     report(

@@ -50,16 +50,16 @@ fn check_step(
         return;
     }
     if has_program && instruction.keyword == "CMD" {
-        let message = "in shell form the program of ENTRYPOINT gets the shell and its options as \
-            arguments before these; write them in exec form";
+        let message = "in shell form the program of ENTRYPOINT gets the shell and its options as its \
+            first arguments; use the exec form";
         report(instruction, Severity::Warning, message, None, findings);
         return;
     }
     if is_the_shells_own(step) {
         return;
     }
-    let message = "in shell form a shell starts first and stands between Windows and the program, \
-        which then may not hear of the shutdown; start the program itself, in exec form";
+    let message = "in shell form a shell starts the program, which then may not get the shutdown \
+        event; start the program directly, in exec form";
     // What the program gets today is not what was meant; the other finding says what is.
     let (first, last) = instruction.lines();
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));

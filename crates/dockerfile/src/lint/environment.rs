@@ -17,8 +17,8 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     };
     let rule = LintRule::PathNotExpanded;
     let message = format!(
-        "ENV keeps %{name}% as it is, and this PATH hides the one in the registry; set it with \
-         RUN setx /M PATH, or write the folders out; a recipe's `path` adds to it"
+        "ENV does not expand %{name}%, and this PATH hides the one in the registry; set it with \
+         RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
     );
     match correction(stage, step, value) {
         Some(line) if is_only => {

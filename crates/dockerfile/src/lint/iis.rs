@@ -33,7 +33,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             LintRule::FileExtensionDot,
             Severity::Error,
             step.instruction,
-            format!("IIS takes the extension with its dot: \".{extension}\", not \"{extension}\""),
+            format!("IIS requires the dot of the extension: \".{extension}\", not \"{extension}\""),
             &[Edit::new(at..at + extension.len(), format!(".{extension}"))],
         );
     }

@@ -16,7 +16,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let message = "the backslash at the end joins this line with the next one; \
-            end the path without it, or begin the file with the line # escape=`";
+            remove it, or begin the file with the line # escape=`";
         let keyword = &step.instruction.keyword;
         match corrected(keyword, step.shell, join.text) {
             Some(text) => findings.correct(

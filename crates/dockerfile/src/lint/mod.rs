@@ -168,32 +168,32 @@ impl LintRule {
                 "PowerShell drops plain double quotes from its command line before it reads the script"
             }
             Self::BackslashQuotesUnderCmd => {
-                "To cmd a backslash does not escape a quote, and the program gets a quote it should not"
+                "In cmd a backslash does not escape a quote, and the program gets an extra quote"
             }
             Self::TrailingBackslash => "A backslash at the end of a line joins the next line",
-            Self::FileExtensionDot => "IIS takes a file extension with its dot",
+            Self::FileExtensionDot => "IIS requires the dot of a file extension",
             Self::ShutdownValueType => {
                 "WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD"
             }
             Self::ShutdownValueUnit => {
                 "WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds"
             }
-            Self::ShutdownPair => {
-                "The two shutdown times work only together and with the same time"
+            Self::ShutdownPair => "The two shutdown times work only together and for the same time",
+            Self::RegAddForce => {
+                "Without /f reg prompts for confirmation, which a build cannot give"
             }
-            Self::RegAddForce => "Without /f reg waits for an answer that nobody gives",
-            Self::FloatingBase => "A floating tag is another base image tomorrow",
+            Self::FloatingBase => "A floating tag can become another base image at any time",
             Self::BaseHostMismatch => "The base image does not run on the host",
             Self::ShellFormEntrypoint => {
-                "In shell form a shell stands between Windows and the program, which may miss its shutdown"
+                "In shell form a shell starts the program, which may not get the shutdown event"
             }
             Self::QuotesInNestedShell => {
                 "powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them"
             }
             Self::PathNotExpanded => {
-                "ENV does not replace %NAME%, and its PATH hides the registry's"
+                "ENV does not expand %NAME%, and its PATH hides the registry's"
             }
-            Self::DeadBase => "The base image cannot be pulled or gets no updates any more",
+            Self::DeadBase => "The base image cannot be pulled or no longer gets updates",
             Self::NanoServerLacks => {
                 "Nano Server does not have this program, or its user may not run it"
             }

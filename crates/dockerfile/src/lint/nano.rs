@@ -9,16 +9,13 @@ use crate::source::Instruction;
 const LACKING: [(&str, &str); 3] = [
     (
         "powershell",
-        "copy PowerShell from mcr.microsoft.com/powershell, or do this in a stage on Server Core",
+        "copy PowerShell from mcr.microsoft.com/powershell, or run this in a Server Core stage",
     ),
     (
         "msiexec",
-        "install in a stage on Server Core and copy the files",
+        "install in a Server Core stage and copy the files",
     ),
-    (
-        "certutil",
-        "certoc.exe adds certificates on Nano Server, from 1809 on",
-    ),
+    ("certutil", "use certoc.exe, on Nano Server 1809 and later"),
 ];
 
 /// Where an instruction's commands run: while the image is built, or in its containers, which may be
@@ -135,7 +132,7 @@ impl NanoState {
             ExecutionPhase::Built => (Severity::Error, message),
             ExecutionPhase::Run => (
                 Severity::Warning,
-                format!("{message} (a HostProcess container has the host's)"),
+                format!("{message} (a HostProcess container uses the host's)"),
             ),
         };
         findings.only(LintRule::NanoServerLacks, severity, line, message);
@@ -152,7 +149,7 @@ impl NanoState {
             "USER ContainerUser",
         );
         let message =
-            "setx /M needs ContainerAdministrator, and Nano Server runs this as ContainerUser";
+            "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
         findings.correct(
             LintRule::NanoServerLacks,
             Severity::Error,

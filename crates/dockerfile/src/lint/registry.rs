@@ -210,7 +210,7 @@ fn check_force(
             Severity::Error,
             step.instruction,
             format!(
-                "reg {} without /f waits for an answer that nobody gives",
+                "reg {} without /f prompts for confirmation, which a build cannot give",
                 verb.value
             ),
             command.add_after(last, &["/f"]).as_slice(),
@@ -264,7 +264,7 @@ fn check_type(
         Severity::Error,
         step.instruction,
         format!(
-            "{} has to be {right}, and as {found} has no effect",
+            "{} must be {right}: as {found} it has no effect",
             time.name()
         ),
         edit.as_slice(),
@@ -312,7 +312,10 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         LintRule::ShutdownValueUnit,
         Severity::Error,
         one.step.instruction,
-        format!("{} is in {unit}: {given} would be {right}", one.time.name()),
+        format!(
+            "{} is in {unit}: write {right} instead of {given}",
+            one.time.name()
+        ),
         &[replace(&one.step, word, &right.to_string())],
     );
 }
@@ -320,7 +323,7 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
 fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
     let missing = other(one.time);
     let message = format!(
-        "{} alone does not give the container its time; set {} to the same time",
+        "{} alone does not extend the shutdown time; set {} to the same time",
         one.time.name(),
         missing.name()
     );
@@ -352,7 +355,7 @@ fn check_equal(
         Severity::Error,
         second.step.instruction,
         format!(
-            "{} and {} are not the same time, and the shorter one wins",
+            "{} and {} differ, and the shorter time wins",
             first.time.name(),
             second.time.name()
         ),

@@ -109,7 +109,7 @@ impl<'a> Draft<'a> {
         }
         if found.len() > 1 && !target.is_folder {
             return Err(format!(
-                "{pattern:?} stands for {} files and folders: end the target with a separator",
+                "{pattern:?} matches {} files and folders: end the target with a separator",
                 found.len()
             ));
         }
@@ -129,7 +129,7 @@ impl<'a> Draft<'a> {
         if !found.is_folder() {
             if excluded.is_ignored(found.name()) {
                 return Err(format!(
-                    "--exclude counts inside of folders, and {:?} is copied by its own name",
+                    "--exclude applies only inside folders, and {:?} is copied by name",
                     found.path
                 ));
             }

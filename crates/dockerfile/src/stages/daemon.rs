@@ -21,10 +21,10 @@ impl Stages {
             return Ok(());
         };
         let problem = format!(
-            "a Docker daemon makes the stage {:?} itself: no folder can be in its place",
+            "a Docker daemon builds the stage {:?} itself: a folder cannot replace it",
             stage.name
         );
-        let hint = "leave out --stage, or leave out --engine docker".to_owned();
+        let hint = "omit --stage or --engine docker".to_owned();
         Err(StageError::Asked(problem, Some(hint)))
     }
 

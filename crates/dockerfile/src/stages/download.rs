@@ -24,7 +24,7 @@ impl Evaluation<'_> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
         if !copy.is_add {
-            let problem = format!("COPY takes files and folders: ADD takes {text}");
+            let problem = format!("COPY does not support URLs: use ADD for {text}");
             return Err(failed(problem));
         }
         let place = text.split(['#', '?']).next().unwrap_or(text);
@@ -32,13 +32,13 @@ impl Evaluation<'_> {
         let has_scheme = text.starts_with("git@") || text.starts_with("git://");
         if has_scheme || place.strip_suffix(".git").is_some() {
             return Err(
-                failed(format!("{text} is a Git repository, which is not fetched"))
+                failed(format!("{text} is a Git repository, which is unsupported"))
                     .with_hint("clone it beforehand, and COPY the folder"),
             );
         }
         let url = download_url(text).map_err(failed)?;
         if copy.unpack == Some(true) {
-            let problem = "--unpack is for archives of the context".to_owned();
+            let problem = "--unpack supports only archives of the context".to_owned();
             return Err(failed(problem));
         }
         let checksum = self.checksum(step, copy)?;
@@ -48,7 +48,7 @@ impl Evaluation<'_> {
             .ok()
             .filter(|path| name.is_some() || !target.is_folder && *path == target.path)
             .ok_or_else(|| {
-                let problem = format!("{text} names no file that Windows takes");
+                let problem = format!("{text} has no file name that Windows supports");
                 failed(problem).with_hint("end the target with the file's name")
             })?;
         let mut download = PlannedDownload::at(text);
@@ -82,7 +82,7 @@ impl Evaluation<'_> {
         if copy.sources.len() + copy.documents.len() > 1
             || !copy.sources.iter().all(|it| is_url(it))
         {
-            return Err(failed("--checksum is for one URL".to_owned()));
+            return Err(failed("--checksum requires exactly one URL".to_owned()));
         }
         let digest: Option<Digest> = text.parse().ok();
         let is_strong =

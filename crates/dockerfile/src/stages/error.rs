@@ -166,15 +166,15 @@ impl Heading {
         match kind {
             ScriptErrorKind::NeedsWindows => Self {
                 code: "dockerfile/needs-windows",
-                problem: "RUN needs Windows",
+                problem: "RUN requires Windows",
             },
             ScriptErrorKind::NotUnderstood => Self {
                 code: "dockerfile/not-understood",
-                problem: "RUN is not understood",
+                problem: "RUN is unsupported",
             },
             ScriptErrorKind::NotKnown | ScriptErrorKind::Later => Self {
                 code: "dockerfile/not-known",
-                problem: "RUN depends on what is not known",
+                problem: "RUN depends on unknown contents",
             },
             ScriptErrorKind::Fails => Self {
                 code: "dockerfile/fails",
@@ -182,7 +182,7 @@ impl Heading {
             },
             ScriptErrorKind::Refused => Self {
                 code: "dockerfile/refused",
-                problem: "RUN is not carried out",
+                problem: "RUN is refused",
             },
         }
     }
@@ -208,6 +208,6 @@ fn hidden(text: &str) -> String {
 fn meant(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "name it with --file FILE; IMAGE is the folder that its files are in".to_owned(),
+        None => "specify it with --file FILE; IMAGE is the folder with its files".to_owned(),
     }
 }

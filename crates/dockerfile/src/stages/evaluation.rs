@@ -63,7 +63,7 @@ impl<'a> Evaluation<'a> {
             StageBaseImage::Stage(below) => self.evaluate_stage(*below)?.fork(),
             StageBaseImage::Image(name) => {
                 let Some(base) = self.inputs.bases.get(name) else {
-                    let problem = format!("nothing is known of the image {name:?}");
+                    let problem = format!("unknown image {name:?}");
                     return Err(self.stages.error(&begun.from, problem));
                 };
                 let tree = Tree::over(Arc::clone(&base.inside), name);
@@ -109,10 +109,7 @@ impl<'a> Evaluation<'a> {
         let from = &stages.all[index].from;
         let failed = |problem: String| {
             let base = &from.text;
-            stages.error(
-                from,
-                format!("what {base:?} brings, ONBUILD {text}: {problem}"),
-            )
+            stages.error(from, format!("ONBUILD {text} of {base:?}: {problem}"))
         };
         let file = Dockerfile::read(text);
         let [instruction] = file.instructions.as_slice() else {
@@ -122,7 +119,7 @@ impl<'a> Evaluation<'a> {
         let step = step.at_line(from.line, format!("ONBUILD {text}"));
         match &step.kind {
             InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
-                Err(failed("it cannot be kept for later".to_owned()))
+                Err(failed("ONBUILD does not support it".to_owned()))
             }
             _ => self.carry_out(index, state, &step, Lexer::new(Escape::Backslash)),
         }
@@ -152,7 +149,7 @@ impl<'a> Evaluation<'a> {
             let expanded = state.expand(lexer, text, given).map_err(failed)?;
             for name in &expanded.unset {
                 notes.push(format!(
-                    "{}:{}: ${name} has no value and stands for nothing",
+                    "{}:{}: ${name} is not set and expands to nothing",
                     stages.file.display(),
                     step.line
                 ));
@@ -333,7 +330,7 @@ impl<'a> Evaluation<'a> {
             .map_err(|error| failed(error_chain(&error)))?;
         if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
             return Err(failed(format!(
-                "several files go to {:?}: end it with a separator, as in {:?}",
+                "several files are copied to {:?}: end it with a separator, as in {:?}",
                 copy.target,
                 format!("{}/", copy.target)
             )));
@@ -441,7 +438,7 @@ impl<'a> Evaluation<'a> {
             let place = fixed_part(&pattern);
             if place.is_empty() {
                 let problem = format!("{source:?} is the whole drive of {name}");
-                return Err(failed(problem).with_hint("name the folder that is wanted"));
+                return Err(failed(problem).with_hint("specify a folder"));
             }
             if known.is_none_or(|known| !known.contains(place)) {
                 let lacking = self.lacking.entry(name.to_owned()).or_default();
@@ -466,15 +463,15 @@ impl<'a> Evaluation<'a> {
             let pattern = paths::source(source).map_err(failed)?;
             if pattern.is_empty() {
                 let problem = format!("{source:?} is the whole drive of the stage {name:?}");
-                return Err(failed(problem).with_hint("name the folder that is wanted"));
+                return Err(failed(problem).with_hint("specify a folder"));
             }
             let listed = state.tree.list_known(&ImagePath::drive());
             let listed = listed.map_err(|error| failed(error_chain(&error)))?;
             if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
                 let problem = format!(
-                    "what {source:?} stands for is not known: the stage {name:?} has its base's drive"
+                    "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
                 );
-                let error = failed(problem).with_hint("name the folder or file that is wanted");
+                let error = failed(problem).with_hint("specify a folder or file");
                 return Err(error.or(Workaround::Look(other)));
             }
         }
@@ -511,7 +508,7 @@ impl<'a> Evaluation<'a> {
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
                 return Err(failed(format!(
-                    "{source:?} stands for archives and other files: ADD them one by one"
+                    "{source:?} matches archives and other files: ADD them one by one"
                 )));
             }
             if !unpacked.is_empty() {

@@ -147,7 +147,7 @@ impl Folder {
                 (Some(own), true) => spelled = join_path(&spelled, &own),
                 (Some(_), false) => {
                     return Err(format!(
-                        "{} has several files that Windows takes for {name:?}",
+                        "{} has several files that Windows treats as {name:?}",
                         folder.display()
                     ));
                 }
@@ -201,7 +201,7 @@ impl Files for Folder {
             .map_err(|error| unreadable(&on_disk, &error))?;
         if let Some(outside) = escape {
             return Err(format!(
-                "{} leads out of {}, to {}",
+                "{} points outside of {}, to {}",
                 on_disk.display(),
                 self.root.display(),
                 outside.display()
@@ -265,7 +265,7 @@ impl Files for Folder {
         let is_there = self.spelled(path).ok().flatten();
         match is_there.filter(|path| self.is_left_out(path)) {
             Some(path) => format!(
-                "{path:?} is left out of {} by {}",
+                "{path:?} is excluded from {} by {}",
                 self.root.display(),
                 self.rules.display()
             ),
@@ -333,7 +333,7 @@ impl OfImage<'_> {
                 })))
             }
             ExtractedEntry::Link(()) => Err(format!(
-                "{path:?} in {} is a link, which is not copied",
+                "{path:?} in {} is a link, which cannot be copied",
                 self.name
             )),
         }

@@ -305,16 +305,16 @@ impl Stages {
             .find(|stage| stage.name.eq_ignore_ascii_case(from))
         {
             let problem = format!(
-                "the stage {from:?} begins on line {} and is not made yet",
+                "the stage {from:?} is defined later, on line {}",
                 later.from.line
             );
             return Err(self.error(step, problem));
         }
         if from.parse::<usize>().is_ok() {
-            let problem = format!("there is no stage {from} before this one");
+            let problem = format!("no stage {from} before this one");
             let help = match index {
                 0 => "it is the first stage; numbers count from 0".to_owned(),
-                _ => format!("stages before it have the numbers 0 to {}", index - 1),
+                _ => format!("the stages before it are numbered 0 to {}", index - 1),
             };
             return Err(self.error(step, problem).with_hint(help));
         }
@@ -336,14 +336,14 @@ impl Stages {
         let hint = if let Some(help) = trouble.help {
             help.to_owned()
         } else if trouble.kind == ScriptErrorKind::Fails {
-            "it would fail in a container too: correct the line".to_owned()
+            "correct the line: it fails in a container too".to_owned()
         } else if is_target {
-            "do the same with COPY and ENV or the keys of a recipe, or let Docker on Windows build it: \
+            "use COPY, ENV or the keys of a recipe instead, or build with Docker on Windows: \
              --engine docker"
                 .to_owned()
         } else {
             format!(
-                "run what the stage does beforehand, and put the folder with its files in its place: \
+                "build the stage beforehand, and use a folder with its files instead: \
                  --stage {}=DIR",
                 stage.name
             )

@@ -57,13 +57,11 @@ fn walk<'a>(names: &mut Vec<&'a str>, path: &'a str) {
 fn without_drive(text: &str) -> Result<String, String> {
     let plain = text.replace('\\', "/");
     if plain.starts_with("//") {
-        return Err(format!(
-            "{text:?} is a path in a network: expected one on C:"
-        ));
+        return Err(format!("{text:?} is a network path: expected a path on C:"));
     }
     match plain.split_once(':') {
         None => Ok(plain),
-        Some(("c" | "C", "")) => Err(format!("{text:?} has a drive and no path: write C:/")),
+        Some(("c" | "C", "")) => Err(format!("{text:?} has no path after the drive: write C:/")),
         Some(("c" | "C", inside)) => Ok(inside.to_owned()),
         Some(_) => Err(format!("{text:?} is not on C:, the only drive of an image")),
     }

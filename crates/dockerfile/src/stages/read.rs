@@ -113,7 +113,7 @@ impl Stages {
             .find(|stage| Some(&stage.name) == from.name.as_ref());
         if let Some(same) = same {
             let problem = format!(
-                "the stage {:?} begins on line {} already",
+                "the stage {:?} is already defined on line {}",
                 same.name, same.from.line
             );
             return Err(self.error(&step, problem));
@@ -140,8 +140,7 @@ impl Stages {
         let expanded = expanded.map_err(|error| self.error(step, format!("{text:?}: {error}")))?;
         match expanded.unset.first() {
             Some(name) if matches!(step.kind, InstructionKind::From(_)) => {
-                let problem =
-                    format!("{name} has no value: no ARG before the first FROM gives it one");
+                let problem = format!("{name} is not set: no ARG before the first FROM sets it");
                 Err(self.error(step, problem).with_hint(format!(
                     "add --build-arg {name}=VALUE, and ARG {name} above FROM"
                 )))
@@ -205,7 +204,7 @@ impl Stages {
             while let Some(stage) = below {
                 if stage == index {
                     let problem = format!(
-                        "the image is built on the stage {name:?}, so no folder can be in its place"
+                        "the image is based on the stage {name:?}, which a folder cannot replace"
                     );
                     return Err(StageError::Asked(problem, None));
                 }
@@ -215,10 +214,7 @@ impl Stages {
                 };
             }
             if !folder.is_dir() {
-                let problem = format!(
-                    "--stage {name}={}: there is no such folder",
-                    folder.display()
-                );
+                let problem = format!("--stage {name}={}: folder not found", folder.display());
                 return Err(StageError::Asked(problem, None));
             }
             let rules = folder.join(FILE_NAME);
@@ -237,8 +233,8 @@ impl Stages {
             };
             if image == "scratch" {
                 return Err(self
-                    .error(&stage.from, "FROM scratch has no Windows inside")
-                    .with_hint("build on a base such as mcr.microsoft.com/windows/nanoserver"));
+                    .error(&stage.from, "FROM scratch contains no Windows")
+                    .with_hint("use a base such as mcr.microsoft.com/windows/nanoserver"));
             }
             let InstructionKind::From(from) = &stage.from.kind else {
                 continue;
@@ -250,7 +246,7 @@ impl Stages {
             if !platform.is_empty() && platform.split('/').next() != Some("windows") {
                 let problem = format!("the stage {:?} is for {platform}", stage.name);
                 return Err(self.error(&stage.from, problem).with_hint(format!(
-                    "put a folder with its files in its place: --stage {}=DIR",
+                    "use a folder with its files instead: --stage {}=DIR",
                     stage.name
                 )));
             }

@@ -166,7 +166,7 @@ impl RunState<'_> {
             Presence::Absent => false,
             Presence::Unknown => {
                 return Err(ScriptError::unknown(format!(
-                    "whether the base has {path} too is not known"
+                    "it is unknown whether the base has {path}"
                 )));
             }
         };
@@ -286,7 +286,7 @@ impl ImageState for RunState<'_> {
                 Lookup::Present(before) => self.write(path, [before, content].concat()),
                 Lookup::Absent => self.write(path, content),
                 Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "the content of {path} is not known"
+                    "the content of {path} is unknown"
                 ))),
             },
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
@@ -300,7 +300,7 @@ impl ImageState for RunState<'_> {
                 Ok(())
             }
             ImageAction::Skip(command) => {
-                self.changes.notes.push(format!("{command} is not run"));
+                self.changes.notes.push(format!("{command} is skipped"));
                 Ok(())
             }
             ImageAction::Download { url, path, follows } => self.download(&url, path, follows),

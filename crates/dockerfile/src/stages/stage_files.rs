@@ -42,7 +42,7 @@ impl OfStage<'_> {
     fn check_known(&self, place: &ImagePath) -> Result<(), String> {
         if self.tree.is_later(place) {
             return Err(format!(
-                "what the stage {:?} has at {place} depends on what it downloads",
+                "the contents of the stage {:?} at {place} depend on its downloads",
                 self.name
             ));
         }
@@ -57,7 +57,9 @@ impl Files for OfStage<'_> {
         match self.tree.created_entry(&place).map(|entry| &entry.content) {
             Some(PlannedContent::Deleted) => return Ok(None),
             Some(PlannedContent::Link(_)) => {
-                return Err(format!("{place} is a link: copy the folder that it is in"));
+                return Err(format!(
+                    "{place} is a link: copy the folder that contains it"
+                ));
             }
             Some(content) => {
                 let content = content.clone();
@@ -135,7 +137,7 @@ impl Files for OfStage<'_> {
 
     fn missing(&self, path: &str) -> String {
         format!(
-            "{path:?} is not in the stage {:?}: no instruction makes it, and its base {} does not have it",
+            "{path:?} is not in the stage {:?}: no instruction creates it, and its base {} does not contain it",
             self.name, self.base.image
         )
     }

@@ -12,11 +12,11 @@ use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 use crate::lint::{Findings, LintRule};
 
-const SPLIT: &str = "cmd does not know \\\", and the program gets several arguments with quotes in \
-    them where one was meant; write a plain \"";
+const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
+    them instead of one; write a plain \"";
 
-const DIVIDED: &str = "to cmd the quote of \\\" ends the quoted part, and the operator after it \
-    divides the command; put ^ before it";
+const DIVIDED: &str = "in cmd the quote of \\\" ends the quoted part, and the operator after it \
+    splits the command; put ^ before the operator";
 
 /// A character that cmd passes on.
 #[derive(Debug, Clone, Copy)]

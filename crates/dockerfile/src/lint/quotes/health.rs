@@ -14,7 +14,7 @@ use crate::lint::stage::LintStep;
 use crate::lint::{BaseShell, Findings, LintRule, Severity};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
-    as a part of its arguments; use the exec form";
+    as part of its arguments; use the exec form";
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;

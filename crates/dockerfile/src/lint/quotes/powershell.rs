@@ -12,11 +12,11 @@ use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
 use crate::lint::{Findings, LintRule};
 
-pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
-    the script falls apart where they were; write \\\"";
+pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, which \
+    breaks the script; write \\\"";
 
-const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and the script \
-    falls apart where they were; write \\\"";
+const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, which breaks \
+    the script; write \\\"";
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();

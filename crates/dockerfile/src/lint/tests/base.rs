@@ -188,7 +188,7 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
     ] {
         let source = format!("# escape=`\nFROM {from}\n");
         let message = lint(&source, &LintOptions::default()).remove(0).message;
-        let end = format!("look for a tag of {successor}");
+        let end = format!("use a tag of {successor}");
         assert!(message.ends_with(&end), "{from}: {message}");
     }
 }

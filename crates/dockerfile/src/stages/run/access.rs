@@ -16,10 +16,10 @@ impl RunState<'_> {
     pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), ScriptError> {
         let granted = IcaclsGrant::read(&wanted.account, &wanted.rights).map_err(|error| {
             ScriptError::unclear(error.to_string())
-                .help("grant F, M, RX, R or W, to an account that every Windows has")
+                .help("grant F, M, RX, R or W to a built-in account")
         })?;
         if wanted.path.components().is_empty() {
-            let why = "a layer cannot change the rights on the drive itself";
+            let why = "a layer cannot change the permissions of the drive itself";
             return Err(ScriptError::unclear(why));
         }
         let access = Access {
@@ -80,9 +80,9 @@ impl RunState<'_> {
         }
         self.changes.of_base += 1;
         if self.changes.of_base > MOST_OF_BASE {
-            let why = "a layer would have to bring thousands of the base's files again";
+            let why = "a layer would have to copy thousands of the base's files";
             return Err(ScriptError::unclear(why)
-                .help("grant the rights on a folder further down, or without (OI)"));
+                .help("grant the permissions on a folder further down, or without (OI)"));
         }
         let content = self.base.extracted_file(path)?;
         self.put(path.clone(), content);
@@ -91,6 +91,6 @@ impl RunState<'_> {
 }
 
 fn unknown(path: &ImagePath) -> ScriptError {
-    let why = format!("what the base has at {path}, and who may do what with it, is not known");
+    let why = format!("the base's contents and permissions at {path} are unknown");
     ScriptError::unknown(why)
 }

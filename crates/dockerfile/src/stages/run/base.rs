@@ -54,7 +54,7 @@ impl<'a> BaseFiles<'a> {
                 from: format!("{path} in {}", self.ground.image),
             })),
             Some((_, ExtractedEntry::Link(()))) => Err(ScriptError::unclear(format!(
-                "the base's {path} is a link, which is not copied"
+                "the base's {path} is a link, which cannot be copied"
             ))),
             Some((_, ExtractedEntry::Folder)) | None => Err(ScriptError::unclear(format!(
                 "no layer of the base has the file {path}"
@@ -122,7 +122,8 @@ impl RunState<'_> {
                     let content = match made {
                         Some(content) => content,
                         None if kind == PathKind::Link(()) => {
-                            let why = format!("the base's {from} is a link, which is not copied");
+                            let why =
+                                format!("the base's {from} is a link, which cannot be copied");
                             return Err(ScriptError::unclear(why));
                         }
                         None => self.base.extracted_file(&from)?,
@@ -184,7 +185,8 @@ impl RunState<'_> {
                 (Presence::Present(PathKind::File(())), true) => continue,
                 (Presence::Present(PathKind::Folder), false) => {}
                 _ => {
-                    let why = format!("{place} is deleted and something else made in one line");
+                    let why =
+                        format!("{place} is deleted and replaced by something else in one line");
                     return Err(ScriptError::unclear(why).help("delete it in a RUN of its own"));
                 }
             }
@@ -211,6 +213,6 @@ fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
 }
 
 fn not_known(path: &ImagePath) -> ScriptError {
-    let why = format!("what the base has at {path} is not known");
+    let why = format!("the base's contents at {path} are unknown");
     ScriptError::unknown(why)
 }

@@ -110,11 +110,11 @@ impl RunState<'_> {
                         digest_of(bytes.as_slice(), algorithm).map_err(unreadable)?
                     }
                     Presence::Absent => {
-                        let problem = format!("{path} is not there");
+                        let problem = format!("{path} does not exist");
                         return Err(ScriptError::fails(problem));
                     }
                     Presence::Unknown => {
-                        let problem = format!("what the base has in {path} is not known");
+                        let problem = format!("the content of {path} in the base is unknown");
                         return Err(ScriptError::unknown(problem));
                     }
                 }
@@ -164,7 +164,7 @@ pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Res
         let read = content
             .open()
             .and_then(|mut content| hasher.read_all(&mut content));
-        read.map_err(|error| format!("cannot read what came from {}: {error}", file.url))?;
+        read.map_err(|error| format!("cannot read the download of {}: {error}", file.url))?;
         hasher.finish()
     };
     if found == *expected {

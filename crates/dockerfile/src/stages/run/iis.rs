@@ -74,7 +74,7 @@ impl RunState<'_> {
             };
             self.changes
                 .notes
-                .push(format!("{name} is not run: nothing runs in an image"));
+                .push(format!("{name} is skipped: nothing runs in an image"));
         }
         if let Some(location) = &order.into {
             return self.web_config(&order, location, &mut server);
@@ -94,8 +94,9 @@ impl RunState<'_> {
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,
             Lookup::Absent => {
-                return Err(ScriptError::fails("the image has no IIS")
-                    .help("take a base image that has IIS"));
+                return Err(
+                    ScriptError::fails("the image has no IIS").help("use a base image with IIS")
+                );
             }
             Lookup::Later(Later) => {
                 return Err(ScriptError::later(format!(
@@ -104,7 +105,7 @@ impl RunState<'_> {
             }
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(
-                    "how the base's IIS is configured is not known",
+                    "the IIS configuration of the base is unknown",
                 ));
             }
         };
@@ -113,7 +114,7 @@ impl RunState<'_> {
             None => self.server.schema.insert(self.read_schema()?).clone(),
         };
         Server::read(&bytes, schema)
-            .map_err(|error| ScriptError::unclear(format!("{file} cannot be read: {error}")))
+            .map_err(|error| ScriptError::unclear(format!("cannot read {file}: {error}")))
     }
 
     fn read_schema(&self) -> Result<Arc<Schema>, ScriptError> {
@@ -124,7 +125,7 @@ impl RunState<'_> {
                 Lookup::Absent => {}
                 Lookup::Later(Later) | Lookup::Unknown => {
                     return Err(ScriptError::unknown(format!(
-                        "the content of {file} is not known"
+                        "the content of {file} is unknown"
                     )));
                 }
             }
@@ -153,12 +154,12 @@ impl RunState<'_> {
         match self.entry(&path) {
             Lookup::Present(EntryKind::Folder) => Ok(()),
             Lookup::Absent | Lookup::Present(EntryKind::File(())) if folder.fails => Err(
-                ScriptError::fails(format!("the folder {path} is not there")),
+                ScriptError::fails(format!("the folder {path} does not exist")),
             ),
             Lookup::Absent | Lookup::Present(EntryKind::File(())) => Err(ScriptError::unclear(
-                format!("the folder {path} is not there, and what comes of that is not certain"),
+                format!("the folder {path} does not exist, and the result is unknown"),
             )
-            .help("make the folder before")),
+            .help("create the folder first")),
             Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {path}"
             ))),
@@ -174,7 +175,7 @@ impl RunState<'_> {
     ) -> Result<(), ScriptError> {
         let Some(folder) = server.folder(location) else {
             return Err(ScriptError::fails(format!(
-                "there is no site {location}, or it has no folder"
+                "site {location} not found, or it has no folder"
             )));
         };
         let folder = whole(&folder)?;
@@ -206,7 +207,7 @@ impl RunState<'_> {
 }
 
 fn unknown(file: &ImagePath) -> ScriptError {
-    ScriptError::unknown(format!("the content of {file} is not known"))
+    ScriptError::unknown(format!("the content of {file} is unknown"))
 }
 
 fn refused(error: IisChangeError) -> ScriptError {
@@ -227,5 +228,5 @@ fn whole(text: &str) -> Result<ImagePath, ScriptError> {
     let path = path.trim_end_matches('\\');
     let path = if path.len() == 2 { r"C:\" } else { path };
     path.parse()
-        .map_err(|_| ScriptError::unclear(format!("the folder {text:?} is not understood")))
+        .map_err(|_| ScriptError::unclear(format!("unsupported folder {text:?}")))
 }
