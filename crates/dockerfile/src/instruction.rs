@@ -1,29 +1,29 @@
-//! Instructions of a Dockerfile as they are meant, before any variable has its value.
+//! Parsed instructions of a Dockerfile, before variables are expanded.
 
 use wincimg_common::diagnose::closest_match;
 use wincimg_windows::quoting::Escape;
 
 use super::source::{HereDocument, Instruction, KEYWORDS};
 
-/// One instruction.
+/// A parsed instruction.
 #[derive(Debug, Clone)]
 pub struct ParsedInstruction {
-    /// Its first line, counted from 1.
+    /// First line, from 1.
     pub line: usize,
-    /// Its text on one line, as its author wrote it.
+    /// Source text on one line.
     pub text: String,
-    /// Where its lines begin in what follows the keyword, and their numbers.
+    /// Start of each line in the arguments, and its number.
     lines: Vec<(usize, usize)>,
-    /// What it is.
+    /// Kind and arguments.
     pub kind: InstructionKind,
 }
 
-/// What an instruction is.
+/// Kind of an instruction, with its arguments.
 #[derive(Debug, Clone)]
 pub enum InstructionKind {
     /// `FROM`.
     From(FromInstruction),
-    /// `COPY`, or `ADD`, which also fetches and unpacks.
+    /// `COPY` or `ADD`.
     Copy(CopyInstruction),
     /// `ARG`.
     Arg(Vec<(String, Option<String>)>),
@@ -41,7 +41,7 @@ pub enum InstructionKind {
     Label(Vec<(String, String)>),
     /// `MAINTAINER`.
     Maintainer(String),
-    /// `ONBUILD`, and what it keeps for later.
+    /// `ONBUILD` with its trigger.
     OnBuild(String),
     /// `RUN`.
     Run(ProgramForm),
@@ -57,61 +57,61 @@ pub enum InstructionKind {
     Workdir(String),
 }
 
-/// What a stage begins with.
+/// Arguments of `FROM`.
 #[derive(Debug, Clone)]
 pub struct FromInstruction {
-    /// The image or stage.
+    /// Image or stage.
     pub image: String,
-    /// The name of the new stage.
+    /// Name of the new stage.
     pub name: Option<String>,
-    /// The platform.
+    /// Platform.
     pub platform: Option<String>,
 }
 
-/// What to copy.
+/// Arguments of `COPY` and `ADD`.
 #[derive(Debug, Clone)]
 pub struct CopyInstruction {
-    /// True if it is `ADD`.
+    /// True for `ADD`.
     pub(crate) is_add: bool,
-    /// A stage or image.
+    /// Source stage or image.
     pub from: Option<String>,
-    /// The paths.
+    /// Source paths.
     pub sources: Vec<String>,
-    /// Here-documents, which are files too.
+    /// Here-documents, copied as files.
     pub documents: Vec<HereDocument>,
-    /// Where they go.
+    /// Destination.
     pub target: String,
-    /// What is left out.
+    /// Patterns of `--exclude`.
     pub(crate) excluded: Vec<String>,
-    /// The digest of what a URL has.
+    /// Digest of `--checksum`.
     pub checksum: Option<String>,
-    /// True if archives are unpacked, where that is said.
+    /// Value of `--unpack`.
     pub unpack: Option<bool>,
 }
 
 /// A program and its arguments.
 #[derive(Debug, Clone)]
 pub enum ProgramForm {
-    /// As they are.
+    /// Exec form.
     Exec(Vec<String>),
-    /// A line for the shell.
+    /// Shell form.
     Shell(String),
 }
 
-/// How a container's health is found out; times are in nanoseconds.
+/// Health check; times are in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// What is run; nothing where there is no check.
+    /// Command; `None` for `NONE`.
     pub test: Option<ProgramForm>,
-    /// The flags by their names in a configuration.
+    /// Flags, by their names in an image configuration.
     pub times: Vec<(&'static str, i64)>,
 }
 
-/// Why a text is not an instruction.
+/// Reason why an instruction is invalid.
 pub type InstructionError = String;
 
 impl ParsedInstruction {
-    /// Reads an instruction.
+    /// Parses an instruction.
     pub fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         Ok(Self {
             line: instruction.lines().0 + 1,
@@ -121,7 +121,7 @@ impl ParsedInstruction {
         })
     }
 
-    /// The same where another instruction brings it.
+    /// Sets line and text, for a trigger of another image.
     pub(crate) fn at_line(self, line: usize, text: String) -> Self {
         Self {
             line,
@@ -131,7 +131,7 @@ impl ParsedInstruction {
         }
     }
 
-    /// The line that a byte of what follows the keyword stands on, counted from 1, and its text.
+    /// Line number, from 1, and text of the line with a byte of the arguments.
     pub(crate) fn line_at(&self, at: usize) -> (usize, String) {
         let InstructionKind::Run(ProgramForm::Shell(text)) = &self.kind else {
             return (self.line, self.text.clone());
@@ -219,7 +219,7 @@ fn known(keyword: &str) -> Result<(), InstructionError> {
     Err(format!("unknown instruction {keyword:?}{meant}"))
 }
 
-/// The flags before an instruction's arguments.
+/// Flags before the arguments.
 struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Flags<'a> {
@@ -274,7 +274,7 @@ impl<'a> Flags<'a> {
         }
     }
 
-    /// Returns true if a flag without a value, or with `true` or `false`, is set.
+    /// Reads a boolean flag, with or without a value.
     fn is_set(&self, name: &str) -> Result<Option<bool>, InstructionError> {
         match self.all(name).last() {
             None => Ok(None),
@@ -356,7 +356,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
     })
 }
 
-/// The arguments as an array, if they are one.
+/// Arguments as a JSON array, if they are one.
 fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionError> {
     let text = instruction.text();
     if !text.starts_with('[') {
@@ -381,7 +381,7 @@ fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     })
 }
 
-/// What `RUN` runs. A here-document alone is the script, as `BuildKit` has it.
+/// Program of `RUN`. A here-document alone is the script, as for `BuildKit`.
 fn run(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     match instruction.documents.as_slice() {
         [] => program(instruction),
@@ -444,7 +444,7 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Instru
     })
 }
 
-/// A time as Go writes it, in nanoseconds; Docker takes none below a millisecond but zero.
+/// Parses Go's duration format, in nanoseconds; Docker's minimum is zero or a millisecond.
 fn duration(text: &str) -> Option<i64> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1.0),
@@ -479,7 +479,7 @@ fn duration(text: &str) -> Option<i64> {
     (whole == 0 || whole >= 1_000_000).then_some(whole)
 }
 
-/// `A=b "C D"=e`, or `A the rest`.
+/// Parses `A=b "C D"=e`, or `A the rest`.
 fn pairs(
     keyword: &str,
     text: &str,
@@ -510,7 +510,7 @@ fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, Instruct
     pairs.collect()
 }
 
-/// The words of an instruction, with their quotes and escapes still in them.
+/// Splits an instruction into words; quotes and escapes are kept.
 fn words(text: &str, escape: Escape) -> Vec<String> {
     let escape = escape.character();
     let mut words = Vec::new();
@@ -524,7 +524,7 @@ fn words(text: &str, escape: Escape) -> Vec<String> {
         }
         let word = word.get_or_insert_default();
         if c == escape && quote != Some('\'') {
-            // One at the very end means nothing.
+            // A trailing escape character is ignored.
             if let Some(next) = rest.next() {
                 word.push(c);
                 word.push(next);

@@ -1,20 +1,20 @@
-//! Texts as a Dockerfile holds them, whose escape character is the backtick.
+//! Quoting for a Dockerfile whose escape character is the backtick.
 //!
-//! The daemon takes the arguments of `ENV`, `LABEL`, `WORKDIR`, `USER` and `EXPOSE` apart into
-//! words, in which quotes group and `$NAME` is replaced. Inside double quotes only the quote, the
-//! dollar sign and the escape character are special, and the escape character takes that from them.
+//! The daemon splits the arguments of `ENV`, `LABEL`, `WORKDIR`, `USER` and `EXPOSE` into words, in
+//! which quotes group and `$NAME` is expanded. Inside double quotes only the quote, the dollar sign
+//! and the escape character are special, and the escape character escapes them.
 
 use wincimg_windows::quoting::{Escape, RunShell, command_text, exec_form};
 
-/// The escape character of every Dockerfile that is written here.
+/// Escape character of rendered Dockerfiles.
 pub(super) const ESCAPE: Escape = Escape::Backtick;
 
-/// Why a text cannot stand in a Dockerfile.
+/// Reason why a Dockerfile cannot contain a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuoteError(pub(super) String);
 
-/// One word.
+/// Quotes a word.
 pub(super) fn word(text: &str) -> Result<String, QuoteError> {
     check_line(text)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || r"_-./:\+,@%".contains(c);
@@ -33,7 +33,7 @@ pub(super) fn word(text: &str) -> Result<String, QuoteError> {
     Ok(quoted)
 }
 
-/// The name in front of a `=`.
+/// Quotes the name before a `=`.
 pub(super) fn key(text: &str) -> Result<String, QuoteError> {
     if text.is_empty() || text.contains('=') {
         return Err(QuoteError(format!(
@@ -43,7 +43,7 @@ pub(super) fn key(text: &str) -> Result<String, QuoteError> {
     word(text)
 }
 
-/// An image for `FROM`, which has no way to quote it.
+/// Checks an image for `FROM`, which does not support quotes.
 pub(super) fn reference(text: &str) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if text.is_empty() || !text.chars().all(sound) {
@@ -54,18 +54,18 @@ pub(super) fn reference(text: &str) -> Result<String, QuoteError> {
     Ok(text.to_owned())
 }
 
-/// A part of a comment.
+/// Checks a part of a comment.
 pub(super) fn comment(text: &str) -> Result<String, QuoteError> {
     check_line(text)?;
     Ok(text.to_owned())
 }
 
-/// A program and its arguments after `RUN`, so that they reach it as they are.
+/// Writes a program and its arguments for `RUN`, in exec form.
 pub(super) fn command(argv: &[String]) -> Result<String, QuoteError> {
     command_text(RunShell::Exec, ESCAPE, argv).map_err(|error| QuoteError(error.to_string()))
 }
 
-/// The array after `ENTRYPOINT`, `CMD` and `SHELL`, which may be a part of a command line only.
+/// Writes the array of `ENTRYPOINT`, `CMD` or `SHELL`, which may be a part of a command line.
 pub(super) fn array(words: &[String]) -> Result<String, QuoteError> {
     match words.iter().find(|word| word.contains('\0')) {
         Some(word) => Err(control(word)),
@@ -73,8 +73,7 @@ pub(super) fn array(words: &[String]) -> Result<String, QuoteError> {
     }
 }
 
-/// The paths after `COPY`. They are patterns, and words besides: only those that are neither are
-/// taken, as nothing else is needed.
+/// Writes the paths of `COPY`. Patterns and paths that need quotes are refused; none are needed.
 pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_ascii_alphanumeric() || " ._-/:".contains(c);
     match paths.iter().find(|path| !path.chars().all(sound)) {
@@ -85,7 +84,7 @@ pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
     }
 }
 
-/// A path as a command of cmd takes it, which quotes it for spaces alone.
+/// Checks a path for a command of cmd, which is quoted only for spaces.
 pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
     let path = path.replace('/', "\\");
     let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
@@ -97,7 +96,7 @@ pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
     Ok(path)
 }
 
-/// A line for the shell, which gets it as it is.
+/// Checks a line in shell form.
 pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
     let text = line.trim();
     let refused = |problem: &str| Err(QuoteError(format!("the shell line {line:?} {problem}")));

@@ -1,4 +1,4 @@
-//! Files of a layer as entries of a recipe: whole folders where one says the same.
+//! Files of a layer as entries of a recipe, a whole folder as one entry if possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -17,22 +17,22 @@ use wincimg_windows::path::{ImagePath, fold};
 use super::toml::{quoted, text};
 use super::{BoxedConversionReason, Reason};
 
-/// The longest file that is written into a recipe as bytes.
+/// Maximum size of a file that is embedded in a recipe as bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The folder that a recipe is going to be in.
+/// The folder that a recipe is written to.
 pub(super) struct RecipeFolder {
     folder: PathBuf,
-    /// Folders that files come from, as they really are.
+    /// Source folders with their canonical paths.
     tops: HashMap<Arc<Path>, PathBuf>,
 }
 
-/// A folder on disk that goes into the image as a whole.
+/// A folder on disk that is copied as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Whole {
-    /// Its names below the recipe's folder.
+    /// Path relative to the recipe's folder.
     from: Vec<String>,
-    /// Where it goes.
+    /// Path in the image.
     to: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl RecipeFolder {
         }
     }
 
-    /// The names of a file below the recipe's folder; none where it is not there.
+    /// Path of a file relative to the recipe's folder; `None` if it is outside.
     fn names(&mut self, file: &OnDisk) -> Option<Vec<String>> {
         let top = self.tops.entry(Arc::clone(&file.top));
         let top = top.or_insert_with(|| real(&file.top));
@@ -58,7 +58,7 @@ impl RecipeFolder {
             .collect::<Option<_>>()
     }
 
-    /// What a recipe there takes for a folder, by folded paths.
+    /// Entries that a recipe makes of a folder, by folded path.
     fn content(&self, whole: &Whole) -> Option<BTreeMap<String, EntryContent>> {
         let mut path = self.folder.clone();
         path.extend(&whole.from);
@@ -76,7 +76,7 @@ impl RecipeFolder {
     }
 }
 
-/// A folder as it really is, where it is there.
+/// Canonical path of a folder, if it exists.
 fn real(folder: &Path) -> PathBuf {
     let folder = match folder.as_os_str() {
         empty if empty.is_empty() => Path::new("."),
@@ -100,13 +100,13 @@ fn key(path: &ImagePath) -> String {
     fold(&path.components().join("/"))
 }
 
-/// The keys of a layer's own table: folders that are made, and what is deleted.
+/// Keys of a layer's own table: created folders and deletions.
 pub(super) struct Own {
     pub(super) folders: Vec<String>,
     pub(super) deletes: Vec<String>,
 }
 
-/// Writes the files of a layer as entries for it, and says what its own table has.
+/// Writes the files of a layer as entries and returns the contents of its own table.
 pub(super) fn write(
     entries: &[PlannedEntry],
     place: &mut RecipeFolder,
@@ -155,7 +155,7 @@ pub(super) fn write(
                 continue;
             }
             PlannedContent::Folder => {
-                // It is there by itself where something lies in it.
+                // A folder with contents is created implicitly.
                 let below = format!("{at}\0");
                 let next = there.range(below.clone()..).next();
                 if !next.is_some_and(|next| next.starts_with(&below)) {
@@ -234,7 +234,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
     Ok(format!("base64 = {}", quoted(&lines)))
 }
 
-/// The folders that stand for many files: the topmost ones in which nothing differs.
+/// Folders that replace many file entries: the topmost ones without differences.
 fn wholes(
     entries: &[PlannedEntry],
     on_disk: &BTreeMap<String, Vec<String>>,
@@ -282,18 +282,18 @@ fn wholes(
             .count();
         let is_same = content.iter().all(|(path, content)| {
             let Some((own, names)) = own.get(path) else {
-                // On the way to what the folder becomes.
+                // An ancestor of the folder's target.
                 return matches!(content, EntryContent::Directory)
                     && is_above(path, &fold(&whole.to.join("/")));
             };
             is_alike(content, own, *names, &place.folder)
         });
-        // A single file is more likely to be meant by its name.
+        // A single file is copied by name.
         if is_same && count > 1 {
             found.push((whole, content));
             continue;
         }
-        // Something differs: perhaps in one of its folders alone.
+        // The difference may be in one subfolder only.
         let mut inside = BTreeSet::new();
         for (path, names) in on_disk {
             let is_here = names.starts_with(&whole.from) && names.len() > whole.from.len() + 1;
@@ -312,7 +312,7 @@ fn wholes(
     found
 }
 
-/// Returns true if a folder is on the way to another, or the same.
+/// Returns true if a path is another one or an ancestor of it.
 fn is_above(path: &str, other: &str) -> bool {
     path == other || other.starts_with(&format!("{path}\0"))
 }

@@ -1,5 +1,4 @@
-//! Rules about `FROM`: which Windows the base image is, whether it stays that, and whether it runs
-//! on the host.
+//! Rules about `FROM`: the base image's Windows version, floating tags, and the host.
 
 use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, base_release_for};
 use wincimg_windows::release::ReleaseKind;
@@ -25,13 +24,13 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
         let known = options.facts(&stage.image);
         let version = known.and_then(|facts| facts.version).or(tag.version);
         let pinned = pinned(reference, version, options.host);
-        // A registry that answered for the image knows better.
+        // An answer of the registry takes precedence.
         let is_there = options.bases.contains_key(&stage.image);
         let dead =
             dead(reference, tag).filter(|(severity, _)| *severity != Severity::Error || !is_there);
         if let Some((severity, message)) = dead {
             let rule = LintRule::DeadBase;
-            // Whoever builds it may give the argument another value.
+            // A build can override the argument.
             let is_default = stage.from.text().starts_with('$');
             let severity = if is_default {
                 Severity::Warning
@@ -55,7 +54,7 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
     }
 }
 
-/// Why a base image cannot be pulled any more or gets no updates.
+/// Reason why a base image cannot be pulled or gets no updates.
 fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
     let repository = &reference.repository;
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
@@ -103,7 +102,7 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
     })
 }
 
-/// The base of Server 2022 in place of one of Microsoft's own, or only its tag.
+/// Server 2022's base instead of an older one of Microsoft's.
 fn of_2022(reference: &Reference) -> String {
     let tag = "ltsc2022";
     let repository = reference.repository_for(SERVER_2022);
@@ -113,7 +112,7 @@ fn of_2022(reference: &Reference) -> String {
     }
 }
 
-/// What took the place of one of Microsoft's repositories on Docker Hub, as far as there is one.
+/// Successor of a repository of Microsoft on Docker Hub.
 fn successor(name: &str, tag: &str) -> &'static str {
     match name {
         "windowsservercore" => "/windows/servercore",
@@ -225,8 +224,8 @@ fn report(
     }
 }
 
-/// The reference with a full version: the host's where that is known, or else the newest that the
-/// tag can mean. Only Windows' own images have tags that can be told in advance.
+/// Reference with a full version: the host's if known, else the newest that the tag can mean. Only
+/// the tags of Windows' own images are predictable.
 fn pinned(
     reference: &Reference,
     version: Option<WindowsVersion>,
@@ -243,7 +242,7 @@ fn pinned(
     Some(format!("{repository}:{}", version.os_version()))
 }
 
-/// The newest base image that a host runs for certain.
+/// Newest base image that a host certainly runs.
 fn fitting(host: HostBuild) -> Option<WindowsVersion> {
     let build = base_release_for(host.version.build)?.build;
     let limit = host
@@ -253,7 +252,7 @@ fn fitting(host: HostBuild) -> Option<WindowsVersion> {
     Some(monthly(build, limit)?.version())
 }
 
-/// The last monthly security update of a build, which is when base images are published.
+/// Latest monthly security update of a build: base images are published with these.
 fn monthly(build: u32, limit: Option<u32>) -> Option<&'static Update> {
     Updates::global()
         .by_build(build)

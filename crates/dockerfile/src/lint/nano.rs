@@ -1,11 +1,11 @@
-//! Programs that Nano Server does not have, and what its ordinary user may not do.
+//! Programs that Nano Server does not have, and commands that its user may not run.
 
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, commands, program_name};
 use super::{Findings, LintRule, Severity};
 use crate::source::Instruction;
 
-/// Programs that are in Server Core and not in Nano Server, and what to do instead.
+/// Programs of Server Core that Nano Server lacks, with alternatives.
 const LACKING: [(&str, &str); 3] = [
     (
         "powershell",
@@ -18,8 +18,8 @@ const LACKING: [(&str, &str); 3] = [
     ("certutil", "use certoc.exe, on Nano Server 1809 and later"),
 ];
 
-/// Where an instruction's commands run: while the image is built, or in its containers, which may be
-/// on the host.
+/// Phase in which an instruction's commands run: in the build, or in containers, which may be
+/// HostProcess containers.
 #[derive(Clone, Copy)]
 enum ExecutionPhase {
     Built,
@@ -35,15 +35,15 @@ impl ExecutionPhase {
     }
 }
 
-/// What is known of a stage when the next begins.
+/// State of a stage, which later stages inherit.
 #[derive(Debug, Clone, Default)]
 struct NanoState {
     is_nano: bool,
-    /// True if the stage runs as the user that Nano Server comes with.
+    /// True if the stage runs as Nano Server's default user.
     is_plain_user: bool,
-    /// Which of the programs the file brings, as far as their names say.
+    /// Programs that the file adds, by their names.
     brought: [bool; LACKING.len()],
-    /// The line and program of a `SHELL` that nothing has used yet.
+    /// Line and program of a `SHELL` that is not used yet.
     shell: Option<(usize, String)>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
             StageBaseRef::Stage(index) => known[*index].clone(),
             StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server(),
-                // The version of 2017 still ran everything as administrator.
+                // Nano Server 1709 still ran everything as administrator.
                 is_plain_user: reference.build().is_none_or(|build| build > 16299),
                 ..NanoState::default()
             },
@@ -98,7 +98,7 @@ impl NanoState {
                     self.check_program(&command.program(), line, when, findings);
                     self.check_setx(step, &command, findings);
                 }
-                // What a command puts there may be the very program.
+                // The command may install the program.
                 if instruction.keyword == "RUN" {
                     self.add_programs(instruction);
                 }
@@ -159,7 +159,7 @@ impl NanoState {
     }
 }
 
-/// Returns true if an instruction goes through the shell in force.
+/// Returns true if the current shell reads an instruction.
 fn uses_shell(instruction: &Instruction) -> bool {
     match instruction.keyword.as_str() {
         "RUN" | "CMD" | "ENTRYPOINT" => instruction.exec_form().is_none(),

@@ -1,4 +1,4 @@
-//! `ADD` of what a server has.
+//! `ADD` of a URL.
 
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::{download_url, name_in};
@@ -12,7 +12,7 @@ use super::{Evaluation, StageError};
 use crate::instruction::{CopyInstruction, ParsedInstruction};
 
 impl Evaluation<'_> {
-    /// Puts the file that a URL names where it goes, under the URL's own name where that is a folder.
+    /// Adds the file of a URL to the target, under the URL's file name if the target is a folder.
     pub(super) fn add_url(
         &mut self,
         draft: &mut Draft<'_>,
@@ -69,7 +69,7 @@ impl Evaluation<'_> {
         draft.insert(path, content).map_err(failed)
     }
 
-    /// The digest that `--checksum` has; it is for one URL.
+    /// Digest of `--checksum`, which requires one URL.
     pub(super) fn checksum(
         &self,
         step: &ParsedInstruction,
@@ -95,7 +95,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Returns true if a source is not a path.
+/// Returns true if a source is a URL.
 pub(super) fn is_url(source: &str) -> bool {
     source.contains("://") || source.starts_with("git@")
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a Dockerfile, and where.
+//! Errors in a Dockerfile, with their lines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,56 +7,56 @@ use wincimg_common::files::similar_path;
 use wincimg_common::untrusted::without_password;
 use wincimg_scripts::ScriptErrorKind;
 
-/// Why a Dockerfile does not come to an image.
+/// Error of evaluating a Dockerfile.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "dockerfile/invalid", blame = Request)]
 pub enum StageError {
-    /// It could not be read.
+    /// The Dockerfile cannot be read.
     #[error("cannot read the Dockerfile {}", path.display())]
     #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(meant(path)))]
     Unreadable {
-        /// Where it is.
+        /// Path.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// What was asked for does not fit it.
+    /// The request does not match the Dockerfile.
     #[error("{0}")]
     #[diagnose(code = "dockerfile/request", hint = _1.clone())]
     Asked(String, Option<String>),
-    /// A line of it cannot be carried out.
+    /// A line is invalid or unsupported.
     #[error("{file}:{line}: {problem}")]
     #[diagnose(code = code_of(*trouble), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
     Line {
-        /// The file.
+        /// File.
         file: Box<str>,
-        /// Counted from 1.
+        /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Message.
         problem: Box<str>,
-        /// The instruction.
+        /// Instruction.
         text: Box<str>,
-        /// What helps.
+        /// Hint.
         hint: Option<String>,
-        /// What may help beside another Dockerfile.
+        /// Workaround without changing the Dockerfile.
         remedy: Workaround,
-        /// Why its commands are not carried out, where that is wrong with it.
+        /// Kind of error of a `RUN` line.
         trouble: Option<ScriptErrorKind>,
-        /// True if it has nothing to do with lines before it.
+        /// True if the error does not depend on earlier lines.
         stands_alone: bool,
-        /// What is wrong with further lines.
+        /// Errors of further lines.
         further: Box<[Self]>,
     },
 }
 
-/// What may help where a line cannot be carried out.
+/// Workaround for a line that cannot be evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workaround {
-    /// Nothing.
+    /// None.
     None,
-    /// To ask once more, where more is known of the base by chance.
+    /// Evaluate again, if more of the base is known by then.
     Again,
-    /// To look inside the base of a stage, by its place in the file.
+    /// Index the base of a stage, by its position in the file.
     Look(usize),
 }
 
@@ -82,8 +82,8 @@ impl StageError {
         self
     }
 
-    /// One error for several lines: the first, with the others behind it. Where nothing helps one of
-    /// them, those are left out that something may help.
+    /// Joins errors to one: the first, with the others as further ones. If one has no workaround,
+    /// errors with one are omitted.
     pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
         if errors
             .iter()
@@ -99,7 +99,7 @@ impl StageError {
         Some(first)
     }
 
-    /// Each line that is not carried out.
+    /// All errors, each with its line.
     pub fn lines(&self) -> impl Iterator<Item = &Self> {
         let further = match self {
             Self::Line { further, .. } => further,
@@ -125,13 +125,13 @@ impl StageError {
         self
     }
 
-    /// Returns true if looks into bases may end all that is wrong.
+    /// Returns true if indexing bases may resolve all errors.
     pub fn needs_base_contents(&self) -> bool {
         let mut lines = self.lines();
         lines.all(|line| matches!(line.remedy(), Workaround::Look(_)))
     }
 
-    /// What may help beside another Dockerfile.
+    /// Workaround without changing the Dockerfile.
     pub(super) fn remedy(&self) -> Workaround {
         match self {
             Self::Line { remedy, .. } => *remedy,
@@ -155,7 +155,7 @@ impl StageError {
     }
 }
 
-/// What is said first of a line whose commands are not carried out.
+/// Code and first part of the message for a `RUN` line.
 pub(super) struct Heading {
     code: &'static str,
     pub(super) problem: &'static str,
@@ -192,7 +192,7 @@ fn code_of(trouble: Option<ScriptErrorKind>) -> &'static str {
     trouble.map_or("dockerfile/invalid", |kind| Heading::of(kind).code)
 }
 
-/// A line without passwords in its URLs.
+/// Removes passwords in URLs of a line.
 fn hidden(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
     let shown = words.map(|word| {

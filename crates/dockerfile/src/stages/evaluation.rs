@@ -1,5 +1,4 @@
-//! One evaluation of a Dockerfile: its instructions are carried out one after the other, each on what
-//! the ones before it left.
+//! Evaluation of a Dockerfile: the instructions are applied one after the other to a stage's state.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +25,7 @@ use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Dockerfile;
 
-/// One evaluation.
+/// An evaluation.
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
@@ -35,7 +34,7 @@ pub(super) struct Evaluation<'a> {
     done: HashMap<usize, Rc<StageState>>,
     pub(super) notes: Vec<String>,
     pub(super) unclear: Vec<String>,
-    /// What was not carried out, but for what follows from that.
+    /// Errors, without their consequences.
     pub(super) troubles: Vec<StageError>,
 }
 
@@ -53,7 +52,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What a stage comes to, carried out now unless it was before.
+    /// Evaluates a stage, once.
     pub(super) fn evaluate_stage(&mut self, index: usize) -> Result<Rc<StageState>, StageError> {
         if let Some(done) = self.done.get(&index) {
             return Ok(Rc::clone(done));
@@ -85,8 +84,8 @@ impl<'a> Evaluation<'a> {
         Ok(state)
     }
 
-    /// Goes on after an instruction that was not carried out, so that all of them are told at once.
-    /// What may be a consequence of one is not.
+    /// Records an error and continues, so that all are reported at once, without possible
+    /// consequences of another error.
     fn note_trouble(&mut self, state: &mut StageState, done: Result<(), StageError>) {
         let Err(error) = done else { return };
         let is_certain = error.is_isolated() && !state.is_put_off;
@@ -97,8 +96,8 @@ impl<'a> Evaluation<'a> {
         state.is_spoiled = true;
     }
 
-    /// Carries out what an image or stage has kept for those that are based on it. A daemon reads it
-    /// with `\` as the escape character, whatever its file had.
+    /// Evaluates an `ONBUILD` trigger of the base. Like the daemon, it uses `\` as the escape
+    /// character.
     fn trigger(
         &mut self,
         index: usize,
@@ -237,7 +236,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Carries commands out that can be read as changes of files and registry.
+    /// Evaluates a `RUN` line whose commands are changes of files and registry.
     fn run(
         &mut self,
         index: usize,
@@ -294,8 +293,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Goes on behind an instruction that may be carried out once more is downloaded; nothing is known
-    /// for certain of what comes behind it before.
+    /// Postpones an instruction that depends on a download; what follows is uncertain until then.
     fn put_off(
         &mut self,
         state: &mut StageState,
@@ -422,7 +420,8 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Notes what has to be taken out of an image before it can be copied, and whether that is so.
+    /// Records sources that must be extracted from an image first, and returns true if there are
+    /// any.
     fn image_lacks(
         &mut self,
         name: &str,
@@ -449,7 +448,7 @@ impl<'a> Evaluation<'a> {
         Ok(is_lacking)
     }
 
-    /// Refuses what would take a look at all that a stage's base has on its drive.
+    /// Refuses a source that requires listing the whole drive of a stage's base.
     fn check_drive(
         &self,
         other: usize,
@@ -524,7 +523,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// A copy in the words of an image's history.
+/// Entry of a copy in an image's history.
 fn copied(copy: &CopyInstruction) -> String {
     let keyword = if copy.is_add { "ADD" } else { "COPY" };
     let sources = copy.sources.iter().cloned();

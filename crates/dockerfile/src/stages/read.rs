@@ -1,4 +1,4 @@
-//! Reading a Dockerfile, and what was asked of it.
+//! Parses a Dockerfile and its build options.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::expand::Lexer;
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
-/// A Dockerfile, and what is to be made of it.
+/// A Dockerfile with its build options.
 #[derive(Debug, Clone)]
 pub struct DockerfileRequest {
-    /// The Dockerfile.
+    /// Dockerfile.
     pub file: PathBuf,
-    /// The folder that its files are in.
+    /// Context folder.
     pub context: PathBuf,
-    /// The stage that is wanted; the last, where none is named.
+    /// Target stage; the last by default.
     pub target: Option<String>,
-    /// Values of build arguments.
+    /// Build arguments.
     pub arguments: Vec<(String, String)>,
-    /// Folders in place of what stages would make, by the names of the stages.
+    /// Folders that replace stages, by the stages' names.
     pub folders: BTreeMap<String, PathBuf>,
 }
 
 impl Stages {
-    /// Reads a Dockerfile and the rules beside it.
+    /// Reads a Dockerfile and its ignore file.
     pub fn read(request: &DockerfileRequest) -> Result<Self, StageError> {
         let text = read_text(&request.file, LARGEST_TEXT).map_err(|source| {
             let path = request.file.clone();
@@ -119,7 +119,7 @@ impl Stages {
             return Err(self.error(&step, problem));
         }
         let base = match self.stage_before(number, &image) {
-            // A number names an image here, not a stage.
+            // In `FROM` a number is an image, not a stage.
             Some(below) if image.parse::<usize>().is_err() => StageBaseImage::Stage(below),
             _ => StageBaseImage::Image(image),
         };
@@ -133,7 +133,7 @@ impl Stages {
         Ok(())
     }
 
-    /// Reads a word before or behind `FROM`, where only global arguments have values.
+    /// Expands a word before or in `FROM`, where only global arguments are set.
     fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String, StageError> {
         let value = |name: &str| self.global_argument(name);
         let expanded = Lexer::new(self.escape).expand(text, &value);
@@ -149,7 +149,7 @@ impl Stages {
         }
     }
 
-    /// The value of an argument that was given.
+    /// Value of a build argument.
     pub(super) fn argument(&self, name: &str) -> Option<String> {
         let mut given = self.given.iter().rev();
         given
@@ -157,7 +157,7 @@ impl Stages {
             .map(|(_, value)| value.clone())
     }
 
-    /// The value of an argument before the first stage, or of one that is always there.
+    /// Value of an argument before the first stage, or of a predefined one.
     pub(super) fn global_argument(&self, name: &str) -> Option<String> {
         let mut set = self.global.iter().rev();
         if let Some((_, value)) = set.find(|(known, _)| known == name) {
@@ -180,7 +180,7 @@ impl Stages {
         Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
     }
 
-    /// Finds the wanted stage, and puts folders in place of others.
+    /// Finds the target stage, and replaces others with folders.
     fn choose(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
         let count = self.all.len();
         let find = |stages: &Self, name: &str| {
@@ -224,7 +224,7 @@ impl Stages {
         self.check_bases()
     }
 
-    /// Refuses bases that no image for Windows can have.
+    /// Refuses bases that are not for Windows.
     fn check_bases(&self) -> Result<(), StageError> {
         let needed = self.needed();
         for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
@@ -255,7 +255,7 @@ impl Stages {
     }
 }
 
-/// The context, without what `NAME.dockerignore` or `.dockerignore` leaves out.
+/// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`.
 fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
     let failed = |error| StageError::Asked(error_chain(&error), None);
     if !request.context.is_dir() {
@@ -275,7 +275,7 @@ fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
     Ok(Folder::new(request.context.clone(), ignore, rules))
 }
 
-/// What the image is called after its folder.
+/// Name of the image, from its folder.
 fn name_of(request: &DockerfileRequest) -> String {
     let folder = request.file.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() {

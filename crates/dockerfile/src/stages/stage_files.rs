@@ -1,5 +1,5 @@
-//! The drive of another stage as a place that files are copied from: what the stage made itself lies
-//! over what its base has, which is taken out of the base's layers.
+//! The drive of another stage as a source of copies: the stage's entries over files extracted from
+//! its base.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,19 +14,19 @@ use super::files::{Files, FoundFile, OfImage, join_path, names_of};
 use super::paths;
 use super::run::RootBase;
 
-/// What a stage has on its drive.
+/// Drive of a stage as a source of copies.
 pub(super) struct OfStage<'a> {
     pub(super) tree: &'a Tree,
-    /// What the stage is called.
+    /// Name of the stage.
     pub(super) name: &'a str,
-    /// What it is based on in the end.
+    /// Base image at its root.
     pub(super) base: RootBase<'a>,
-    /// What has to be taken out of the base first; what is found before is not all.
+    /// Files that must be extracted from the base first; results are incomplete until then.
     pub(super) lacking: &'a RefCell<BTreeSet<String>>,
 }
 
 impl OfStage<'_> {
-    /// What was taken out of the base; none where a path has to be first.
+    /// Files extracted from the base; `None` if a path must be extracted first.
     fn taken(&self, path: &str) -> Option<OfImage<'_>> {
         if let Some(files) = self.base.files.filter(|files| files.contains(path)) {
             return Some(OfImage {
@@ -38,7 +38,7 @@ impl OfStage<'_> {
         None
     }
 
-    /// What a download may bring is not looked for in the base.
+    /// Refuses a path that depends on a download.
     fn check_known(&self, place: &ImagePath) -> Result<(), String> {
         if self.tree.is_later(place) {
             return Err(format!(

@@ -1,8 +1,8 @@
-//! `HEALTHCHECK CMD`, whose text the daemon escapes like an argument, as it does not for `RUN`.
+//! `HEALTHCHECK CMD`, whose text the daemon escapes like an argument, unlike that of `RUN`.
 //!
-//! Behind `cmd /S /C` the quotes of the text arrive as `\"`: `powershell -command "exit 1"` becomes
-//! a string that PowerShell shows, and the container is healthy whatever happens. Behind
-//! `powershell -Command` the text arrives as it is written.
+//! After `cmd /S /C` the quotes arrive as `\"`: `powershell -command "exit 1"` becomes a string
+//! that PowerShell prints, and the container is always healthy. After `powershell -Command` the
+//! text arrives as written.
 
 use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
@@ -43,7 +43,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns true if a command behind cmd gets other words than without the daemon's escapes.
+/// Returns true if the daemon's escapes change the words of a command under cmd.
 fn changes(text: &str) -> bool {
     let escaped = windows_cmd::strip_quotes(&argv::quote_always(text));
     let meant: Vec<SourceLine> = cmd::lines(text);
@@ -63,7 +63,7 @@ fn changes(text: &str) -> bool {
     })
 }
 
-/// The words of a command for which cmd does nothing but start it.
+/// Words of a command that cmd only starts.
 fn exec(text: &str) -> Option<Vec<String>> {
     if text.contains('%') {
         return None;

@@ -1,5 +1,5 @@
-//! Rights that a line grants. A layer that changes who may do what with a file brings the file again,
-//! so what earlier layers brought comes once more.
+//! Permissions that a line grants. A layer that changes a file's permissions contains the file
+//! again, so files of earlier layers are copied.
 
 use wincimg_registry::Presence;
 use wincimg_scripts::{AccessGrant as Wanted, ScriptError};
@@ -9,7 +9,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::drive::{PathKind, key};
 use super::{RunState, failed};
 
-/// Nobody means more files of the base.
+/// Maximum number of the base's files; more is probably a mistake.
 const MOST_OF_BASE: usize = 4096;
 
 impl RunState<'_> {
@@ -34,7 +34,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Lets this layer have all files whose rights change.
+    /// Copies all files whose permissions change to this layer.
     fn copy_up(&mut self, access: &Access) -> Result<(), ScriptError> {
         let mut pending = vec![access.path.clone()];
         while let Some(path) = pending.pop() {
@@ -47,7 +47,7 @@ impl RunState<'_> {
                     self.again(&path)?;
                     continue;
                 }
-                // What a link leads to keeps what it has, and so does what is not there.
+                // The target of a link keeps its permissions.
                 Presence::Present(PathKind::Link(())) | Presence::Absent => continue,
                 Presence::Unknown => return Err(unknown(&path)),
             }

@@ -1,4 +1,4 @@
-//! Archives that a line unpacks: what its program reads on Windows, and where things then are.
+//! Archives that a line unpacks: formats that its program supports on Windows, and target paths.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const CORRECT: &str = "correct the archive, or unpack it beforehand and COPY the
 const ELSEWHERE: &str = "unpack it into a folder of its own, or replace existing files with -Force";
 
 impl RunState<'_> {
-    /// Lays what is in an archive into a folder.
+    /// Unpacks an archive to a folder.
     pub(super) fn unpack(&mut self, unpack: &UnpackAction) -> Result<(), ScriptError> {
         if self.is_pending_download(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
@@ -83,7 +83,7 @@ impl RunState<'_> {
         self.make_folder(path)
     }
 
-    /// Returns true if a file of an archive may come to a path.
+    /// Checks that a file of an archive can be unpacked to a path.
     fn may_unpack(&self, path: &ImagePath, existing: OverwriteMode) -> Result<(), ScriptError> {
         let (kind, why) = match (self.kind(path)?, existing) {
             (Presence::Present(PathKind::Folder), _) => (
@@ -112,7 +112,7 @@ impl RunState<'_> {
     }
 }
 
-/// Returns true if the program reads such an archive.
+/// Checks that the program supports the archive.
 fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
     let found = archive.format();
     let name = archive.name();
@@ -144,7 +144,7 @@ fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
     }
 }
 
-/// PowerShell may go on behind such an error, with part of the archive unpacked.
+/// PowerShell may continue after such an error, with a part of the archive unpacked.
 fn refused(error: &ArchiveError) -> ScriptError {
     let kind = match error {
         ArchiveError::Whole { .. } | ArchiveError::Member { .. } => ScriptErrorKind::Refused,

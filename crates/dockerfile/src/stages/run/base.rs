@@ -1,5 +1,5 @@
-//! What lines do with files of the base: they are listed by what is known of it, and what is in them
-//! is taken out of its layers when the line has been read.
+//! Files of the base in `RUN` lines: they are listed by the index, and their contents are extracted
+//! from its layers after the line was read.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,13 +14,13 @@ use wincimg_windows::path::ImagePath;
 use super::super::drive::{PathKind, key};
 use super::{LONGEST, RootBase, RunState, bytes, failed};
 
-/// Attributes that a copy has of its original: read-only, hidden, system, not indexed.
+/// Attributes that a copy keeps: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
-/// The files of the base.
+/// Files of the base.
 pub(super) struct BaseFiles<'a> {
     ground: RootBase<'a>,
-    /// Those that have to be taken out of it first.
+    /// Files that must be extracted first.
     pub(super) lacking: RefCell<BTreeSet<String>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> BaseFiles<'a> {
         }
     }
 
-    /// A file of the base; one that nobody has taken out of it yet is empty for now.
+    /// A file of the base; empty until it is extracted.
     pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent, ScriptError> {
         let source = match self.source(path) {
             Some(source) => source?,
@@ -41,7 +41,7 @@ impl<'a> BaseFiles<'a> {
         Ok(PlannedContent::File(source))
     }
 
-    /// What was taken out of the base; none where it has to be first.
+    /// The extracted file; `None` if it must be extracted first.
     pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, ScriptError>> {
         let place = path.components().join("/");
         let Some(files) = self.ground.files.filter(|files| files.contains(&place)) else {
@@ -64,7 +64,7 @@ impl<'a> BaseFiles<'a> {
 }
 
 impl RunState<'_> {
-    /// What is in a small file of the base.
+    /// Content of a small file of the base.
     pub(super) fn content_of_base(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         match self.kind(file) {
             Ok(Presence::Present(PathKind::File(()))) => {}
@@ -90,7 +90,7 @@ impl RunState<'_> {
         }
     }
 
-    /// What is at a path, by another name too.
+    /// Copies or moves an entry.
     pub(super) fn copy_entry(
         &mut self,
         from: &ImagePath,
@@ -138,8 +138,8 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Notes what a file or folder keeps of what was there before this line, if that was not made
-    /// here and is known.
+    /// Records attributes and permissions that an entry keeps from before this line, if it was not
+    /// created by the stage and they are known.
     fn keep(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
         let before = self.changes.kept.get(&key(from)).cloned();
         let origin = match before {
@@ -167,8 +167,8 @@ impl RunState<'_> {
         }
     }
 
-    /// Lets something be made where this line deleted something. A layer says of a path either that
-    /// it is gone or what is there: a folder that is made anew is there, and what it had is gone.
+    /// Checks that an entry can replace one that this line deleted. A layer either deletes a path
+    /// or has an entry there: a folder that is created again exists, with its old contents deleted.
     pub(super) fn check_writable(
         &mut self,
         path: &ImagePath,

@@ -8,7 +8,7 @@ use wincimg_windows::path::ImagePath;
 use super::RunState;
 
 impl RunState<'_> {
-    /// The certificates of a file come into a store.
+    /// Adds the certificates of a file to a store.
     pub(super) fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), ScriptError> {
         let store = match store {
             "ROOT" => CertificateStore::Root,

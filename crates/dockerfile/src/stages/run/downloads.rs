@@ -1,7 +1,7 @@
-//! What a line downloads, and the digests that it holds files to.
+//! Downloads of a line, and its digest checks.
 //!
-//! A file that is not here yet is there all the same: what depends on its bytes is known later. A check
-//! of its digest pins it meanwhile, and is made once it is here.
+//! A missing download is an existing file with unknown bytes. A check of its digest pins it, and is
+//! made after the download.
 
 use std::io::{self, Read};
 
@@ -15,7 +15,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::{RunDownloads, RunState, failed};
 
-/// The largest file in an archive whose digest is made.
+/// Maximum size of a file in an archive for a digest check.
 const LARGEST_MEMBER: u64 = 256 << 20;
 
 impl RunDownloads<'_> {
@@ -31,7 +31,7 @@ impl RunDownloads<'_> {
 }
 
 impl RunState<'_> {
-    /// The file is what a server has.
+    /// Downloads a file to a path.
     pub(super) fn download(
         &mut self,
         url: &str,
@@ -52,7 +52,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Returns true if a file is downloaded and not here yet.
+    /// Returns true if a file is a missing download.
     pub(super) fn is_pending_download(&self, path: &ImagePath) -> bool {
         self.downloaded(path)
             .is_some_and(|file| file.content.is_none())
@@ -65,7 +65,7 @@ impl RunState<'_> {
         }
     }
 
-    /// Fails unless a file has a digest.
+    /// Checks the digest of a file.
     pub(super) fn verify(
         &mut self,
         path: &ImagePath,
@@ -139,7 +139,7 @@ fn name(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// `sha256:…`
+/// Digest as `sha256:…`.
 fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> {
     let mut hasher = match algorithm {
         Algorithm::Md5 => Hasher::md5(),
@@ -152,7 +152,7 @@ fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> 
     Ok(hasher.finish().to_string())
 }
 
-/// Returns true if a file that is here has a digest by another algorithm than that it came by.
+/// Checks a downloaded file against a digest of another algorithm.
 pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Result<(), String> {
     let (Some(content), Some(known)) = (&file.content, &file.digest) else {
         return Ok(());

@@ -1,8 +1,8 @@
-//! IIS in RUN lines: commands are read on the configuration that the stage has by then, and come to
-//! changes of it, or of a site's `web.config`.
+//! IIS in RUN lines: commands are evaluated on the stage's current configuration, and change it or
+//! a site's `web.config`.
 //!
-//! The layer keeps what changes in the server's configuration, as a recipe does; what that comes to
-//! is laid over the stage's drive at once, so that whatever comes later sees it.
+//! Like a recipe, the layer contains the edits of the server configuration; the resulting file is
+//! applied to the stage's drive for later lines.
 
 use std::sync::Arc;
 
@@ -21,26 +21,26 @@ use wincimg_windows::path::ImagePath;
 use super::RunState;
 use crate::stages::drive::PathKind;
 
-/// The variables that are in paths of IIS's configuration.
+/// Variables in paths of IIS's configuration.
 const VARIABLES: [(&str, &str); 3] = [
     ("%systemdrive%", "C:"),
     ("%systemroot%", r"C:\Windows"),
     ("%windir%", r"C:\Windows"),
 ];
 
-/// The server's own configuration.
+/// Server configuration.
 #[derive(Default)]
 pub(super) struct ServerConfig {
-    /// What the line changes in it.
+    /// Edits of the line.
     pub(super) edits: Vec<ConfigEdit>,
-    /// Its file with the changes.
+    /// File with the edits.
     pub(super) seen: Option<PlannedEntry>,
-    /// What may stand in it, once that is known.
+    /// Schema, once it is read.
     schema: Option<Arc<Schema>>,
 }
 
 impl ServerConfig {
-    /// Forgets the changes where a command writes or deletes the file.
+    /// Drops the edits if a command writes or deletes the file.
     pub(super) fn forget(&mut self, path: &ImagePath) {
         let is_meant = |seen: &PlannedEntry| seen.path.strip_prefix(path).is_some();
         if self.seen.as_ref().is_some_and(is_meant) {
@@ -51,7 +51,7 @@ impl ServerConfig {
 }
 
 impl RunState<'_> {
-    /// Carries a command out.
+    /// Evaluates a command.
     pub(super) fn iis(&mut self, asked: &IisCommand) -> Result<(), ScriptError> {
         let Some(file) = server_config() else {
             return Ok(());
@@ -89,7 +89,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// The server's configuration as it is by now.
+    /// Current server configuration.
     fn read_server(&mut self, file: &ImagePath) -> Result<Server, ScriptError> {
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,
@@ -138,7 +138,7 @@ impl RunState<'_> {
         Ok(schema.into())
     }
 
-    /// Lays what the layer's changes come to over the drive, without the layer having it as a file.
+    /// Applies the changed file to the drive, without adding it to the layer.
     fn see(&mut self, path: ImagePath, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let entry = PlannedEntry {
@@ -217,7 +217,7 @@ fn refused(error: IisChangeError) -> ScriptError {
     }
 }
 
-/// A folder of IIS's configuration.
+/// Path of a folder in IIS's configuration.
 fn whole(text: &str) -> Result<ImagePath, ScriptError> {
     let mut path = text.replace('/', "\\");
     for (name, value) in VARIABLES {

@@ -1,4 +1,4 @@
-//! Services that a line makes or changes.
+//! Services that a line creates or changes.
 
 use wincimg_registry::TypedData;
 use wincimg_scripts::{ImageState as _, Later, Lookup, ScriptError, ServiceChange, ServiceStart};
