@@ -43,19 +43,19 @@ pub(super) fn steps(
         let has_form = from_edits([edit]).is_some();
         match calls {
             Some(calls) if !(many && has_form) => {
-                close(&mut file, &mut steps);
+                finish_file(&mut file, &mut steps);
                 steps.extend(calls.into_iter().map(RegistryStep::Call));
             }
             _ if has_form => file.push(edit),
             _ => return Err(RenderError::Registry(edit.to_string())),
         }
     }
-    close(&mut file, &mut steps);
+    finish_file(&mut file, &mut steps);
     Ok(steps)
 }
 
 /// Finishes a .reg file, if it has edits.
-fn close(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
+fn finish_file(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
     let edits = std::mem::take(file);
     if !edits.is_empty()
         && let Some(text) = from_edits(edits)
@@ -85,11 +85,11 @@ pub(super) fn calls(
             return Ok(None);
         }
     }
-    Ok(in_words(edit))
+    Ok(reg_calls(edit))
 }
 
-fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
-    let key = spelled(edit.key());
+fn reg_calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
+    let key = key_name(edit.key());
     if !is_plain(&key) {
         return None;
     }
@@ -97,7 +97,7 @@ fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
     let delete = |operands: &[&str]| call("delete", &key, operands);
     Some(match edit {
         RegistryEdit::SetValue { name, data, .. } => {
-            let (kind, data) = spoken(data)?;
+            let (kind, data) = reg_data(data)?;
             let set = ["/t", kind, "/d", &data];
             vec![add(&[&value(name)?, &set[..]].concat())]
         }
@@ -121,7 +121,7 @@ fn call(verb: &str, key: &str, operands: &[&str]) -> Vec<String> {
 }
 
 /// Key as in a running container, the familiar form.
-fn spelled(key: &KeyPath) -> String {
+fn key_name(key: &KeyPath) -> String {
     let mut path = key.root().short_name().to_owned();
     for (depth, name) in key.components().iter().enumerate() {
         let is_control_set = key.root() == Root::System && depth == 0 && name == "ControlSet001";
@@ -143,7 +143,7 @@ fn value(name: &str) -> Option<Vec<&str>> {
 }
 
 /// Type and data of a value as arguments of `reg`.
-fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
+fn reg_data(data: &RegistryData) -> Option<(&'static str, String)> {
     match (data.kind(), data.typed()) {
         (DataType::SZ, TypedData::Text(text)) if is_data(&text) => Some(("REG_SZ", text)),
         (DataType::EXPAND_SZ, TypedData::Text(text)) if is_data(&text) => {

@@ -135,7 +135,7 @@ impl HelperDef for Quote {
     ) -> HelperResult {
         let mut words = Vec::new();
         for parameter in helper.params() {
-            gather(there(parameter)?, &mut words)?;
+            collect_words(required_value(parameter)?, &mut words)?;
         }
         let quoted = match self {
             Self::Each(quote) => match words.as_slice() {
@@ -156,10 +156,12 @@ impl HelperDef for Quote {
 }
 
 /// Adds a text, or the texts of a list.
-fn gather(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReason> {
+fn collect_words(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReason> {
     match value {
         Value::String(text) => words.push(text.strip_prefix(MARK).unwrap_or(text).to_owned()),
-        Value::Array(items) => items.iter().try_for_each(|item| gather(item, words))?,
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|item| collect_words(item, words))?,
         _ => {
             return Err(RenderErrorReason::InvalidParamType(
                 "a text or a list of texts",
@@ -187,7 +189,7 @@ impl HelperDef for Condition {
         let value = helper
             .param(0)
             .ok_or(RenderErrorReason::ParamNotFoundForIndex("if", 0))?;
-        let is_something = match there(value)? {
+        let is_something = match required_value(value)? {
             Value::Null => false,
             Value::Bool(flag) => *flag,
             Value::Array(items) => !items.is_empty(),
@@ -206,7 +208,7 @@ impl HelperDef for Condition {
 }
 
 /// Value of a parameter, which must exist.
-fn there<'a>(parameter: &'a PathAndJson<'_>) -> Result<&'a Value, RenderErrorReason> {
+fn required_value<'a>(parameter: &'a PathAndJson<'_>) -> Result<&'a Value, RenderErrorReason> {
     if parameter.is_value_missing() {
         let path = parameter.relative_path().cloned();
         return Err(RenderErrorReason::MissingVariable(path));

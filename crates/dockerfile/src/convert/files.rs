@@ -29,7 +29,7 @@ pub(super) struct RecipeFolder {
 
 /// A folder on disk that is copied as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Whole {
+struct WholeFolder {
     /// Path relative to the recipe's folder.
     from: Vec<String>,
     /// Path in the image.
@@ -39,7 +39,7 @@ struct Whole {
 impl RecipeFolder {
     pub(super) fn new(folder: &Path) -> Self {
         Self {
-            folder: real(folder),
+            folder: canonical_path(folder),
             tops: HashMap::new(),
         }
     }
@@ -47,7 +47,7 @@ impl RecipeFolder {
     /// Path of a file relative to the recipe's folder; `None` if it is outside.
     fn names(&mut self, file: &OnDisk) -> Option<Vec<String>> {
         let top = self.tops.entry(Arc::clone(&file.top));
-        let top = top.or_insert_with(|| real(&file.top));
+        let top = top.or_insert_with(|| canonical_path(&file.top));
         let inside = match file.inside() {
             inside if inside.is_empty() => top.clone(),
             inside => top.join(inside),
@@ -59,7 +59,7 @@ impl RecipeFolder {
     }
 
     /// Entries that a recipe makes of a folder, by folded path.
-    fn content(&self, whole: &Whole) -> Option<BTreeMap<String, EntryContent>> {
+    fn content(&self, whole: &WholeFolder) -> Option<BTreeMap<String, EntryContent>> {
         let mut path = self.folder.clone();
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
@@ -77,7 +77,7 @@ impl RecipeFolder {
 }
 
 /// Canonical path of a folder, if it exists.
-fn real(folder: &Path) -> PathBuf {
+fn canonical_path(folder: &Path) -> PathBuf {
     let folder = match folder.as_os_str() {
         empty if empty.is_empty() => Path::new("."),
         _ => folder,
@@ -101,7 +101,7 @@ fn key(path: &ImagePath) -> String {
 }
 
 /// Keys of a layer's own table: created folders and deletions.
-pub(super) struct Own {
+pub(super) struct LayerTable {
     pub(super) folders: Vec<String>,
     pub(super) deletes: Vec<String>,
 }
@@ -112,18 +112,18 @@ pub(super) fn write(
     place: &mut RecipeFolder,
     layer: &str,
     out: &mut String,
-) -> Result<Own, BoxedConversionReason> {
+) -> Result<LayerTable, BoxedConversionReason> {
     let mut on_disk: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in entries {
         if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
             &entry.content
         {
             let names = place.names(file);
-            let names = names.ok_or_else(|| Box::new(outside(file, &place.folder)))?;
+            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
             on_disk.insert(key(&entry.path), names);
         }
     }
-    let wholes = wholes(entries, &on_disk, place);
+    let wholes = whole_folders(entries, &on_disk, place);
     let mut covered = BTreeSet::new();
     for (whole, content) in &wholes {
         covered.extend(content.keys().cloned());
@@ -139,7 +139,7 @@ pub(super) fn write(
         .filter(|entry| entry.content != PlannedContent::Deleted)
         .map(|entry| key(&entry.path))
         .collect();
-    let mut own = Own {
+    let mut own = LayerTable {
         folders: Vec::new(),
         deletes: Vec::new(),
     };
@@ -235,11 +235,11 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
 }
 
 /// Folders that replace many file entries: the topmost ones without differences.
-fn wholes(
+fn whole_folders(
     entries: &[PlannedEntry],
     on_disk: &BTreeMap<String, Vec<String>>,
     place: &RecipeFolder,
-) -> Vec<(Whole, BTreeMap<String, EntryContent>)> {
+) -> Vec<(WholeFolder, BTreeMap<String, EntryContent>)> {
     let mut asked = BTreeSet::new();
     for entry in entries {
         let Some(from) = on_disk.get(&key(&entry.path)) else {
@@ -249,7 +249,7 @@ fn wholes(
         let alike = std::iter::zip(from.iter().rev(), to.iter().rev());
         let count = alike.take_while(|(one, other)| one == other).count();
         if count > 0 {
-            asked.insert(Whole {
+            asked.insert(WholeFolder {
                 from: from[..from.len() - count].to_vec(),
                 to: to[..to.len() - count].to_vec(),
             });
@@ -263,8 +263,8 @@ fn wholes(
             (key, (&entry.content, names))
         })
         .collect();
-    let mut found: Vec<(Whole, BTreeMap<String, EntryContent>)> = Vec::new();
-    let mut pending: Vec<Whole> = asked.into_iter().rev().collect();
+    let mut found: Vec<(WholeFolder, BTreeMap<String, EntryContent>)> = Vec::new();
+    let mut pending: Vec<WholeFolder> = asked.into_iter().rev().collect();
     while let Some(whole) = pending.pop() {
         let is_known = found.iter().any(|(above, _)| {
             let from = whole.from.strip_prefix(above.from.as_slice());
@@ -300,7 +300,7 @@ fn wholes(
             let depth = path.matches('\0').count() + usize::from(!path.is_empty());
             if is_here && depth + whole.from.len() == names.len() + whole.to.len() {
                 let name = names[whole.from.len()].clone();
-                inside.insert(Whole {
+                inside.insert(WholeFolder {
                     from: [whole.from.clone(), vec![name.clone()]].concat(),
                     to: [whole.to.clone(), vec![name]].concat(),
                 });
@@ -337,7 +337,7 @@ fn is_alike(
     }
 }
 
-fn outside(file: &OnDisk, folder: &Path) -> Reason {
+fn outside_reason(file: &OnDisk, folder: &Path) -> Reason {
     let why = format!(
         "{} is outside of the recipe's folder, {}",
         file.path.display(),

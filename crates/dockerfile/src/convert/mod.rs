@@ -153,7 +153,7 @@ impl Conversion<'_> {
         let mut place = RecipeFolder::new(self.folder);
         let mut names = BTreeSet::new();
         for step in &instructions.steps {
-            let name = name_of(step, &mut names);
+            let name = layer_name(step, &mut names);
             if let Err(reason) = write_step(step, &name, &mut place, &mut out) {
                 obstacles.push(self.obstacle(Some(step), *reason));
             }
@@ -429,7 +429,7 @@ fn health(check: &Value, out: &mut String) {
 }
 
 /// Name of a layer, after its instruction and line.
-fn name_of(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
+fn layer_name(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
     let word = step.created_by.split_whitespace().next().unwrap_or("layer");
     let word = word.to_ascii_lowercase();
     let name = match step.line {
@@ -446,7 +446,7 @@ fn name_of(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
 }
 
 /// Refuses attributes and permissions that a layer keeps from earlier files.
-fn cannot_keep(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
+fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
     let why = if let Some(kept) = layer.kept.first() {
         let what = if kept.is_moved {
             "the rights and attributes"
@@ -472,7 +472,7 @@ fn write_step(
     let mut content = String::new();
     let mut own = None;
     if let Some(layer) = &step.layer {
-        cannot_keep(layer)?;
+        check_kept(layer)?;
         own = Some(files::write(&layer.entries, place, name, &mut content)?);
         registry::write(&layer.registry, name, &mut content);
         settings::write_access(&layer.access, name, &mut content);

@@ -38,16 +38,16 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
         let is_alike = |edit: &&ConfigEdit| {
             edit.section == first.section
                 && edit.location == first.location
-                && word(&edit.change) == word(&first.change)
+                && entry_key(&edit.change) == entry_key(&first.change)
         };
         let mut count = edits.iter().take_while(is_alike).count();
-        let Some(word) = word(&first.change) else {
+        let Some(word) = entry_key(&first.change) else {
             edits = &edits[count..];
             continue;
         };
         let mut said: Vec<(String, &str)> = edits[..count]
             .iter()
-            .map(|edit| said(&edit.change))
+            .map(|edit| path_and_value(&edit.change))
             .collect();
         if word == "delegate" {
             count = 1;
@@ -84,7 +84,7 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
 }
 
 /// Key of an entry for a change.
-fn word(change: &ConfigChange) -> Option<&'static str> {
+fn entry_key(change: &ConfigChange) -> Option<&'static str> {
     Some(match change {
         ConfigChange::Set { .. } => "set",
         // The entry is new in the recipe too, because the Dockerfile was evaluated.
@@ -101,7 +101,7 @@ fn word(change: &ConfigChange) -> Option<&'static str> {
 }
 
 /// Path and new value of a change.
-fn said(change: &ConfigChange) -> (String, &str) {
+fn path_and_value(change: &ConfigChange) -> (String, &str) {
     match change {
         ConfigChange::Set {
             element,

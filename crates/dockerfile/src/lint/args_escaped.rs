@@ -33,7 +33,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let message = "the program and its arguments are one string, which works only where BuildKit \
             sets ArgsEscaped; write each as a string of its own";
         let correction = findings.file.rewrite(program, &exec_form(&argv));
-        findings.correct(
+        findings.add_correction(
             LintRule::ArgsEscaped,
             Severity::Warning,
             message,
@@ -48,7 +48,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
          starts {other:?} if it exists; put the program in a path without spaces"
     );
     let line = program.lines().0;
-    findings.only(LintRule::ArgsEscaped, Severity::Warning, line, message);
+    findings.add(LintRule::ArgsEscaped, Severity::Warning, line, message);
 }
 
 /// Returns true if a word contains arguments and is not a path with a space: options follow its

@@ -26,8 +26,8 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
         let pinned = pinned(reference, version, options.host);
         // An answer of the registry takes precedence.
         let is_there = options.bases.contains_key(&stage.image);
-        let dead =
-            dead(reference, tag).filter(|(severity, _)| *severity != Severity::Error || !is_there);
+        let dead = find_dead(reference, tag)
+            .filter(|(severity, _)| *severity != Severity::Error || !is_there);
         if let Some((severity, message)) = dead {
             let rule = LintRule::DeadBase;
             // A build can override the argument.
@@ -55,7 +55,7 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
 }
 
 /// Reason why a base image cannot be pulled or gets no updates.
-fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
+fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
     let repository = &reference.repository;
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
     if let Some(name) = docker_hub.strip_prefix("microsoft/") {
@@ -76,7 +76,7 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
             format!(
                 "{repository} has no tag latest, so the pull fails; use a version, such as \
                  {}",
-                of_2022(reference)
+                server_2022(reference)
             ),
         ));
     }
@@ -96,14 +96,14 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
             format!(
                 "support for {what} has ended, and this image gets no updates; use a release of \
                  the long-term channel, such as {}",
-                of_2022(reference)
+                server_2022(reference)
             ),
         )
     })
 }
 
 /// Server 2022's base instead of an older one of Microsoft's.
-fn of_2022(reference: &Reference) -> String {
+fn server_2022(reference: &Reference) -> String {
     let tag = "ltsc2022";
     let repository = reference.repository_for(SERVER_2022);
     match repository.filter(|_| reference.is_windows_base()) {
@@ -218,9 +218,9 @@ fn report(
     match pinned {
         Some(pinned) => {
             let edit = Edit::new(start..start + image.len(), pinned);
-            findings.edit(rule, severity, from, message, &[edit]);
+            findings.add_edits(rule, severity, from, message, &[edit]);
         }
-        None => findings.only(rule, severity, from.line_of(start), message),
+        None => findings.add(rule, severity, from.line_of(start), message),
     }
 }
 
@@ -235,25 +235,25 @@ fn pinned(
         return None;
     }
     let version = match host {
-        Some(host) => fitting(host)?,
-        None => monthly(version?.build, None)?.version(),
+        Some(host) => newest_compatible(host)?,
+        None => latest_monthly_update(version?.build, None)?.version(),
     };
     let repository = reference.repository_for(version.build)?;
     Some(format!("{repository}:{}", version.os_version()))
 }
 
 /// Newest base image that a host certainly runs.
-fn fitting(host: HostBuild) -> Option<WindowsVersion> {
+fn newest_compatible(host: HostBuild) -> Option<WindowsVersion> {
     let build = base_release_for(host.version.build)?.build;
     let limit = host
         .version
         .revision
         .filter(|_| build == host.version.build);
-    Some(monthly(build, limit)?.version())
+    Some(latest_monthly_update(build, limit)?.version())
 }
 
 /// Latest monthly security update of a build: base images are published with these.
-fn monthly(build: u32, limit: Option<u32>) -> Option<&'static Update> {
+fn latest_monthly_update(build: u32, limit: Option<u32>) -> Option<&'static Update> {
     Updates::global()
         .by_build(build)
         .iter()

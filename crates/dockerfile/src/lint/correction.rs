@@ -126,7 +126,7 @@ impl Dockerfile<'_> {
 }
 
 /// Extends corrections of overlapping findings so that each repairs all of them.
-pub(super) fn complete(
+pub(super) fn extend_corrections(
     source: &str,
     findings: &mut [LintFinding],
     find: impl Fn(&str) -> Vec<LintFinding>,
@@ -134,7 +134,7 @@ pub(super) fn complete(
     let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
     for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
         if shares && rounds > 0 && findings[index].fix.is_some() {
-            findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);
+            findings[index].fix = correct_repeatedly(source, &findings[index], &find, &mut rounds);
         }
     }
 }
@@ -157,7 +157,7 @@ fn sharing_lines(findings: &[LintFinding]) -> Vec<bool> {
 }
 
 /// Lints a correction and corrects it again until nothing is found.
-fn repeated(
+fn correct_repeatedly(
     source: &str,
     finding: &LintFinding,
     find: &impl Fn(&str) -> Vec<LintFinding>,

@@ -93,9 +93,9 @@ fn report(
     match argv {
         Some(argv) => {
             let correction = findings.file.rewrite(instruction, &exec_form(&argv));
-            findings.correct(rule, severity, message, correction);
+            findings.add_correction(rule, severity, message, correction);
         }
-        None => findings.only(rule, severity, instruction.lines().0, message),
+        None => findings.add(rule, severity, instruction.lines().0, message),
     }
 }
 

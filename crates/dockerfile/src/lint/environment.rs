@@ -24,9 +24,9 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         Some(line) if is_only => {
             let mut correction = findings.file.rewrite(step.instruction, "");
             correction.text = line;
-            findings.correct(rule, Severity::Error, message, correction);
+            findings.add_correction(rule, Severity::Error, message, correction);
         }
-        _ => findings.only(rule, Severity::Error, step.instruction.lines().0, message),
+        _ => findings.add(rule, Severity::Error, step.instruction.lines().0, message),
     }
 }
 

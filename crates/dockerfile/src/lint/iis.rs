@@ -29,7 +29,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let at = step.instruction.start() + found + ATTRIBUTE.len() + value;
-        findings.edit(
+        findings.add_edits(
             LintRule::FileExtensionDot,
             Severity::Error,
             step.instruction,

@@ -19,13 +19,13 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             remove it, or begin the file with the line # escape=`";
         let keyword = &step.instruction.keyword;
         match corrected(keyword, step.shell, join.text) {
-            Some(text) => findings.correct(
+            Some(text) => findings.add_correction(
                 LintRule::TrailingBackslash,
                 Severity::Error,
                 message,
                 Dockerfile::replace_line(join.line, text),
             ),
-            None => findings.only(
+            None => findings.add(
                 LintRule::TrailingBackslash,
                 Severity::Error,
                 join.line,

@@ -243,7 +243,7 @@ pub struct LintFinding {
 /// Lints a Dockerfile and returns findings in line order.
 pub fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let mut findings = find(source, options);
-    correction::complete(source, &mut findings, |text| find(text, options));
+    correction::extend_corrections(source, &mut findings, |text| find(text, options));
     findings
 }
 
@@ -286,7 +286,7 @@ struct Findings<'a> {
 impl Findings<'_> {
     /// Adds a finding whose correction edits an instruction. The first edit is its position if no
     /// line can be given.
-    fn edit(
+    fn add_edits(
         &mut self,
         rule: LintRule,
         severity: Severity,
@@ -298,13 +298,13 @@ impl Findings<'_> {
             instruction.line_of(edit.range.start)
         });
         match self.file.apply_edits(instruction, edits) {
-            Some(correction) => self.correct(rule, severity, message, correction),
-            None => self.only(rule, severity, line, message),
+            Some(correction) => self.add_correction(rule, severity, message, correction),
+            None => self.add(rule, severity, line, message),
         }
     }
 
     /// Adds a finding with a correction.
-    fn correct(
+    fn add_correction(
         &mut self,
         rule: LintRule,
         severity: Severity,
@@ -322,13 +322,7 @@ impl Findings<'_> {
     }
 
     /// Adds a finding without a correction; `line` counts from 0.
-    fn only(
-        &mut self,
-        rule: LintRule,
-        severity: Severity,
-        line: usize,
-        message: impl Into<String>,
-    ) {
+    fn add(&mut self, rule: LintRule, severity: Severity, line: usize, message: impl Into<String>) {
         self.found.push(LintFinding {
             line: line + 1,
             last_line: line + 1,

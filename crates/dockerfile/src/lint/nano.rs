@@ -6,7 +6,7 @@ use super::{Findings, LintRule, Severity};
 use crate::source::Instruction;
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.
-const LACKING: [(&str, &str); 3] = [
+const MISSING_PROGRAMS: [(&str, &str); 3] = [
     (
         "powershell",
         "copy PowerShell from mcr.microsoft.com/powershell, or run this in a Server Core stage",
@@ -42,7 +42,7 @@ struct NanoState {
     /// True if the stage runs as Nano Server's default user.
     is_plain_user: bool,
     /// Programs that the file adds, by their names.
-    brought: [bool; LACKING.len()],
+    added: [bool; MISSING_PROGRAMS.len()],
     /// Line and program of a `SHELL` that is not used yet.
     shell: Option<(usize, String)>,
 }
@@ -62,7 +62,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         };
         if state.is_nano {
             for step in &stage.steps {
-                state.take(step, findings);
+                state.check_step(step, findings);
             }
         }
         known.push(state);
@@ -70,7 +70,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
 }
 
 impl NanoState {
-    fn take(&mut self, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    fn check_step(&mut self, step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let instruction = step.instruction;
         match instruction.keyword.as_str() {
             "USER" => {
@@ -108,8 +108,8 @@ impl NanoState {
 
     fn add_programs(&mut self, instruction: &Instruction) {
         let text = instruction.text().to_ascii_lowercase();
-        for (brought, (name, _)) in self.brought.iter_mut().zip(LACKING) {
-            *brought |= text.contains(name);
+        for (added, (name, _)) in self.added.iter_mut().zip(MISSING_PROGRAMS) {
+            *added |= text.contains(name);
         }
     }
 
@@ -120,13 +120,16 @@ impl NanoState {
         when: ExecutionPhase,
         findings: &mut Findings<'_>,
     ) {
-        let Some(index) = LACKING.iter().position(|(name, _)| *name == program) else {
+        let Some(index) = MISSING_PROGRAMS
+            .iter()
+            .position(|(name, _)| *name == program)
+        else {
             return;
         };
-        if self.brought[index] {
+        if self.added[index] {
             return;
         }
-        let (name, instead) = LACKING[index];
+        let (name, instead) = MISSING_PROGRAMS[index];
         let message = format!("Nano Server has no {name}; {instead}");
         let (severity, message) = match when {
             ExecutionPhase::Built => (Severity::Error, message),
@@ -135,7 +138,7 @@ impl NanoState {
                 format!("{message} (a HostProcess container uses the host's)"),
             ),
         };
-        findings.only(LintRule::NanoServerLacks, severity, line, message);
+        findings.add(LintRule::NanoServerLacks, severity, line, message);
     }
 
     fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
@@ -150,7 +153,7 @@ impl NanoState {
         );
         let message =
             "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
-        findings.correct(
+        findings.add_correction(
             LintRule::NanoServerLacks,
             Severity::Error,
             message,

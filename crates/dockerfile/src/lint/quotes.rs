@@ -62,7 +62,7 @@ fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for (_, script) in cmd::scripts(step.instruction.text()) {
         let problems = ScriptInterpretation::parse(&script).map(|reading| reading.problems(step));
         for problem in problems.into_iter().flatten() {
-            findings.only(
+            findings.add(
                 LintRule::QuotesInNestedShell,
                 Severity::Error,
                 problem.line,
@@ -94,9 +94,9 @@ fn report(
     match edits {
         Some(edits) => {
             let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.shift(start)).collect();
-            findings.edit(rule, Severity::Error, instruction, message, &placed);
+            findings.add_edits(rule, Severity::Error, instruction, message, &placed);
         }
-        None => findings.only(rule, Severity::Error, line, message),
+        None => findings.add(rule, Severity::Error, line, message),
     }
 }
 

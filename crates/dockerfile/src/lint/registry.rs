@@ -107,7 +107,7 @@ impl Values {
         is_new
     }
 
-    fn back_to(&mut self, length: usize) {
+    fn truncate(&mut self, length: usize) {
         for value in self.added.drain(length..) {
             self.there.remove(&value);
         }
@@ -136,7 +136,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         let index = match step {
             Next::Stage(index) => index,
             Next::Leave(length) => {
-                values.back_to(length);
+                values.truncate(length);
                 continue;
             }
         };
@@ -205,7 +205,7 @@ fn check_force(
         return;
     };
     if asks && !forced && !help && !command.has_input {
-        findings.edit(
+        findings.add_edits(
             LintRule::RegAddForce,
             Severity::Error,
             step.instruction,
@@ -259,7 +259,7 @@ fn check_type(
         }
         (None, _) => return,
     };
-    findings.edit(
+    findings.add_edits(
         LintRule::ShutdownValueType,
         Severity::Error,
         step.instruction,
@@ -308,7 +308,7 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         ShutdownValue::Process => "seconds",
         ShutdownValue::Service => "milliseconds",
     };
-    findings.edit(
+    findings.add_edits(
         LintRule::ShutdownValueUnit,
         Severity::Error,
         one.step.instruction,
@@ -332,9 +332,9 @@ fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         Some((_, number)) => {
             let run = run_line(missing, seconds(one.time, *number));
             let correction = findings.file.append_line(one.step.instruction, line, &run);
-            findings.correct(LintRule::ShutdownPair, Severity::Error, message, correction);
+            findings.add_correction(LintRule::ShutdownPair, Severity::Error, message, correction);
         }
-        None => findings.only(LintRule::ShutdownPair, Severity::Error, line, message),
+        None => findings.add(LintRule::ShutdownPair, Severity::Error, line, message),
     }
 }
 
@@ -350,7 +350,7 @@ fn check_equal(
     if wanted == seconds(second.time, *another) {
         return;
     }
-    findings.edit(
+    findings.add_edits(
         LintRule::ShutdownPair,
         Severity::Error,
         second.step.instruction,

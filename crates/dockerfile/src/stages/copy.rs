@@ -104,7 +104,7 @@ impl<'a> Draft<'a> {
     ) -> Result<(), String> {
         let found = files.matching(pattern)?;
         if found.is_empty() {
-            return Err(files.missing(pattern));
+            return Err(files.missing_message(pattern));
         }
         if found.len() > 1 && !target.is_folder {
             return Err(format!(
@@ -157,7 +157,7 @@ impl<'a> Draft<'a> {
                 let path = target.path.join_all(inside.split('/'));
                 let path = path.map_err(|error| error.to_string())?;
                 // An excluded folder is created only for its included contents.
-                if !(entry.is_folder() && files.leaves_out(&entry.path)) {
+                if !(entry.is_folder() && files.excludes(&entry.path)) {
                     self.insert(path, entry.content)?;
                 }
             }

@@ -24,7 +24,7 @@ impl Stages {
             stage.name
         );
         let hint = "omit --stage or --engine docker".to_owned();
-        Err(StageError::Asked(problem, Some(hint)))
+        Err(StageError::Request(problem, Some(hint)))
     }
 
     /// Dockerfile and context for a daemon, with bases replaced by images.
@@ -90,7 +90,7 @@ impl Stages {
 
     /// The context without excluded files, folders before their contents.
     fn whole_context(&self) -> Result<Vec<ContextEntry>, StageError> {
-        all_of(&self.context)
+        folder_entries(&self.context)
     }
 
     /// All local sources of the instructions: the context, and the folders that replace stages.
@@ -99,7 +99,7 @@ impl Stages {
         let stages = self.all.iter();
         let folders = stages.filter_map(|stage| Some((&stage.name, stage.folder.as_ref()?)));
         let mut add = |at: &str, folder: &Folder| {
-            for ContextEntry { path, content } in all_of(folder)? {
+            for ContextEntry { path, content } in folder_entries(folder)? {
                 let content = match content {
                     ContextContent::Folder => EntryContent::Directory,
                     ContextContent::File(source) => EntryContent::File(source),
@@ -118,8 +118,8 @@ impl Stages {
 }
 
 /// A folder without excluded files, folders before their contents.
-fn all_of(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
-    let failed = |problem: String| StageError::Asked(problem, None);
+fn folder_entries(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
+    let failed = |problem: String| StageError::Request(problem, None);
     let mut entries = Vec::new();
     let mut pending = vec![String::new()];
     while let Some(folder) = pending.pop() {

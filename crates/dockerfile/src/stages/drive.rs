@@ -71,7 +71,7 @@ pub(super) struct Tree {
     /// Folders created for their contents; the base may have them too.
     implied: BTreeSet<String>,
     /// Deleted paths: they hide the base, whatever was created there since.
-    cut: BTreeSet<String>,
+    deleted: BTreeSet<String>,
     /// Paths whose contents depend on downloads; the empty path means all.
     pub(super) later: BTreeSet<String>,
     base: Arc<dyn BaseContents>,
@@ -88,7 +88,7 @@ impl Tree {
             is_plain_windows: is_plain_windows(image),
             made: BTreeMap::new(),
             implied: BTreeSet::new(),
-            cut: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             later: BTreeSet::new(),
             base,
         }
@@ -108,7 +108,7 @@ impl Tree {
         if let Some(entry) = self.made.get(&own) {
             return Ok(kind_of(&entry.content));
         }
-        if self.is_cut(path) {
+        if self.hides_base(path) {
             return Ok(Presence::Absent);
         }
         // Nothing exists below a deleted entry or a file.
@@ -152,7 +152,7 @@ impl Tree {
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
-                self.cut.insert(key.clone());
+                self.deleted.insert(key.clone());
                 made_above.clear();
             }
             self.implied.remove(&key);
@@ -184,7 +184,7 @@ impl Tree {
         if !self.made.contains_key(&key) {
             return Ok(false);
         }
-        if self.is_cut(path) {
+        if self.hides_base(path) {
             return Ok(true);
         }
         Ok(match self.of_base(path)? {
@@ -202,7 +202,7 @@ impl Tree {
         if path.components().is_empty() {
             return Ok(true);
         }
-        if self.is_cut(path) {
+        if self.hides_base(path) {
             return Ok(false);
         }
         let own = key(path);
@@ -252,7 +252,7 @@ impl Tree {
         let mut found: Vec<(String, PathKind)> = made
             .filter_map(|(name, entry)| Some((name.to_owned(), kind_of(&entry.content).present()?)))
             .collect();
-        if !self.is_own(folder)? && !self.is_cut(folder) {
+        if !self.is_own(folder)? && !self.hides_base(folder) {
             let of_base = match self.base.read_dir(folder)? {
                 Presence::Unknown => return Ok(Presence::Unknown),
                 Presence::Absent => Vec::new(),
@@ -270,8 +270,8 @@ impl Tree {
     }
 
     /// Returns true if a path hides the base.
-    fn is_cut(&self, path: &ImagePath) -> bool {
-        is_in(&self.cut, path)
+    fn hides_base(&self, path: &ImagePath) -> bool {
+        is_in(&self.deleted, path)
     }
 
     /// Entry of the stage at a path.

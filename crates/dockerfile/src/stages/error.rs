@@ -13,7 +13,7 @@ use wincimg_scripts::ScriptErrorKind;
 pub enum StageError {
     /// The Dockerfile cannot be read.
     #[error("cannot read the Dockerfile {}", path.display())]
-    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(meant(path)))]
+    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(path_hint(path)))]
     Unreadable {
         /// Path.
         path: PathBuf,
@@ -23,10 +23,10 @@ pub enum StageError {
     /// The request does not match the Dockerfile.
     #[error("{0}")]
     #[diagnose(code = "dockerfile/request", hint = _1.clone())]
-    Asked(String, Option<String>),
+    Request(String, Option<String>),
     /// A line is invalid or unsupported.
     #[error("{file}:{line}: {problem}")]
-    #[diagnose(code = code_of(*trouble), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
+    #[diagnose(code = code_of(*kind), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
     Line {
         /// File.
         file: Box<str>,
@@ -39,11 +39,11 @@ pub enum StageError {
         /// Hint.
         hint: Option<String>,
         /// Workaround without changing the Dockerfile.
-        remedy: Workaround,
+        workaround: Workaround,
         /// Kind of error of a `RUN` line.
-        trouble: Option<ScriptErrorKind>,
+        kind: Option<ScriptErrorKind>,
         /// True if the error does not depend on earlier lines.
-        stands_alone: bool,
+        is_independent: bool,
         /// Errors of further lines.
         further: Box<[Self]>,
     },
@@ -55,9 +55,9 @@ pub enum Workaround {
     /// None.
     None,
     /// Evaluate again, if more of the base is known by then.
-    Again,
+    Retry,
     /// Index the base of a stage, by its position in the file.
-    Look(usize),
+    IndexBase(usize),
 }
 
 impl StageError {
@@ -66,18 +66,18 @@ impl StageError {
             file: file.display().to_string().into(),
             line,
             problem: problem.into().into(),
-            text: hidden(text).into(),
+            text: without_passwords(text).into(),
             hint: None,
-            remedy: Workaround::None,
-            trouble: None,
-            stands_alone: false,
+            workaround: Workaround::None,
+            kind: None,
+            is_independent: false,
             further: Box::default(),
         }
     }
 
-    pub(super) fn because(mut self, kind: ScriptErrorKind) -> Self {
-        if let Self::Line { trouble, .. } = &mut self {
-            *trouble = Some(kind);
+    pub(super) fn with_kind(mut self, new: ScriptErrorKind) -> Self {
+        if let Self::Line { kind, .. } = &mut self {
+            *kind = Some(new);
         }
         self
     }
@@ -87,9 +87,9 @@ impl StageError {
     pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
         if errors
             .iter()
-            .any(|error| error.remedy() == Workaround::None)
+            .any(|error| error.workaround() == Workaround::None)
         {
-            errors.retain(|error| error.remedy() == Workaround::None);
+            errors.retain(|error| error.workaround() == Workaround::None);
         }
         let mut errors = errors.into_iter();
         let mut first = errors.next()?;
@@ -112,15 +112,15 @@ impl StageError {
         matches!(
             self,
             Self::Line {
-                stands_alone: true,
+                is_independent: true,
                 ..
             }
         )
     }
 
     pub(super) fn isolated(mut self) -> Self {
-        if let Self::Line { stands_alone, .. } = &mut self {
-            *stands_alone = true;
+        if let Self::Line { is_independent, .. } = &mut self {
+            *is_independent = true;
         }
         self
     }
@@ -128,27 +128,27 @@ impl StageError {
     /// Returns true if indexing bases may resolve all errors.
     pub fn needs_base_contents(&self) -> bool {
         let mut lines = self.lines();
-        lines.all(|line| matches!(line.remedy(), Workaround::Look(_)))
+        lines.all(|line| matches!(line.workaround(), Workaround::IndexBase(_)))
     }
 
     /// Workaround without changing the Dockerfile.
-    pub(super) fn remedy(&self) -> Workaround {
+    pub(super) fn workaround(&self) -> Workaround {
         match self {
-            Self::Line { remedy, .. } => *remedy,
+            Self::Line { workaround, .. } => *workaround,
             _ => Workaround::None,
         }
     }
 
-    pub(super) fn or(mut self, other: Workaround) -> Self {
-        if let Self::Line { remedy, .. } = &mut self {
-            *remedy = other;
+    pub(super) fn with_workaround(mut self, other: Workaround) -> Self {
+        if let Self::Line { workaround, .. } = &mut self {
+            *workaround = other;
         }
         self
     }
 
     pub(super) fn with_hint(mut self, text: impl Into<String>) -> Self {
         match &mut self {
-            Self::Line { hint, .. } | Self::Asked(_, hint) => *hint = Some(text.into()),
+            Self::Line { hint, .. } | Self::Request(_, hint) => *hint = Some(text.into()),
             Self::Unreadable { .. } => {}
         }
         self
@@ -162,7 +162,7 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    pub(super) fn of(kind: ScriptErrorKind) -> Self {
+    pub(super) fn for_kind(kind: ScriptErrorKind) -> Self {
         match kind {
             ScriptErrorKind::NeedsWindows => Self {
                 code: "dockerfile/needs-windows",
@@ -188,12 +188,12 @@ impl Heading {
     }
 }
 
-fn code_of(trouble: Option<ScriptErrorKind>) -> &'static str {
-    trouble.map_or("dockerfile/invalid", |kind| Heading::of(kind).code)
+fn code_of(kind: Option<ScriptErrorKind>) -> &'static str {
+    kind.map_or("dockerfile/invalid", |kind| Heading::for_kind(kind).code)
 }
 
 /// Removes passwords in URLs of a line.
-fn hidden(text: &str) -> String {
+fn without_passwords(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
     let shown = words.map(|word| {
         if word.contains("://") {
@@ -205,7 +205,7 @@ fn hidden(text: &str) -> String {
     shown.collect()
 }
 
-fn meant(path: &Path) -> String {
+fn path_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
         None => "specify it with --file FILE; IMAGE is the folder with its files".to_owned(),

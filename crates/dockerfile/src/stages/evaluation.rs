@@ -35,7 +35,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) notes: Vec<String>,
     pub(super) unclear: Vec<String>,
     /// Errors, without their consequences.
-    pub(super) troubles: Vec<StageError>,
+    pub(super) errors: Vec<StageError>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -48,7 +48,7 @@ impl<'a> Evaluation<'a> {
             done: HashMap::new(),
             notes: Vec::new(),
             unclear: Vec::new(),
-            troubles: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -66,18 +66,18 @@ impl<'a> Evaluation<'a> {
                     return Err(self.stages.error(&begun.from, problem));
                 };
                 let tree = Tree::over(Arc::clone(&base.inside), name);
-                StageState::on(base.config.clone(), tree)
+                StageState::new(base.config.clone(), tree)
             }
         };
         for trigger in std::mem::take(&mut state.config.on_build) {
             state.line = begun.from.line;
             let done = self.trigger(index, &mut state, &trigger);
-            self.note_trouble(&mut state, done);
+            self.record_error(&mut state, done);
         }
         for step in &begun.steps {
             state.line = step.line;
             let done = self.step(index, &mut state, step);
-            self.note_trouble(&mut state, done);
+            self.record_error(&mut state, done);
         }
         let state = Rc::new(state);
         self.done.insert(index, Rc::clone(&state));
@@ -86,14 +86,14 @@ impl<'a> Evaluation<'a> {
 
     /// Records an error and continues, so that all are reported at once, without possible
     /// consequences of another error.
-    fn note_trouble(&mut self, state: &mut StageState, done: Result<(), StageError>) {
+    fn record_error(&mut self, state: &mut StageState, done: Result<(), StageError>) {
         let Err(error) = done else { return };
-        let is_certain = error.is_isolated() && !state.is_put_off;
-        if !state.is_spoiled || is_certain {
-            state.is_put_off |= error.remedy() != Workaround::None;
-            self.troubles.push(error);
+        let is_certain = error.is_isolated() && !state.is_postponed;
+        if !state.has_failed || is_certain {
+            state.is_postponed |= error.workaround() != Workaround::None;
+            self.errors.push(error);
         }
-        state.is_spoiled = true;
+        state.has_failed = true;
     }
 
     /// Evaluates an `ONBUILD` trigger of the base. Like the daemon, it uses `\` as the escape
@@ -120,7 +120,7 @@ impl<'a> Evaluation<'a> {
             InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
                 Err(failed("ONBUILD does not support it".to_owned()))
             }
-            _ => self.carry_out(index, state, &step, Lexer::new(Escape::Backslash)),
+            _ => self.evaluate_instruction(index, state, &step, Lexer::new(Escape::Backslash)),
         }
     }
 
@@ -130,10 +130,10 @@ impl<'a> Evaluation<'a> {
         state: &mut StageState,
         step: &ParsedInstruction,
     ) -> Result<(), StageError> {
-        self.carry_out(index, state, step, Lexer::new(self.stages.escape))
+        self.evaluate_instruction(index, state, step, Lexer::new(self.stages.escape))
     }
 
-    fn carry_out(
+    fn evaluate_instruction(
         &mut self,
         index: usize,
         state: &mut StageState,
@@ -221,7 +221,7 @@ impl<'a> Evaluation<'a> {
                         None => error.isolated(),
                         Some(_) => error,
                     };
-                    self.put_off(state, step, copied(&copy), error)?;
+                    self.postpone(state, step, copy_history(&copy), error)?;
                 }
             }
             InstructionKind::Cmd(program) => state.cmd(program.clone()),
@@ -246,7 +246,7 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let base = stages.base_of(index);
-        let ground = RootBase {
+        let root = RootBase {
             image: base,
             files: self.inputs.files.get(base),
         };
@@ -261,7 +261,7 @@ impl<'a> Evaluation<'a> {
             state,
             program,
             &stages.archives,
-            ground,
+            root,
             fetching,
             &mut lacking,
         );
@@ -277,11 +277,11 @@ impl<'a> Evaluation<'a> {
                     ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => !self.unclear.is_empty(),
                     _ => false,
                 };
-                let error = stages.not_run(&stages.all[index], step, &trouble);
+                let error = stages.run_error(&stages.all[index], step, &trouble);
                 if !may_wait {
                     return Err(error);
                 }
-                return self.put_off(state, step, step.text.clone(), error);
+                return self.postpone(state, step, step.text.clone(), error);
             }
         };
         let notes = done.notes.into_iter();
@@ -294,7 +294,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Postpones an instruction that depends on a download; what follows is uncertain until then.
-    fn put_off(
+    fn postpone(
         &mut self,
         state: &mut StageState,
         step: &ParsedInstruction,
@@ -346,8 +346,8 @@ impl<'a> Evaluation<'a> {
             },
         };
         if let Some((_, Some(there))) = &other {
-            state.is_spoiled |= there.is_spoiled;
-            state.is_put_off |= there.is_put_off;
+            state.has_failed |= there.has_failed;
+            state.is_postponed |= there.is_postponed;
         }
         let made_there;
         let lacking = RefCell::default();
@@ -358,7 +358,7 @@ impl<'a> Evaluation<'a> {
                 let is_lacking = self.image_lacks(name, step, copy)?;
                 let known = self.inputs.files.get(name);
                 let Some(known) = known.filter(|_| !is_lacking) else {
-                    state.add_layer(copied(copy), PlannedLayer::default());
+                    state.add_layer(copy_history(copy), PlannedLayer::default());
                     return Ok(());
                 };
                 taken = OfImage { files: known, name };
@@ -392,7 +392,7 @@ impl<'a> Evaluation<'a> {
         if let (Some((other, _)), false) = (&other, lacking.is_empty()) {
             let name = stages.base_of(*other).to_owned();
             self.lacking.entry(name).or_default().extend(lacking);
-            state.add_layer(copied(copy), PlannedLayer::default());
+            state.add_layer(copy_history(copy), PlannedLayer::default());
             return Ok(());
         }
         done?;
@@ -416,7 +416,7 @@ impl<'a> Evaluation<'a> {
             entries: draft.into_entries(),
             ..PlannedLayer::default()
         };
-        state.add_layer(copied(copy), layer);
+        state.add_layer(copy_history(copy), layer);
         Ok(())
     }
 
@@ -471,7 +471,7 @@ impl<'a> Evaluation<'a> {
                     "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
                 );
                 let error = failed(problem).with_hint("specify a folder or file");
-                return Err(error.or(Workaround::Look(other)));
+                return Err(error.with_workaround(Workaround::IndexBase(other)));
             }
         }
         Ok(())
@@ -524,7 +524,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// Entry of a copy in an image's history.
-fn copied(copy: &CopyInstruction) -> String {
+fn copy_history(copy: &CopyInstruction) -> String {
     let keyword = if copy.is_add { "ADD" } else { "COPY" };
     let sources = copy.sources.iter().cloned();
     let documents = copy.documents.iter();

@@ -39,15 +39,15 @@ pub(super) trait Files {
     fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String>;
 
     /// Paths in a folder like `inside`, each with true for a folder, without reading file contents.
-    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+    fn list_paths(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
         Ok(names_of(self.inside(folder, "")?))
     }
 
     /// Error message for a missing path.
-    fn missing(&self, path: &str) -> String;
+    fn missing_message(&self, path: &str) -> String;
 
     /// Returns true if a path is excluded itself, while its contents may be included.
-    fn leaves_out(&self, _path: &str) -> bool {
+    fn excludes(&self, _path: &str) -> bool {
         false
     }
 
@@ -70,7 +70,7 @@ pub(super) trait Files {
         // A pattern without classes matches paths of its own depth.
         let deepest = names.len() + 64 * usize::from(pattern.contains('['));
         while let Some(folder) = pending.pop() {
-            for (path, is_folder) in self.listed(&folder)? {
+            for (path, is_folder) in self.list_paths(&folder)? {
                 if glob.matches(&path) {
                     found.extend(self.find(&path)?);
                 } else if is_folder && path.split('/').count() < deepest {
@@ -123,7 +123,7 @@ impl Folder {
     }
 
     /// Spelling of a path on disk: exact or, as on Windows, in another case.
-    fn spelled(&self, path: &str) -> Result<Option<String>, String> {
+    fn find_spelling(&self, path: &str) -> Result<Option<String>, String> {
         if fs::symlink_metadata(self.on_disk(path)).is_ok() {
             return Ok(Some(path.to_owned()));
         }
@@ -155,7 +155,7 @@ impl Folder {
         Ok(Some(spelled))
     }
 
-    fn is_left_out(&self, path: &str) -> bool {
+    fn is_excluded(&self, path: &str) -> bool {
         !path.is_empty() && self.ignore.is_ignored(path)
     }
 
@@ -180,14 +180,14 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
 
 impl Files for Folder {
     fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
-        let Some(path) = self.spelled(path)? else {
+        let Some(path) = self.find_spelling(path)? else {
             return Ok(None);
         };
         let on_disk = self.on_disk(&path);
         let metadata = fs::metadata(&on_disk).map_err(|error| unreadable(&on_disk, &error))?;
-        let is_left_out =
-            self.is_left_out(&path) && !(metadata.is_dir() && self.ignore.may_reinclude());
-        if is_left_out {
+        let is_excluded =
+            self.is_excluded(&path) && !(metadata.is_dir() && self.ignore.may_reinclude());
+        if is_excluded {
             return Ok(None);
         }
         let source = OnDisk {
@@ -230,8 +230,8 @@ impl Files for Folder {
                 .ok_or_else(|| format!("the name of {} is not Unicode", entry.path().display()))?;
             let path = join_path(folder, name);
             let kind = entry.file_type().map_err(failed)?;
-            let is_left_out = self.is_left_out(&path);
-            if is_left_out && !(kind.is_dir() && self.ignore.may_reinclude()) {
+            let is_excluded = self.is_excluded(&path);
+            if is_excluded && !(kind.is_dir() && self.ignore.may_reinclude()) {
                 continue;
             }
             let content = if kind.is_dir() {
@@ -255,13 +255,13 @@ impl Files for Folder {
         Ok(found)
     }
 
-    fn leaves_out(&self, path: &str) -> bool {
-        self.is_left_out(path)
+    fn excludes(&self, path: &str) -> bool {
+        self.is_excluded(path)
     }
 
-    fn missing(&self, path: &str) -> String {
-        let is_there = self.spelled(path).ok().flatten();
-        match is_there.filter(|path| self.is_left_out(path)) {
+    fn missing_message(&self, path: &str) -> String {
+        let is_there = self.find_spelling(path).ok().flatten();
+        match is_there.filter(|path| self.is_excluded(path)) {
             Some(path) => format!(
                 "{path:?} is excluded from {} by {}",
                 self.root.display(),
@@ -367,7 +367,7 @@ impl Files for OfImage<'_> {
         Ok(all)
     }
 
-    fn missing(&self, path: &str) -> String {
+    fn missing_message(&self, path: &str) -> String {
         format!("{path:?} is not in the image {}", self.name)
     }
 }

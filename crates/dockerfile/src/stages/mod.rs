@@ -125,7 +125,7 @@ pub struct EvaluationResult {
     /// Layers and configuration on the base.
     pub instructions: Instructions,
     /// True if the evaluation finished; otherwise `instructions` is empty.
-    are_carried_out: bool,
+    is_finished: bool,
     /// Notes for the author.
     pub notes: Vec<String>,
     /// Paths that must be extracted from images first; the result is incomplete until then.
@@ -142,7 +142,7 @@ impl EvaluationResult {
     /// Returns true if nothing is missing: another evaluation with the same inputs gives the same
     /// result.
     pub fn is_complete(&self) -> bool {
-        self.are_carried_out
+        self.is_finished
             && self.lacking.is_empty()
             && self.wants.is_empty()
             && self.unclear.is_empty()
@@ -192,10 +192,10 @@ impl Stages {
 
     /// Bases to index, by their names in the file, to resolve an error.
     pub fn bases_to_inspect(&self, error: &StageError) -> BTreeSet<String> {
-        let remedies = error.lines().map(StageError::remedy);
-        let stages = remedies.filter_map(|remedy| match remedy {
-            Workaround::Look(stage) => Some(stage),
-            Workaround::None | Workaround::Again => None,
+        let workarounds = error.lines().map(StageError::workaround);
+        let stages = workarounds.filter_map(|workaround| match workaround {
+            Workaround::IndexBase(stage) => Some(stage),
+            Workaround::None | Workaround::Retry => None,
         });
         stages.map(|stage| self.base_of(stage).to_owned()).collect()
     }
@@ -261,7 +261,7 @@ impl Stages {
                     InstructionKind::Shell(words) => shell = Some(words),
                     InstructionKind::Run(program) => {
                         if let Some(trouble) = run::needs_windows(program, shell) {
-                            return Err(self.not_run(stage, step, &trouble));
+                            return Err(self.run_error(stage, step, &trouble));
                         }
                     }
                     InstructionKind::Copy(copy) => self.check_copy(index, step, copy)?,
@@ -324,7 +324,7 @@ impl Stages {
     }
 
     /// Error for a `RUN` line, with a hint.
-    fn not_run(
+    fn run_error(
         &self,
         stage: &Stage,
         step: &ParsedInstruction,
@@ -350,17 +350,17 @@ impl Stages {
             ScriptErrorKind::NotKnown if trouble.help.is_none() => {
                 let mut all = self.all.iter();
                 let place = all.position(|other| std::ptr::eq(other, stage));
-                place.map_or(Workaround::None, Workaround::Look)
+                place.map_or(Workaround::None, Workaround::IndexBase)
             }
-            ScriptErrorKind::Fails => Workaround::Again,
+            ScriptErrorKind::Fails => Workaround::Retry,
             _ => Workaround::None,
         };
-        let problem = Heading::of(trouble.kind).problem;
+        let problem = Heading::for_kind(trouble.kind).problem;
         let (line, text) = step.line_at(trouble.at);
         let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
-            .because(trouble.kind)
+            .with_kind(trouble.kind)
             .with_hint(hint);
-        let error = error.or(remedy);
+        let error = error.with_workaround(remedy);
         match trouble.kind {
             ScriptErrorKind::NeedsWindows
             | ScriptErrorKind::NotUnderstood
@@ -375,12 +375,12 @@ impl Stages {
         inputs: &Inputs,
     ) -> Result<EvaluationResult, StageError> {
         self.evaluate(inputs).or_else(|error| {
-            if error.remedy() == Workaround::None {
+            if error.workaround() == Workaround::None {
                 return Err(error);
             }
             let bases = self.bases_to_inspect(&error).into_iter();
             let needs = bases.map(|base| (base, run_requirements())).collect();
-            let outcome = self.unfinished(inputs, BTreeMap::new()).ok_or(error)?;
+            let outcome = self.incomplete(inputs, BTreeMap::new()).ok_or(error)?;
             Ok(EvaluationResult { needs, ..outcome })
         })
     }
@@ -389,13 +389,13 @@ impl Stages {
     pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
         let mut evaluation = Evaluation::new(self, inputs);
         let made = evaluation.evaluate_stage(self.target);
-        let troubles = std::mem::take(&mut evaluation.troubles);
-        let made = made.and_then(|state| StageError::all(troubles).map_or(Ok(state), Err));
+        let errors = std::mem::take(&mut evaluation.errors);
+        let made = made.and_then(|state| StageError::all(errors).map_or(Ok(state), Err));
         let state = match made {
             Ok(state) => state,
             // A missing file may be the cause.
             Err(error) if !evaluation.lacking.is_empty() => {
-                let outcome = self.unfinished(inputs, evaluation.lacking).ok_or(error)?;
+                let outcome = self.incomplete(inputs, evaluation.lacking).ok_or(error)?;
                 let wants = evaluation.wants;
                 return Ok(EvaluationResult { wants, ..outcome });
             }
@@ -413,13 +413,13 @@ impl Stages {
                 container: state.config.clone(),
                 author: state.author.clone(),
             },
-            are_carried_out: true,
+            is_finished: true,
             notes,
         })
     }
 
     /// Result of an evaluation that cannot finish yet.
-    fn unfinished(
+    fn incomplete(
         &self,
         inputs: &Inputs,
         lacking: BTreeMap<String, BTreeSet<String>>,
@@ -431,7 +431,7 @@ impl Stages {
                 container: base.config.clone(),
                 author: None,
             },
-            are_carried_out: false,
+            is_finished: false,
             notes: Vec::new(),
             lacking,
             needs: BTreeMap::new(),

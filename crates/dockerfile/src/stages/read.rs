@@ -45,7 +45,7 @@ impl Stages {
             file: request.file.clone(),
             wanted: request.target.clone(),
             text: text.clone(),
-            name: name_of(request),
+            name: image_name(request),
             escape: file.escape,
             all: Vec::new(),
             target: 0,
@@ -59,17 +59,17 @@ impl Stages {
                 let line = instruction.lines().0 + 1;
                 StageError::at(&request.file, line, instruction.full_text(), problem)
             })?;
-            stages.take(step)?;
+            stages.add_instruction(step)?;
         }
         if stages.all.is_empty() {
             let problem = format!("{} has no FROM", request.file.display());
-            return Err(StageError::Asked(problem, None));
+            return Err(StageError::Request(problem, None));
         }
-        stages.choose(request)?;
+        stages.select_target(request)?;
         Ok(stages)
     }
 
-    fn take(&mut self, step: ParsedInstruction) -> Result<(), StageError> {
+    fn add_instruction(&mut self, step: ParsedInstruction) -> Result<(), StageError> {
         match (&step.kind, self.all.last_mut()) {
             (InstructionKind::From(from), _) => {
                 let from = from.clone();
@@ -181,7 +181,7 @@ impl Stages {
     }
 
     /// Finds the target stage, and replaces others with folders.
-    fn choose(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
+    fn select_target(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
         let count = self.all.len();
         let find = |stages: &Self, name: &str| {
             stages.stage_before(count, name).ok_or_else(|| {
@@ -191,7 +191,7 @@ impl Stages {
                     Some(meant) => format!("did you mean {meant:?}?"),
                     None => format!("its stages are: {}", names.join(", ")),
                 };
-                StageError::Asked(problem, Some(hint))
+                StageError::Request(problem, Some(hint))
             })
         };
         self.target = match &request.target {
@@ -206,7 +206,7 @@ impl Stages {
                     let problem = format!(
                         "the image is based on the stage {name:?}, which a folder cannot replace"
                     );
-                    return Err(StageError::Asked(problem, None));
+                    return Err(StageError::Request(problem, None));
                 }
                 below = match self.all[stage].base {
                     StageBaseImage::Stage(base) => Some(base),
@@ -215,7 +215,7 @@ impl Stages {
             }
             if !folder.is_dir() {
                 let problem = format!("--stage {name}={}: folder not found", folder.display());
-                return Err(StageError::Asked(problem, None));
+                return Err(StageError::Request(problem, None));
             }
             let rules = folder.join(FILE_NAME);
             let place = Folder::new(folder.clone(), IgnoreRules::default(), rules);
@@ -257,10 +257,10 @@ impl Stages {
 
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`.
 fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
-    let failed = |error| StageError::Asked(error_chain(&error), None);
+    let failed = |error| StageError::Request(error_chain(&error), None);
     if !request.context.is_dir() {
         let problem = format!("the context {} is not a folder", request.context.display());
-        return Err(StageError::Asked(problem, None));
+        return Err(StageError::Request(problem, None));
     }
     let mut own = request.file.clone().into_os_string();
     own.push(FILE_NAME);
@@ -276,7 +276,7 @@ fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
 }
 
 /// Name of the image, from its folder.
-fn name_of(request: &DockerfileRequest) -> String {
+fn image_name(request: &DockerfileRequest) -> String {
     let folder = request.file.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")

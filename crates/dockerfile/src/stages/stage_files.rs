@@ -102,7 +102,7 @@ impl Files for OfStage<'_> {
             return Ok(found);
         };
         if base.find(&path)?.is_none() && self.tree.created_entry(&place).is_none() {
-            return Err(self.missing(folder));
+            return Err(self.missing_message(folder));
         }
         for entry in base.inside(folder, root)? {
             if self
@@ -117,7 +117,7 @@ impl Files for OfStage<'_> {
         Ok(found)
     }
 
-    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+    fn list_paths(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
         let place = place(folder)?;
         match self
             .tree
@@ -135,7 +135,7 @@ impl Files for OfStage<'_> {
         }
     }
 
-    fn missing(&self, path: &str) -> String {
+    fn missing_message(&self, path: &str) -> String {
         format!(
             "{path:?} is not in the stage {:?}: no instruction creates it, and its base {} does not contain it",
             self.name, self.base.image

@@ -49,13 +49,13 @@ pub(super) struct StageState {
     /// Line of the current instruction.
     pub(super) line: usize,
     /// True if an instruction, of this stage or of a source of files, failed.
-    pub(super) is_spoiled: bool,
+    pub(super) has_failed: bool,
     /// True if the failure may be resolved by more facts, so that later instructions are uncertain.
-    pub(super) is_put_off: bool,
+    pub(super) is_postponed: bool,
 }
 
 impl StageState {
-    pub(super) fn on(config: ContainerConfig, tree: Tree) -> Self {
+    pub(super) fn new(config: ContainerConfig, tree: Tree) -> Self {
         Self {
             config,
             author: None,
@@ -65,8 +65,8 @@ impl StageState {
             has_cmd: false,
             makers: BTreeMap::new(),
             line: 0,
-            is_spoiled: false,
-            is_put_off: false,
+            has_failed: false,
+            is_postponed: false,
         }
     }
 
@@ -185,12 +185,12 @@ impl StageState {
         for (name, value) in pairs {
             set_variable(&mut self.config.env, name, value);
         }
-        self.add_history(format!("ENV {}", listed(pairs)));
+        self.add_history(format!("ENV {}", format_pairs(pairs)));
     }
 
     pub(super) fn label(&mut self, pairs: &[(String, String)]) {
         self.config.labels.extend(pairs.iter().cloned());
-        self.add_history(format!("LABEL {}", listed(pairs)));
+        self.add_history(format!("LABEL {}", format_pairs(pairs)));
     }
 
     pub(super) fn user(&mut self, user: String) {
@@ -331,7 +331,7 @@ impl StageState {
     }
 }
 
-fn listed(pairs: &[(String, String)]) -> String {
+fn format_pairs(pairs: &[(String, String)]) -> String {
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(name, value)| format!("{name}={value}"))

@@ -28,7 +28,7 @@ struct CmdChar {
 }
 
 /// The text without the carets and outer quotes that cmd drops.
-fn passed(text: &str) -> Vec<CmdChar> {
+fn passed_chars(text: &str) -> Vec<CmdChar> {
     let last_quote = text.rfind('"').filter(|_| text.starts_with('"'));
     let mut passed = Vec::with_capacity(text.len());
     let (mut quoted, mut escaped) = (false, false);
@@ -90,7 +90,7 @@ fn commands(passed: &[CmdChar]) -> Vec<CmdCommand> {
 
 /// Splits a text into command lines as cmd does.
 pub(super) fn lines(text: &str) -> Vec<SourceLine> {
-    let commands = commands(&passed(text));
+    let commands = commands(&passed_chars(text));
     commands.into_iter().map(|command| command.line).collect()
 }
 
@@ -102,7 +102,7 @@ pub(super) fn is_program(line: &SourceLine) -> bool {
 
 /// Scripts that cmd passes to PowerShell, each with the index of its command.
 pub(super) fn scripts(text: &str) -> impl Iterator<Item = (usize, SourceLine)> {
-    let commands = commands(&passed(text));
+    let commands = commands(&passed_chars(text));
     commands
         .into_iter()
         .enumerate()
@@ -190,15 +190,15 @@ const OWN_READERS: [&str; 12] = [
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     let rule = LintRule::BackslashQuotesUnderCmd;
-    let all = passed(text);
+    let all = passed_chars(text);
     let found = commands(&all);
     for (index, command) in found.iter().enumerate() {
-        if let Some((line, edits)) = divided(text, &all, command) {
+        if let Some((line, edits)) = find_divided(text, &all, command) {
             let line = step.instruction.line_of(step.instruction.start() + line);
             report(rule, step.instruction, DIVIDED, line, Some(edits), findings);
             return;
         }
-        if let Some((line, edits)) = split(text, index, command) {
+        if let Some((line, edits)) = find_split(text, index, command) {
             let line = step.instruction.line_of(step.instruction.start() + line);
             report(rule, step.instruction, SPLIT, line, edits, findings);
             return;
@@ -207,7 +207,11 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Finds a phrase in `\"` that the program gets as several words.
-fn split(text: &str, index: usize, command: &CmdCommand) -> Option<(usize, Option<Vec<Edit>>)> {
+fn find_split(
+    text: &str,
+    index: usize,
+    command: &CmdCommand,
+) -> Option<(usize, Option<Vec<Edit>>)> {
     let line = &command.line;
     let words = line.words();
     let name = program(words.first()?);
@@ -250,7 +254,7 @@ fn split(text: &str, index: usize, command: &CmdCommand) -> Option<(usize, Optio
         line_wrap(&mut edits, text, 0);
     }
     let after = edited(text, &edits);
-    let arrives = commands(&passed(&after))
+    let arrives = commands(&passed_chars(&after))
         .get(index)
         .is_some_and(|command| values(&command.line) == meant);
     Some((line.origin(first), arrives.then_some(edits)))
@@ -261,7 +265,7 @@ pub(super) fn values(line: &SourceLine) -> Vec<String> {
 }
 
 /// Finds an operator between escaped quotes of a quoted script, at which cmd splits it.
-fn divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(usize, Vec<Edit>)> {
+fn find_divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(usize, Vec<Edit>)> {
     let script = script_of(&command.line)?;
     let (_, is_closed) = script.parts();
     if is_closed || script::read(&powershell::script(&script.text)).is_sound {

@@ -37,9 +37,9 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                 exec_form(&argv)
             );
             let correction = findings.file.rewrite(instruction, &arguments);
-            findings.correct(rule, Severity::Error, MESSAGE, correction);
+            findings.add_correction(rule, Severity::Error, MESSAGE, correction);
         }
-        None => findings.only(rule, Severity::Error, instruction.lines().0, MESSAGE),
+        None => findings.add(rule, Severity::Error, instruction.lines().0, MESSAGE),
     }
 }
 

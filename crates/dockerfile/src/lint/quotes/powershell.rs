@@ -28,7 +28,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let arrives = |edits: &[Edit], wanted: &str| {
             let text = edited(text, edits);
             let script = powershell::script(&text);
-            script == wanted || squeezed(&script) == squeezed(wanted)
+            script == wanted || normalize_white_space(&script) == normalize_white_space(wanted)
         };
         let edits = reading.correction(&problem, arrives).or_else(|| {
             // Outer quotes keep the white space.
@@ -59,7 +59,8 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                 cmd::scripts(&edited(text, edits))
                     .find(|(other, _)| *other == index)
                     .is_some_and(|(_, line)| {
-                        squeezed(&powershell::script(&line.text)) == squeezed(wanted)
+                        normalize_white_space(&powershell::script(&line.text))
+                            == normalize_white_space(wanted)
                     })
             };
             let edits = reading.correction(&problem, arrives);
@@ -119,7 +120,7 @@ impl<'a> ScriptInterpretation<'a> {
         let parts: Vec<QuotedSpan> = all
             .iter()
             .copied()
-            .filter(|part| keeps(line, *part))
+            .filter(|part| is_intended(line, *part))
             .collect();
         Self::meaning(line, parts, None).or_else(|| {
             if !is_wrapped {
@@ -266,7 +267,7 @@ fn groups_matter(reading: &ScriptInterpretation<'_>, group: &[QuotedSpan]) -> bo
 
 /// Returns true if quotes are intended for the script, unlike those around escaped quotes, around a
 /// path, or around a list in single quotes: their author expected them to be dropped.
-fn keeps(line: &SourceLine, part: QuotedSpan) -> bool {
+fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
     if part.has_literal {
         return false;
     }
@@ -373,6 +374,6 @@ fn with_quotes(text: &str, parts: &[QuotedSpan], wrapper: Option<(usize, usize)>
 }
 
 /// Removes the white space that a command line does not keep.
-fn squeezed(text: &str) -> Cow<'_, str> {
+fn normalize_white_space(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

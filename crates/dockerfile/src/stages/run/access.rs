@@ -44,7 +44,7 @@ impl RunState<'_> {
             match self.kind(&path)? {
                 Presence::Present(PathKind::Folder) => {}
                 Presence::Present(PathKind::File(())) => {
-                    self.again(&path)?;
+                    self.copy_again(&path)?;
                     continue;
                 }
                 // The target of a link keeps its permissions.
@@ -52,7 +52,7 @@ impl RunState<'_> {
                 Presence::Unknown => return Err(unknown(&path)),
             }
             if self.tree.created_entry(&path).is_some() {
-                self.again(&path)?;
+                self.copy_again(&path)?;
             }
             let Presence::Present(inside) = self.tree.inside(&path).map_err(|it| failed(&it))?
             else {
@@ -70,7 +70,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+    fn copy_again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
         if self.changes.entries.contains_key(&key(path)) {
             return Ok(());
         }

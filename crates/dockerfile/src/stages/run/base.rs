@@ -19,15 +19,15 @@ const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
 /// Files of the base.
 pub(super) struct BaseFiles<'a> {
-    ground: RootBase<'a>,
+    root: RootBase<'a>,
     /// Files that must be extracted first.
     pub(super) lacking: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> BaseFiles<'a> {
-    pub(super) fn of(ground: RootBase<'a>) -> Self {
+    pub(super) fn new(root: RootBase<'a>) -> Self {
         Self {
-            ground,
+            root,
             lacking: RefCell::default(),
         }
     }
@@ -44,14 +44,14 @@ impl<'a> BaseFiles<'a> {
     /// The extracted file; `None` if it must be extracted first.
     pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, ScriptError>> {
         let place = path.components().join("/");
-        let Some(files) = self.ground.files.filter(|files| files.contains(&place)) else {
+        let Some(files) = self.root.files.filter(|files| files.contains(&place)) else {
             self.lacking.borrow_mut().insert(place);
             return None;
         };
         Some(match files.get(&place) {
             Some((_, ExtractedEntry::File(part))) => Ok(FileSource::Brought(FetchedFile {
                 part: part.clone(),
-                from: format!("{path} in {}", self.ground.image),
+                from: format!("{path} in {}", self.root.image),
             })),
             Some((_, ExtractedEntry::Link(()))) => Err(ScriptError::unclear(format!(
                 "the base's {path} is a link, which cannot be copied"
@@ -111,7 +111,7 @@ impl RunState<'_> {
                     let is_new = self.kind(&to)? == Presence::Absent;
                     self.make_folder(to.clone())?;
                     if is_new && is_moved {
-                        self.keep(&from, to, true);
+                        self.record_kept(&from, to, true);
                     }
                 }
                 Presence::Present(kind) => {
@@ -130,7 +130,7 @@ impl RunState<'_> {
                     };
                     self.check_writable(&to, false)?;
                     self.put(to.clone(), content);
-                    self.keep(&from, to, is_moved);
+                    self.record_kept(&from, to, is_moved);
                 }
                 Presence::Absent | Presence::Unknown => return Err(not_known(&from)),
             }
@@ -140,7 +140,7 @@ impl RunState<'_> {
 
     /// Records attributes and permissions that an entry keeps from before this line, if it was not
     /// created by the stage and they are known.
-    fn keep(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
+    fn record_kept(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
         let before = self.changes.kept.get(&key(from)).cloned();
         let origin = match before {
             Some(kept) if kept.is_moved || !is_moved => kept.from,
@@ -201,7 +201,7 @@ impl RunState<'_> {
                 self.changes.insert(PlannedEntry { path, content });
             }
             self.put(place.clone(), PlannedContent::Folder);
-            self.changes.anew.insert(key(&place), place.clone());
+            self.changes.recreated.insert(key(&place), place.clone());
         }
         Ok(())
     }

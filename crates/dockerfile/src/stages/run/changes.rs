@@ -15,7 +15,7 @@ pub(super) struct Changes {
     /// Moved or copied entries, by target.
     pub(super) kept: BTreeMap<String, CopiedEntry>,
     /// Folders that are deleted and created again.
-    pub(super) anew: BTreeMap<String, ImagePath>,
+    pub(super) recreated: BTreeMap<String, ImagePath>,
     /// Granted permissions.
     pub(super) access: Vec<Access>,
     /// Number of the base's files that are copied for their permissions.
@@ -30,14 +30,14 @@ impl Changes {
 
     /// Returns true if the layer has an entry at a path.
     pub(super) fn has(&self, path: &ImagePath) -> bool {
-        self.entries.get(&key(path)).is_some_and(is_there)
+        self.entries.get(&key(path)).is_some_and(exists)
     }
 
     /// Returns true if the layer deletes a path.
     pub(super) fn deletes(&self, path: &ImagePath) -> bool {
         self.entries
             .get(&key(path))
-            .is_some_and(|entry| !is_there(entry))
+            .is_some_and(|entry| !exists(entry))
     }
 
     /// Removes all changes at and below a path.
@@ -49,10 +49,10 @@ impl Changes {
             .retain(|access| access.path.strip_prefix(path).is_none());
         self.entries.retain(|known, _| stays(known));
         self.kept.retain(|known, _| stays(known));
-        self.anew.retain(|known, _| stays(known));
+        self.recreated.retain(|known, _| stays(known));
     }
 }
 
-fn is_there(entry: &PlannedEntry) -> bool {
+fn exists(entry: &PlannedEntry) -> bool {
     entry.content != PlannedContent::Deleted
 }

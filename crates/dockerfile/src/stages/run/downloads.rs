@@ -19,7 +19,7 @@ use super::{RunDownloads, RunState, failed};
 const LARGEST_MEMBER: u64 = 256 << 20;
 
 impl RunDownloads<'_> {
-    fn want(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
+    fn request(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
         let want = DownloadRequest {
             digests,
             name: path.components().last().cloned().unwrap_or_default(),
@@ -44,7 +44,7 @@ impl RunState<'_> {
         if let Some(here) = self.fetching.here.get(url) {
             download.set_content(here.digest.clone(), here.size, here.content.clone());
         }
-        self.fetching.want(url, &path, follows, Vec::new());
+        self.fetching.request(url, &path, follows, Vec::new());
         self.put(
             path,
             PlannedContent::File(FileSource::Download(Box::new(download))),
@@ -77,7 +77,7 @@ impl RunState<'_> {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
                 let url = download.url.clone();
-                self.fetching.want(&url, path, true, vec![digest]);
+                self.fetching.request(&url, path, true, vec![digest]);
             }
         }
         if self.is_pending_download(path) || self.tree.is_later(path) {

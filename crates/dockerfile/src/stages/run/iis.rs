@@ -84,7 +84,7 @@ impl RunState<'_> {
         }
         if let Some(changed) = server.finish() {
             self.server.edits.extend(order.edits);
-            self.see(file, &changed);
+            self.overlay(file, &changed);
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl RunState<'_> {
     }
 
     /// Applies the changed file to the drive, without adding it to the layer.
-    fn see(&mut self, path: ImagePath, bytes: &[u8]) {
+    fn overlay(&mut self, path: ImagePath, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let entry = PlannedEntry {
             path,
@@ -150,7 +150,7 @@ impl RunState<'_> {
     }
 
     fn check_folder(&self, folder: &RequiredFolder) -> Result<(), ScriptError> {
-        let path = whole(&folder.path)?;
+        let path = folder_path(&folder.path)?;
         match self.entry(&path) {
             Lookup::Present(EntryKind::Folder) => Ok(()),
             Lookup::Absent | Lookup::Present(EntryKind::File(())) if folder.fails => Err(
@@ -178,7 +178,7 @@ impl RunState<'_> {
                 "site {location} not found, or it has no folder"
             )));
         };
-        let folder = whole(&folder)?;
+        let folder = folder_path(&folder)?;
         self.check_folder(&RequiredFolder {
             path: folder.to_string(),
             fails: true,
@@ -218,7 +218,7 @@ fn refused(error: IisChangeError) -> ScriptError {
 }
 
 /// Path of a folder in IIS's configuration.
-fn whole(text: &str) -> Result<ImagePath, ScriptError> {
+fn folder_path(text: &str) -> Result<ImagePath, ScriptError> {
     let mut path = text.replace('/', "\\");
     for (name, value) in VARIABLES {
         if path.to_lowercase().starts_with(name) {

@@ -17,7 +17,7 @@ pub(super) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn of(state: &'a StageState) -> Self {
+    pub(super) fn new(state: &'a StageState) -> Self {
         let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
         Self {
             base: state.tree.base(),
