@@ -67,7 +67,6 @@ impl ContextEntry {
 /// Go's `os.Symlink` checks the target, which does not exist yet.
 #[derive(Debug)]
 pub(super) struct FolderLink {
-    /// Path in the image.
     pub(super) path: String,
     /// Target, relative to its folder.
     pub(super) target: String,

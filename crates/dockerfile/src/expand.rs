@@ -13,10 +13,8 @@ const DEEPEST: usize = 100;
 /// Maximum size of an expanded text.
 const LONGEST: usize = 1 << 20;
 
-/// An expanded word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExpandedWord {
-    /// Text.
     pub text: String,
     /// Text split at unquoted spaces.
     pub words: Vec<String>,
@@ -48,7 +46,6 @@ impl ExpandError {
 /// Settings for reading words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lexer {
-    /// Escape character.
     pub escape: Escape,
     /// True if quotes are plain characters, as in here-documents.
     pub(crate) keeps_quotes: bool,
@@ -63,7 +60,6 @@ impl Lexer {
         }
     }
 
-    /// Expands a word.
     pub(crate) fn expand(
         self,
         text: &str,
@@ -324,7 +320,6 @@ impl WordReader<'_> {
     }
 }
 
-/// Pattern of a modifier.
 struct Pattern(Vec<PatternPart>);
 
 #[derive(Clone, Copy, PartialEq)]

@@ -219,7 +219,6 @@ fn known(keyword: &str) -> Result<(), InstructionError> {
     Err(format!("unknown instruction {keyword:?}{meant}"))
 }
 
-/// Flags before the arguments.
 struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Flags<'a> {
@@ -318,7 +317,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         ("chown", "Windows containers have no Unix owners"),
         ("chmod", "Windows has no Unix file modes"),
         ("parents", "copy each folder by its own name"),
-        ("keep-git-dir", "git repositories are not fetched"),
+        ("keep-git-dir", "Git repositories are unsupported"),
     ] {
         if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
             return Err(format!("{keyword} --{flag} is unsupported: {why}"));
@@ -473,7 +472,7 @@ fn duration(text: &str) -> Option<i64> {
     }
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "it is held against an i64's bounds"
+        reason = "the value is checked against i64's bounds"
     )]
     let whole = (!text.is_empty() && sum < 9e18).then_some(sum as i64)?;
     (whole == 0 || whole >= 1_000_000).then_some(whole)

@@ -10,14 +10,14 @@
 //! full paths, so that they do not depend on a shell or the base image.
 //!
 //! ```
-//! use wincimg_dockerfile::lint::{Options, lint};
+//! use wincimg_dockerfile::lint::{LintOptions, lint};
 //!
 //! let file = r#"
 //! FROM mcr.microsoft.com/windows/servercore:ltsc2022
 //! SHELL ["powershell", "-Command"]
 //! RUN appcmd set config "Default Web Site" /section:httpLogging /dontLog:true
 //! "#;
-//! let findings = lint(file, &Options::default());
+//! let findings = lint(file, &LintOptions::default());
 //! let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name()).collect();
 //! assert!(rules.contains(&"quotes-under-powershell"));
 //! ```
@@ -130,10 +130,10 @@ pub enum RenderError {
         line: usize,
     },
     /// A template has invalid syntax.
-    #[error("a template cannot be read")]
+    #[error("cannot parse a template")]
     Template(#[source] Box<handlebars::TemplateError>),
     /// A template fails.
-    #[error("a template cannot be filled in")]
+    #[error("cannot render a template")]
     Broken(#[source] Box<handlebars::RenderError>),
 }
 

@@ -14,7 +14,6 @@ pub(super) const ESCAPE: Escape = Escape::Backtick;
 #[error("{0}")]
 pub struct QuoteError(pub(super) String);
 
-/// Quotes a word.
 pub(super) fn word(text: &str) -> Result<String, QuoteError> {
     check_line(text)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || r"_-./:\+,@%".contains(c);

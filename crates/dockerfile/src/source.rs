@@ -38,7 +38,6 @@ pub struct Instruction {
 pub(crate) struct DirectiveProblem {
     /// Line, from 0.
     pub line: usize,
-    /// Description.
     pub what: &'static str,
 }
 
@@ -215,7 +214,6 @@ impl<'a> Dockerfile<'a> {
         self.lines[index]
     }
 
-    /// Text of several lines.
     pub(crate) fn lines_of(&self, range: RangeInclusive<usize>) -> String {
         self.lines[range].join("\n")
     }
@@ -443,7 +441,6 @@ fn without_continuation(line: &str, escape: Escape) -> (&str, bool) {
     }
 }
 
-/// An open here-document.
 struct OpenHereDocument<'a> {
     /// Delimiter.
     name: &'a str,

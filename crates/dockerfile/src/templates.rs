@@ -113,12 +113,9 @@ fn failure(error: handlebars::RenderError) -> RenderError {
     }
 }
 
-/// Quoting of a helper.
 #[derive(Clone, Copy)]
 enum Quote {
-    /// One value.
     Each(fn(&str) -> Result<String, QuoteError>),
-    /// All words together.
     All(fn(&[String]) -> Result<String, QuoteError>),
     /// A command of the build: a list of words in exec form, a text in shell form.
     Run,

@@ -91,7 +91,6 @@ struct Shutdown {
 
 #[derive(Debug, Serialize)]
 struct Registry {
-    /// Title of the changes.
     title: Option<&'static str>,
     deletes: bool,
     steps: Vec<RegistryView>,
@@ -104,7 +103,6 @@ struct RegistryView {
     commands: Vec<Line>,
 }
 
-/// Commands for IIS.
 #[derive(Debug, Serialize)]
 struct Iis {
     app_pools: Vec<Line>,

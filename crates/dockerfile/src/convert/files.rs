@@ -32,7 +32,6 @@ pub(super) struct RecipeFolder {
 struct WholeFolder {
     /// Path relative to the recipe's folder.
     from: Vec<String>,
-    /// Path in the image.
     to: Vec<String>,
 }
 

@@ -449,7 +449,7 @@ fn layer_name(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
 fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
     let why = if let Some(kept) = layer.kept.first() {
         let what = if kept.is_moved {
-            "the rights and attributes"
+            "the permissions and attributes"
         } else {
             "the attributes"
         };

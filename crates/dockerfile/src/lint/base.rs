@@ -102,7 +102,7 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     })
 }
 
-/// Server 2022's base instead of an older one of Microsoft's.
+/// Server 2022's tag of the same base.
 fn server_2022(reference: &Reference) -> String {
     let tag = "ltsc2022";
     let repository = reference.repository_for(SERVER_2022);

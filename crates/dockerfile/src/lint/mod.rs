@@ -256,7 +256,6 @@ fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     };
     base::check(&stages, options, &mut findings);
     for stage in &stages {
-        // Linux stages are out of scope.
         if stage.platform == Platform::Linux {
             continue;
         }

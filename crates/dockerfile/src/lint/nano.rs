@@ -19,7 +19,7 @@ const MISSING_PROGRAMS: [(&str, &str); 3] = [
 ];
 
 /// Phase in which an instruction's commands run: in the build, or in containers, which may be
-/// HostProcess containers.
+/// `HostProcess` containers.
 #[derive(Clone, Copy)]
 enum ExecutionPhase {
     Built,

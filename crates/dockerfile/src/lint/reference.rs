@@ -97,7 +97,6 @@ pub(super) const SERVER_2022: u32 = 20348;
 /// Parts of a name or tag of Windows images.
 const OF_WINDOWS: [&str; 4] = ["nanoserver", "servercore", "windows", "dotnet/framework"];
 
-/// Images for Linux only.
 const LINUX_NAMES: [&str; 26] = [
     "almalinux",
     "alpine",

@@ -10,14 +10,11 @@ use super::shell::BaseShell;
 use crate::expand::Lexer;
 use crate::source::{Dockerfile, Instruction};
 
-/// Base of a stage.
 #[derive(Debug)]
 pub(super) enum StageBaseRef {
-    /// `scratch`.
     Scratch,
     /// Another stage, by index.
     Stage(usize),
-    /// An image.
     Image(Reference),
     /// A name with a build argument without a default.
     Unknown,
@@ -86,7 +83,6 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec
     reader.stages
 }
 
-/// Commands of Linux only.
 const OF_LINUX: [&str; 14] = [
     "apt-get",
     "apt install",

@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Target path of a file: in the target if that is a folder, else the target itself.
+    /// Target path of a file: inside the target if that is a folder, else the target itself.
     pub(super) fn file_target(&self, target: &CopyTarget, name: &str) -> Result<ImagePath, String> {
         let is_folder =
             target.is_folder || self.kind(&target.path)? == Presence::Present(PathKind::Folder);

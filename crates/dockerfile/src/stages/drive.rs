@@ -64,7 +64,6 @@ fn is_plain_windows(image: &str) -> bool {
     })
 }
 
-/// Drive of a stage.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     made: BTreeMap<String, PlannedEntry>,
@@ -78,7 +77,6 @@ pub(super) struct Tree {
     is_plain_windows: bool,
 }
 
-/// Kind of an entry.
 pub(super) type PathKind = FileKind;
 
 impl Tree {
@@ -94,7 +92,6 @@ impl Tree {
         }
     }
 
-    /// Contents of the base.
     pub(super) fn base(&self) -> &dyn BaseContents {
         &*self.base
     }
@@ -138,7 +135,6 @@ impl Tree {
         })
     }
 
-    /// Applies the entries of an instruction.
     pub(super) fn apply(&mut self, entries: &[PlannedEntry]) {
         // Most entries are in the folder of the previous one.
         let mut made_above = String::new();
@@ -274,7 +270,6 @@ impl Tree {
         is_in(&self.deleted, path)
     }
 
-    /// Entry of the stage at a path.
     pub(super) fn created_entry(&self, path: &ImagePath) -> Option<&PlannedEntry> {
         self.made.get(&key(path))
     }

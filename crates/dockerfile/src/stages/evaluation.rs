@@ -25,7 +25,6 @@ use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Dockerfile;
 
-/// An evaluation.
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
@@ -479,7 +478,7 @@ impl<'a> Evaluation<'a> {
 
     #[expect(
         clippy::too_many_arguments,
-        reason = "what one source of an instruction takes"
+        reason = "the parameters of one source of an instruction"
     )]
     fn copy_source(
         &mut self,

@@ -110,7 +110,6 @@ impl Folder {
         }
     }
 
-    /// Path on disk.
     pub(super) fn path_of(&self, path: &str) -> PathBuf {
         self.on_disk(path)
     }
@@ -316,7 +315,6 @@ impl ExtractedFiles {
 /// Files of an image as a source of copies.
 pub(super) struct OfImage<'a> {
     pub(super) files: &'a ExtractedFiles,
-    /// Name of the image.
     pub(super) name: &'a str,
 }
 

@@ -46,7 +46,6 @@ use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
 #[derive(Debug)]
 pub struct Stages {
     file: PathBuf,
-    /// Text of the file.
     text: String,
     /// Target stage, if one was specified.
     wanted: Option<String>,
@@ -62,7 +61,6 @@ pub struct Stages {
     global: Vec<(String, Option<String>)>,
 }
 
-/// A stage.
 #[derive(Debug)]
 struct Stage {
     from: ParsedInstruction,

@@ -41,7 +41,6 @@ use crate::instruction::ProgramForm;
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
-/// Result of a line.
 pub(super) struct RunResult {
     pub(super) created_by: String,
     pub(super) layer: PlannedLayer,
@@ -130,9 +129,7 @@ pub(super) struct RootBase<'a> {
 
 /// State of a stage during a line.
 struct RunState<'a> {
-    /// State before the line.
     state: &'a StageState,
-    /// Current drive.
     tree: Tree,
     registry: Keys<'a>,
     base: BaseFiles<'a>,

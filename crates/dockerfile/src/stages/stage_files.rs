@@ -17,7 +17,6 @@ use super::run::RootBase;
 /// Drive of a stage as a source of copies.
 pub(super) struct OfStage<'a> {
     pub(super) tree: &'a Tree,
-    /// Name of the stage.
     pub(super) name: &'a str,
     /// Base image at its root.
     pub(super) base: RootBase<'a>,

@@ -17,7 +17,6 @@ use super::{LONGEST, RootBase, RunState, bytes, failed};
 /// Attributes that a copy keeps: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
-/// Files of the base.
 pub(super) struct BaseFiles<'a> {
     root: RootBase<'a>,
     /// Files that must be extracted first.
@@ -90,7 +89,6 @@ impl RunState<'_> {
         }
     }
 
-    /// Copies or moves an entry.
     pub(super) fn copy_entry(
         &mut self,
         from: &ImagePath,

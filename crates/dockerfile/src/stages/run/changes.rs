@@ -16,7 +16,6 @@ pub(super) struct Changes {
     pub(super) kept: BTreeMap<String, CopiedEntry>,
     /// Folders that are deleted and created again.
     pub(super) recreated: BTreeMap<String, ImagePath>,
-    /// Granted permissions.
     pub(super) access: Vec<Access>,
     /// Number of the base's files that are copied for their permissions.
     pub(super) of_base: usize,

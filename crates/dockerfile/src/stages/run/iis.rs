@@ -31,7 +31,6 @@ const VARIABLES: [(&str, &str); 3] = [
 /// Server configuration.
 #[derive(Default)]
 pub(super) struct ServerConfig {
-    /// Edits of the line.
     pub(super) edits: Vec<ConfigEdit>,
     /// File with the edits.
     pub(super) seen: Option<PlannedEntry>,
@@ -51,7 +50,6 @@ impl ServerConfig {
 }
 
 impl RunState<'_> {
-    /// Evaluates a command.
     pub(super) fn iis(&mut self, asked: &IisCommand) -> Result<(), ScriptError> {
         let Some(file) = server_config() else {
             return Ok(());
@@ -89,7 +87,6 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Current server configuration.
     fn read_server(&mut self, file: &ImagePath) -> Result<Server, ScriptError> {
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,

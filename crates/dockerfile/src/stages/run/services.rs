@@ -67,10 +67,7 @@ fn settings(service: &ServiceChange) -> Result<ServiceSettings, ScriptError> {
     })
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`map_err` passes it like this"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "the signature for `map_err`")]
 fn not_understood(error: InvalidText) -> ScriptError {
     ScriptError::unclear(error.to_string())
 }
