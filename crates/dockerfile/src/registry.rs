@@ -164,7 +164,7 @@ fn reg_data(data: &RegistryData) -> Option<(&'static str, String)> {
     }
 }
 
-/// Returns true if `reg` reads a text unchanged: it is no option and has one line.
+/// Returns true if `reg` reads a text unchanged: it is not an option and has one line.
 fn is_plain(text: &str) -> bool {
     !text.starts_with(['/', '-']) && !text.contains(char::is_control)
 }
